@@ -17,6 +17,7 @@ import typer.main
 
 from digest import __version__
 from digest.cli import (
+    backups,
     bounces,
     database,
     deliveries,
@@ -31,6 +32,7 @@ from digest.cli import (
     papers,
     processes,
     publishing,
+    report,
     sources,
     status,
     subscribers,
@@ -65,6 +67,8 @@ app.command(rich_help_panel=SERVICE)(processes.scheduler)
 app.command(rich_help_panel=SERVICE)(processes.inbound)
 app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
 app.add_typer(database.app, name="db", rich_help_panel=SERVICE)
+app.command(rich_help_panel=SERVICE)(backups.backup)
+app.command(rich_help_panel=SERVICE)(backups.restore)
 
 app.command(rich_help_panel=PAPERS)(dumps.intake)
 app.command(rich_help_panel=PAPERS)(dumps.capture)
@@ -86,6 +90,7 @@ app.command(rich_help_panel=MAIL)(publishing.deliver)
 app.command(rich_help_panel=MAIL)(publishing.run)
 app.add_typer(deliveries.app, name="deliveries", rich_help_panel=MAIL)
 app.command(rich_help_panel=MAIL)(deliveries.why)
+app.command(rich_help_panel=MAIL)(deliveries.history)
 app.command(rich_help_panel=MAIL)(deliveries.trace)
 app.add_typer(bounces.app, name="bounces", rich_help_panel=MAIL)
 app.add_typer(inbound_mail.app, name="inbox", rich_help_panel=MAIL)
@@ -93,6 +98,7 @@ app.add_typer(dkim_keys.app, name="dkim", rich_help_panel=MAIL)
 
 app.command(rich_help_panel=MONITORING)(status.status)
 app.command(rich_help_panel=MONITORING)(doctor.doctor)
+app.command(rich_help_panel=MONITORING)(report.report)
 
 
 def show_version(requested: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment, parse_choice
+from digest.cli.consent import DRY_RUN, DryRun
 
 if TYPE_CHECKING:
     from digest.db.tables import BounceRow
@@ -98,28 +99,36 @@ def diagnostic_text(row: BounceRow) -> str:
 
 
 @app.command()
-def forgive(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson = False) -> None:
+def forgive(
+    domain: Domain, start: Since = None, dry_run: DryRun = False, now: Now = None, as_json: AsJson = False
+) -> None:
     """Ignore failures at a domain that was broken, and send to its readers again."""
     from digest import bounces
 
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        failures, freed = bounces.forgive_domain(session, domain=domain, since=start or at - A_DAY, now=at)
+        failures, freed = bounces.forgive_domain(
+            session, domain=domain, since=start or at - A_DAY, now=at, is_dry_run=dry_run
+        )
     again = plurals.count(freed, "address", "addresses")
     terminal.print_result(
         {"domain": domain, "forgiven": failures, "lifted": freed},
-        f"{plurals.count(failures, 'failure')} forgiven; {again} no longer suppressed.",
+        f"{DRY_RUN * dry_run}{plurals.count(failures, 'failure')} forgiven; {again} no longer suppressed.",
         as_json=as_json,
     )
 
 
 @app.command()
-def accept(domain: Domain, start: Since = None, now: Now = None, as_json: AsJson = False) -> None:
+def accept(
+    domain: Domain, start: Since = None, dry_run: DryRun = False, now: Now = None, as_json: AsJson = False
+) -> None:
     """Suppress the addresses of a domain's frozen failures."""
     from digest import bounces
 
     at = current_time(now)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        number = bounces.accept_failures(session, domain=domain, since=start or at - A_DAY, now=at)
-    sentence = f"{plurals.count(number, 'address', 'addresses')} of {domain} suppressed."
+        number = bounces.accept_failures(
+            session, domain=domain, since=start or at - A_DAY, now=at, is_dry_run=dry_run
+        )
+    sentence = f"{DRY_RUN * dry_run}{plurals.count(number, 'address', 'addresses')} of {domain} suppressed."
     terminal.print_result({"domain": domain, "suppressed": number}, sentence, as_json=as_json)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
+from digest.cli.consent import DRY_RUN, DryRun, Yes, require_yes
 
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail
@@ -66,6 +68,7 @@ def retry(
             metavar="ID", parser=positive_number, help="One message. Default: all.", show_default=False
         ),
     ] = None,
+    dry_run: DryRun = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,6 +79,10 @@ def retry(
         with context.read_session() as session:
             found = inbound.list_mails(session) if number is None else [inbound.get_mail(session, number)]
             numbers = [row.id for row in found]
+        if dry_run:
+            sentence = f"{DRY_RUN}{plurals.count(len(numbers), 'message')} would be processed again."
+            terminal.print_result({"messages": numbers}, sentence, as_json=as_json)
+            return
         with command_context.open_write_session(context) as session:
             outcomes = {
                 each: inbound.process_mail(
@@ -96,13 +103,17 @@ def retry(
 
 
 @app.command()
-def delete(number: Number) -> None:
+def delete(number: Number, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete one message."""
     from digest import inbound
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        inbound.delete_mail(session, number)
-    terminal.print_line(f"Message {number} deleted.")
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            found = as_report(inbound.get_mail(session, number))
+        require_yes(f"Message {number} from {found['from']} ({found['subject']}) will be deleted.", yes=yes)
+        with command_context.open_write_session(context) as session:
+            inbound.delete_mail(session, number)
+    terminal.print_result({"id": number, "deleted": True}, f"Message {number} deleted.", as_json=as_json)
 
 
 def as_report(row: InboundMail) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, positive_number
+from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text fil
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the pack.")]
 
 MAX_FILE_BYTES = 1_000_000  #: the maximum number of bytes read from a file
+WOULD_GET = "Would get the new version and a letter about it"
 SHOWN = 5  #: maximum number of gained papers, and of lost papers, shown for each filter
 
 
@@ -116,36 +118,43 @@ def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
     with command_context.open_context() as context, context.read_session() as session:
         taken = change_in_file(session, path)
         report = change_report(session, taken, catalog_comparison(session, now))
-    if as_json:
-        terminal.print_json(report)
-        return
-    show_change(
-        report,
-        f"{report['name']} would be published as version {report['version']}.",
-        "Would get the new version and a letter about it",
-    )
+    sentence = f"{report['name']} would be published as version {report['version']}."
+    finish(report, sentence, as_json, caption=WOULD_GET)
 
 
 # ── publish ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @app.command()
-def publish(path: File, now: Now = None, as_json: AsJson = False) -> None:
+def publish(
+    path: File, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
+) -> None:
     """Publish a file as the next version of its pack.
 
     Subscribers of the pack get the new version and one letter about it. Topics pinned to a version do not change.
     """
+    from digest import subscribers
+
     with command_context.open_context() as context:
         with context.read_session() as session:
             # Both steps take time, so they run before the write lock is taken.
             pack, comparison = read(session, path), catalog_comparison(session, now)
+            planned = subscribers.plan_pack_change(session, pack)
+            report = change_report(session, planned, comparison)
+        if dry_run:
+            sentence = f"{pack.name} would be published as version {report['version']}."
+            finish(report, sentence, as_json, caption=WOULD_GET)
+            return
+        require_yes_of_followers(report, yes=yes)
         with command_context.open_write_session(context) as session:
             report = publish_pack(session, context.site, pack, None, current_time(now), comparison)
     finish(report, f"{report['name']} is published as version {report['version']}.", as_json)
 
 
 @app.command()
-def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
+def undo(
+    name: Name, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
+) -> None:
     """Publish the previous version again, as a new version."""
     from digest import subscribers
     from digest.topics import stored_packs
@@ -153,6 +162,15 @@ def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
     with command_context.open_context() as context:
         with context.read_session() as session:
             comparison = catalog_comparison(session, now)
+            planned = subscribers.plan_pack_change(session, subscribers.previous_version(session, name))
+            report = change_report(session, planned, comparison)
+        if dry_run:
+            sentence = (
+                f"{name} version {report['version']} would be the same as version {report['version'] - 2}."
+            )
+            finish(report, sentence, as_json, caption=WOULD_GET)
+            return
+        require_yes_of_followers(report, yes=yes)
         with command_context.open_write_session(context) as session:
             former = stored_packs.get(session, name).version - 1
             report = publish_pack(
@@ -164,6 +182,14 @@ def undo(name: Name, now: Now = None, as_json: AsJson = False) -> None:
                 comparison,
             )
     finish(report, f"{name} version {report['version']} is the same as version {former}.", as_json)
+
+
+def require_yes_of_followers(report: Mapping[str, Any], *, yes: bool) -> None:
+    """Ask if publishing changes the digests of any subscriber."""
+    if report["is_new"] and report["subscribers"]:
+        readers = plurals.count(report["subscribers"], "subscriber gets", "subscribers get")
+        name, version = report["name"], report["version"]
+        require_yes(f"{readers} version {version} of {name}, and a letter about it.", yes=yes)
 
 
 def publish_pack(
@@ -181,12 +207,18 @@ def publish_pack(
     return change_report(session, taken, comparison)
 
 
-def finish(report: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    """Print the published pack and its changes."""
+def finish(
+    report: Mapping[str, Any],
+    sentence: str,
+    as_json: bool,
+    *,
+    caption: str = "Get the new version and a letter about it",
+) -> None:
+    """Print a new version of a pack and its changes."""
     if as_json:
         terminal.print_json(report)
     else:
-        show_change(report, sentence, "Get the new version and a letter about it")
+        show_change(report, sentence, caption)
 
 
 # ── files and comparisons ───────────────────────────────────────────────────────────────────────

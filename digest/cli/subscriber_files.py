@@ -1,4 +1,4 @@
-"""`digest subscribers import` and `export`: subscribers as a CSV file."""
+"""`digest subscribers import`, `sync` and `export`: subscribers as CSV or JSON Lines."""
 
 from __future__ import annotations
 
@@ -7,38 +7,59 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Annotated, Any, TextIO, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, failures, subscriber_listing, terminal
 from digest.cli.common_options import AsJson, Now, current_time
+from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import UsageError
 
+if TYPE_CHECKING:
+    from digest.subscribers import CsvRows, ImportReport, JsonRows
+
 STANDARD = Path("-")  #: stdin or stdout
-MAX_LINE_LENGTH = 1_000_000  #: the maximum length of a CSV line, in characters
-COLUMNS = (
-    "email",
-    "name",
-    "cadence",
-    "at",
-    "timezone",
-    "state",
-    "topics",
-    "packs",
-    "abstracts",
-)  #: in the order that import expects
+MAX_LINE_LENGTH = 1_000_000  #: characters of a line that are read; the rest of a longer line is skipped
+MAX_SKIPPED = 100_000_000  #: characters of a line that are skipped; a device may produce endless lines
+JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
+SYNC_COUNTED = ("added", "updated", "removed", "unchanged", "kept_out", "invited", "rejected")
+SHOWN_IF_ANY = frozenset({"invited", "suppressed", "kept_out"})
 PROBLEMS_SHOWN = 20
 LISTMONK = (
     "Read as an export of listmonk: blocklisted addresses are suppressed, disabled addresses unsubscribed, enabled"
     " addresses pending. To activate people who agreed, add a column state with active, and give --consent."
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: spreadsheets interpret cells that begin with these as formulas
+TEMPLATE = (
+    ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs"),
+    ("ada@example.org", "Ada", "daily", "08:00", "Europe/Oslo", "active", "Vision=image* OR video; Agents=agent*", ""),
+    ("bob@example.org", "", "weekly-fri", "07:30", "UTC", "pending", "", "lab/nlp; lab/robots"),
+)  # fmt: skip
+
+Consent = Annotated[
+    str | None,
+    typer.Option(
+        "--consent", metavar="TEXT", help="How active subscribers agreed, in your words.", show_default=False
+    ),
+]
+InvitedBy = Annotated[
+    str,
+    typer.Option(
+        "--invited-by",
+        metavar="TEXT",
+        help="Who put the pending subscribers on the list; shown in the invitation.",
+        show_default=False,
+    ),
+]
 
 
 # ── import ──────────────────────────────────────────────────────────────────────────────────────
@@ -46,73 +67,145 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: spreadsheets interpret cells that
 
 def import_file(
     path: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help=f"Columns: {', '.join(COLUMNS)}. - is stdin.")
-    ],
-    consent: Annotated[
-        str | None,
-        typer.Option(
-            "--consent",
-            metavar="TEXT",
-            help="How active subscribers agreed, in your words.",
-            show_default=False,
-        ),
+        Path | None,
+        typer.Argument(metavar="FILE", help="CSV or JSON Lines (.jsonl). - is stdin.", show_default=False),
     ] = None,
-    invited_by: Annotated[
-        str,
-        typer.Option(
-            "--invited-by",
-            metavar="TEXT",
-            help="Who put the pending subscribers on the list; shown in the invitation.",
-            show_default=False,
-        ),
-    ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and report; change nothing.")] = False,
+    consent: Consent = None,
+    invited_by: InvitedBy = "",
+    template: Annotated[bool, typer.Option("--template", help="Print an example file and exit.")] = False,
+    dry_run: DryRun = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import subscribers from a CSV file.
+    """Import subscribers from a CSV or JSON Lines file.
 
-    Rows with state active become active, but only with --consent. All other rows become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. Exports of listmonk are accepted.
+    Rows with state active become active, but only with --consent or a column consent. All other rows become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Exports of listmonk are accepted.
     """
-    from digest import subscribers
-    from digest.subscribers import use_cases
+    from digest.subscribers import ImportReport, use_cases
 
+    if template:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(TEMPLATE)
+        return
+    report = ImportReport()
     with (
-        failures.on_ctrl_c(lambda: "Stopped. Nothing was imported. Run the command again."),
+        failures.on_ctrl_c(lambda: stopped(report, dry_run=dry_run)),
         command_context.open_context() as context,
+        open_list(path) as (rows_of, total),
         command_context.open_write_session(context) as session,
-        open_rows(path) as file,
-        terminal.show_progress("Importing", unit="lines") as done,
+        terminal.show_progress("Importing", total=total, unit="lines") as done,
     ):
-        rows = subscribers.CsvRows(count_lines(file, done.update_to))
-        imported = use_cases.import_list(
+        rows = rows_of(done.update_to)
+        use_cases.import_list(
             session,
             context.site,
             rows,
             consent=consent,
             invited_by=invited_by,
+            report=report,
             is_dry_run=dry_run,
             now=current_time(now),
         )
-    report = {name: getattr(imported, name) for name in COUNTED}
-    report["problems"] = [{"line": one.line, "reason": one.reason} for one in imported.problems]
-    report |= {"from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns)}
-    if as_json:
-        terminal.print_json(report)
-    else:
-        show(report, dry_run=dry_run)
-    if imported.rejected and not imported.is_loaded:
+    show_import(report, rows, COUNTED, dry_run=dry_run, as_json=as_json)
+    if report.rejected and not report.is_loaded:
         raise typer.Exit(1)
 
 
+def sync_file(
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="All members, as CSV or JSON Lines. - is stdin.")
+    ],
+    consent: Consent = None,
+    invited_by: InvitedBy = "",
+    everyone: Annotated[
+        bool,
+        typer.Option("--everyone", help="Also remove subscribers who were never in a synchronized file."),
+    ] = False,
+    allow_many: Annotated[
+        bool, typer.Option("--allow-many", help="Remove even more subscribers than the file has.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the members of a file the subscribers.
+
+    New members are added as by import. Members who are subscribed already get the packs of the file; all other settings are theirs. Members of an earlier file who are missing are unsubscribed without a letter, and return if a later file has them. Who unsubscribed or is suppressed stays so. If the address of a row cannot be read, nobody is removed.
+    """
+    from digest.subscribers import ImportReport, use_cases
+
+    report = ImportReport()
+    plan = dry_run or not yes
+    with (
+        failures.on_ctrl_c(lambda: stopped(report, dry_run=plan)),
+        command_context.open_context() as context,
+        open_list(path) as (rows_of, total),
+    ):
+        asked = {
+            "consent": consent, "invited_by": invited_by, "everyone": everyone, "allows_many": allow_many,
+            "now": current_time(now),
+        }  # fmt: skip
+        while True:
+            with (
+                command_context.open_write_session(context) as session,
+                terminal.show_progress("Comparing" if plan else "Writing", total=total, unit="lines") as done,
+            ):
+                rows = rows_of(done.update_to)
+                use_cases.sync_list(
+                    session,
+                    context.site,
+                    rows,
+                    report=report,
+                    is_dry_run=plan,
+                    **asked,  # type: ignore[arg-type]
+                )
+            if dry_run or not plan:
+                break
+            show_sync(report, rows, dry_run=True, as_json=False)
+            require_yes("Nothing was changed yet.", yes=False)
+            report, plan = ImportReport(), False
+    show_sync(report, rows, dry_run=dry_run, as_json=as_json)
+    if report.rejected and not report.is_loaded:
+        raise typer.Exit(1)
+
+
+def stopped(report: ImportReport, *, dry_run: bool) -> str:
+    """Return the message for Ctrl-C: what was written, and how to continue."""
+    if dry_run or not report.is_loaded:
+        return "Stopped. Nothing was imported. Run the command again."
+    return (
+        f"Stopped. {report.added:,} were added and {report.updated:,} updated, except those of the last"
+        " thousand rows. To continue, run the command again: it skips what is done."
+    )
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────
+
+Rows = Callable[[Callable[[int], None]], "CsvRows | JsonRows"]
+
+
 @contextmanager
-def open_rows(path: Path) -> Iterator[Iterator[str]]:
-    """Open a CSV file as UTF-8 or UTF-16; raise UsageError if it is neither."""
+def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
+    """Open a file of subscribers; yield a function that returns its rows, and the number of its lines.
+
+    The whole file is read once before, so that nothing is imported from a file with an unclosed quote.
+    Raises UsageError if the file is not text.
+    """
+    if path is None:
+        raise UsageError("Name a file, - for stdin, or --template for an example.")
     try:
-        with nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb") as binary:
-            start, whole = peek_start(binary)
-            text = io.TextIOWrapper(whole, encoding=encoding_of(start, path), newline="")
-            yield lines_of(text, path)
+        with seekable(path) as binary:
+            start = binary.read(4096)
+            binary.seek(0)
+            encoding = encoding_of(start, path)
+            is_json = path.suffix.lower() in JSON_SUFFIXES or starts_with_object(start, encoding)
+            with io.TextIOWrapper(cast(io.BufferedReader, binary), encoding=encoding, newline="") as text:
+
+                def rows_of(done: Callable[[int], None]) -> CsvRows | JsonRows:
+                    text.seek(0)
+                    return rows_in(count_lines(lines_of(text, path), done), is_json=is_json)
+
+                yield rows_of, check_structure(rows_of)
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is neither UTF-8 nor UTF-16 ({error.reason}); save it as 'CSV UTF-8' (Excel's name)."
@@ -121,20 +214,64 @@ def open_rows(path: Path) -> Iterator[Iterator[str]]:
         raise UsageError(f"{path}: {error.strerror}.") from None
 
 
+@contextmanager
+def seekable(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, or copy a pipe into a temporary file that only this user can read."""
+    if path != STANDARD and path.is_file():
+        with path.open("rb") as file:
+            yield file
+        return
+    with (
+        nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb") as pipe,
+        tempfile.TemporaryFile() as copy,
+    ):
+        shutil.copyfileobj(pipe, copy)
+        yield copy
+
+
+def check_structure(rows_of: Rows) -> int:
+    """Read a whole file without importing it; return the number of its lines, or raise BadField."""
+    lines = 0
+
+    def count(number: int) -> None:
+        nonlocal lines
+        lines = number
+
+    rows = rows_of(count)
+    while True:
+        try:
+            next(rows)
+        except StopIteration:
+            return lines
+        except csv.Error:
+            continue  # a bad row, which the import reports
+
+
+def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
+    """Return the rows of a file in its format."""
+    from digest import subscribers
+
+    return subscribers.JsonRows(lines) if is_json else subscribers.CsvRows(lines)
+
+
+def starts_with_object(start: bytes, encoding: str) -> bool:
+    """Return whether a text begins with a JSON object."""
+    return start.decode(encoding, "ignore").lstrip().startswith("{")
+
+
 def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; raise UsageError for an endless line, such as a device may produce."""
+    """Yield the lines of a file, the start of a line that is too long for any row.
+
+    Raises UsageError for an endless line, such as a device may produce.
+    """
     while line := text.readline(MAX_LINE_LENGTH):
-        if len(line) == MAX_LINE_LENGTH:
-            raise UsageError(
-                f"{path} is not a CSV file: a line is longer than {MAX_LINE_LENGTH:,} characters."
-            )
+        skipped, rest = 0, line
+        while len(rest) == MAX_LINE_LENGTH and not rest.endswith("\n"):
+            rest = text.readline(MAX_LINE_LENGTH)
+            skipped += len(rest)
+            if skipped > MAX_SKIPPED:
+                raise UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
         yield line
-
-
-def peek_start(binary: IO[bytes]) -> tuple[bytes, io.BufferedReader]:
-    """Return the first four bytes of a stream, and a stream that still contains them."""
-    whole = binary if isinstance(binary, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, binary))
-    return whole.peek(4)[:4], whole
 
 
 def encoding_of(start: bytes, path: Path) -> str:
@@ -143,7 +280,7 @@ def encoding_of(start: bytes, path: Path) -> str:
         raise UsageError(f"{path} is a workbook of a spreadsheet program. Save it as 'CSV UTF-8'.")
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    if b"\0" in start:
+    if b"\0" in start[:4]:
         return "utf-16-be" if start.startswith(b"\0") else "utf-16-le"
     return "utf-8-sig"
 
@@ -155,19 +292,63 @@ def count_lines(lines: Iterator[str], done: Callable[[int], None]) -> Iterator[s
         done(number)
 
 
-def show(report: dict[str, Any], *, dry_run: bool) -> None:
+# ── reporting ───────────────────────────────────────────────────────────────────────────────────
+
+
+def show_import(
+    report: ImportReport, rows: CsvRows | JsonRows, names: Iterable[str], *, dry_run: bool, as_json: bool
+) -> None:
     """Print the result of an import."""
-    names = [name for name in COUNTED if report[name] or name not in {"invited", "suppressed"}]
-    figures = ", ".join(f"{report[name]:,} {name}" for name in names)
+    counts = {name: getattr(report, name) for name in names}
+    if as_json:
+        problems = [{"line": one.line, "reason": one.reason} for one in report.problems]
+        source = {
+            "from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns),
+        }  # fmt: skip
+        terminal.print_json(counts | {"problems": problems} | source)
+        return
+    shown = {name: number for name, number in counts.items() if number or name not in SHOWN_IF_ANY}
+    figures = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in shown.items())
     terminal.print_line(f"Dry run: {figures}." if dry_run else f"{figures}.")
-    if report["from"] == "listmonk":
+    if rows.is_listmonk:
         terminal.print_note(LISTMONK)
-    if report["left_out"]:
-        terminal.print_note(f"Columns not used: {', '.join(report['left_out'])}.")
-    for problem in report["problems"][:PROBLEMS_SHOWN]:
-        terminal.print_note(f"  line {problem['line']}: {terminal.visible_text(problem['reason'])}")
-    if len(report["problems"]) > PROBLEMS_SHOWN:
-        terminal.print_note(f"  and {len(report['problems']) - PROBLEMS_SHOWN} more; --json lists them all.")
+    if rows.ignored_columns:
+        terminal.print_note(f"Columns not used: {', '.join(rows.ignored_columns)}.")
+    show_problems(report)
+
+
+def show_problems(report: ImportReport) -> None:
+    """Print the first rejected rows, each with its line."""
+    for problem in report.problems[:PROBLEMS_SHOWN]:
+        terminal.print_note(f"  line {problem.line}: {terminal.visible_text(problem.reason)}")
+    if report.rejected > PROBLEMS_SHOWN:
+        terminal.print_note(f"  and {report.rejected - PROBLEMS_SHOWN:,} more; --json lists them.")
+
+
+def show_sync(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool, as_json: bool) -> None:
+    """Print who was added, changed and removed."""
+    listed = {
+        "added": report.added_emails,
+        "changed": report.changed_emails,
+        "removed": report.removed_emails,
+    }
+    if as_json:
+        counts = {name: getattr(report, name) for name in SYNC_COUNTED}
+        problems = [{"line": one.line, "reason": one.reason} for one in report.problems]
+        terminal.print_json(
+            counts | {f"{name}_emails": emails for name, emails in listed.items()} | {"problems": problems}
+        )
+        return
+    totals = {"added": report.added, "changed": report.updated, "removed": report.removed}
+    for name, emails in listed.items():
+        for email in emails[:PROBLEMS_SHOWN]:
+            terminal.print_line(f"  {name.ljust(8)} {email}")
+        if totals[name] > PROBLEMS_SHOWN:
+            terminal.print_line(f"  {name.ljust(8)} and {totals[name] - PROBLEMS_SHOWN:,} more")
+    show_import(report, rows, SYNC_COUNTED, dry_run=dry_run, as_json=False)
+    if report.names_nobody:
+        unread = plurals.count(report.names_nobody, "row has", "rows have")
+        terminal.print_note(f"Nobody is removed, because {unread} no readable address.")
 
 
 # ── export ──────────────────────────────────────────────────────────────────────────────────────
@@ -176,22 +357,55 @@ def show(report: dict[str, Any], *, dry_run: bool) -> None:
 def export_file(
     path: Annotated[
         Path,
-        typer.Argument(metavar="FILE.csv", help="Default: stdout.", show_default=False),
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, or JSON Lines if it ends in .jsonl. Default: stdout.",
+            show_default=False,
+        ),
     ] = STANDARD,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines.")] = False,
 ) -> None:
-    """Export the subscribers, with the columns that import reads."""
+    """Export all subscribers with everything that import reads, as CSV or JSON Lines."""
+    from digest.subscribers import COLUMNS
+
+    is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
+        failures.on_ctrl_c(lambda: f"Stopped. {path} is not complete."),
         command_context.open_context() as context,
         context.read_session() as session,
         private_output_file(path) as file,
     ):
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(COLUMNS)
+        if not is_json:
+            rows.writerow(COLUMNS)
         for one in subscriber_listing.list_subscribers(session):
-            topics, packs = split_topics_and_packs(one["topics"])
-            written = json.dumps(topics, ensure_ascii=False) if topics else ""
-            cells = {**one, "topics": written, "packs": "; ".join(packs)}
-            rows.writerow(escape_formula(str(cells[name])) for name in COLUMNS)
+            fields = file_fields(one)
+            if is_json:
+                file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")
+            else:
+                rows.writerow(escape_formula(cell_text(fields.get(name))) for name in COLUMNS)
+
+
+def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file says about a subscriber, with topics and packs in columns of their own."""
+    from digest.subscribers import COLUMNS
+
+    topics, packs = split_topics_and_packs(one["topics"])
+    return {name: one.get(name) for name in COLUMNS} | {"topics": topics, "packs": packs}
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as a cell of a CSV file."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return json.dumps(value, ensure_ascii=False) if value else ""
+        case list():
+            return "; ".join(value)
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def private_output_file(path: Path) -> AbstractContextManager[TextIO]:

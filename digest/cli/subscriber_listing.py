@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from digest.db import Session
-    from digest.db.tables import Subscriber, SubscriberState
+    from digest.db.tables import Subscriber
+    from digest.subscribers.subscriber_search import Criteria
 
+#: The fields of a subscriber, in the order of the output.
+FIELDS = (
+    "email", "name", "state", "cadence", "at", "timezone", "max_papers", "min_papers", "max_age_days", "abstracts",
+    "trending", "nothing_today", "not_after", "paused_until", "next_due_at", "created_at", "confirmed_at", "consent",
+    "topics",
+)  # fmt: skip
 BATCH_ROWS = 500  #: the number of subscribers whose topics are read at once
 
 
-def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the fields of every subscriber, by address, in bounded memory."""
-    from digest import subscribers
+def list_subscribers(session: Session, criteria: Criteria | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the fields of every subscriber that matches, by address, in bounded memory."""
+    from digest.subscribers.subscriber_search import Criteria, find_subscribers
 
-    found = subscribers.list_subscribers(session, state=state)
+    found = find_subscribers(session, criteria or Criteria())
     while batch := list(islice(found, BATCH_ROWS)):
         yield from subscriber_reports(session, batch)
 
@@ -32,7 +39,8 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
     from digest import subscribers
     from digest.editions import schedule
 
-    topics = subscribers.typed_topics(session, [subscriber.id for subscriber in batch])
+    ids = [subscriber.id for subscriber in batch]
+    topics, consents = subscribers.typed_topics(session, ids), subscribers.latest_consents(session, ids)
     for subscriber in batch:
         yield {
             "email": subscriber.email,
@@ -42,11 +50,17 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
             "at": f"{subscriber.at:%H:%M}",
             "timezone": subscriber.timezone,
             "max_papers": subscriber.max_papers,
+            "min_papers": subscriber.min_papers,
+            "max_age_days": subscriber.max_age_days,
             "abstracts": subscriber.abstracts,
+            "trending": subscriber.wants_trending,
+            "nothing_today": subscriber.wants_nothing_today_letters,
+            "not_after": f"{subscriber.not_after:%H:%M}" if subscriber.not_after else None,
             "paused_until": subscriber.paused_until,
             "next_due_at": subscriber.next_due_at,
             "created_at": subscriber.created_at,
             "confirmed_at": subscriber.confirmed_at,
             "leaving_reason": subscriber.leaving_reason,
+            "consent": consents.get(subscriber.id),
             "topics": topics.get(subscriber.id, {}),
         }

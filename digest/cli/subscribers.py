@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, subscriber_files, subscriber_listing, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
+from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import BadField
 
 if TYPE_CHECKING:
+    from digest.app_context import AppContext
     from digest.db import Session
     from digest.db.tables import Subscriber
+    from digest.subscribers.subscriber_search import Criteria
 
 app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
 
@@ -116,37 +120,119 @@ def add(
     terminal.print_result(report, f"{report['email']} is {state}.", as_json=as_json)
 
 
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="STATE", help="pending, active, paused or unsubscribed.", show_default=False
+    ),
+]
+DEFAULT_COLUMNS = "email,name,state,cadence,at,timezone,topics"
+Columns = Annotated[
+    str,
+    typer.Option(
+        "--columns", metavar="NAMES", help="The columns to show, as named by --json.", show_default=False
+    ),
+]
+
+
 @app.command("list")
 def show_list(
-    state: Annotated[
-        str | None,
+    state: State = None,
+    cadence: Annotated[
+        str, typer.Option("--cadence", metavar="CADENCE", help="Only this cadence.", show_default=False)
+    ] = "",
+    domain: Annotated[
+        str,
+        typer.Option("--domain", metavar="DOMAIN", help="Only addresses of this domain.", show_default=False),
+    ] = "",
+    topic: Annotated[
+        str,
         typer.Option(
-            "--state", metavar="STATE", help="pending, active, paused or unsubscribed.", show_default=False
+            "--topic", metavar="TEXT", help="Only with this in a topic's name or filter.", show_default=False
         ),
-    ] = None,
+    ] = "",
+    pack: Annotated[
+        str,
+        typer.Option(
+            "--pack", metavar="PACK", help="Only users of a pack: lab or lab/nlp.", show_default=False
+        ),
+    ] = "",
+    columns: Columns = DEFAULT_COLUMNS,
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List the subscribers by address."""
     from digest.db.tables import SubscriberState
+    from digest.subscribers.subscriber_search import Criteria
 
-    subscriber_state = parse_choice("--state", state, SubscriberState)
+    chosen = parse_choice("--state", state, SubscriberState)
+    criteria = Criteria(state=chosen, cadence=cadence, domain=domain, topic=topic, pack=pack)
+    empty = (
+        "No subscriber matches."
+        if criteria != Criteria()
+        else "No subscribers. Add one: digest subscribers add EMAIL"
+    )
+    show_subscribers(criteria, columns, limit, as_json, empty=empty)
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Part of an address, a name, or a topic.")],
+    columns: Columns = DEFAULT_COLUMNS,
+    limit: Limit = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find subscribers by a part of their address, name or topics."""
+    from digest.subscribers.subscriber_search import Criteria
+
+    show_subscribers(Criteria(text=text), columns, limit, as_json, empty=f"No subscriber matches {text!r}.")
+
+
+@app.command()
+def stats(as_json: AsJson = False) -> None:
+    """Count the subscribers by state, cadence, time zone, domain and number of topics."""
+    from digest.subscribers.subscriber_search import subscriber_stats
+
     with command_context.open_context() as context, context.read_session() as session:
-        found = subscriber_listing.list_subscribers(session, state=subscriber_state)
+        found = subscriber_stats(session)
+    if as_json:
+        terminal.print_json({name.replace(" ", "_"): counts for name, counts in found.items()})
+        return
+    terminal.print_facts(
+        (name.capitalize(), ", ".join(f"{value} {number:,}" for value, number in counts.items()) or "none")
+        for name, counts in found.items()
+    )
+
+
+def show_subscribers(
+    criteria: Criteria, columns: str, limit: int | None, as_json: bool, *, empty: str
+) -> None:
+    """Print the matching subscribers."""
+    with command_context.open_context() as context, context.read_session() as session:
+        found = subscriber_listing.list_subscribers(session, criteria)
         if as_json:
             terminal.lines(islice(found, limit))
             return
         shown = list(islice(found, limit or terminal.LIMIT))
         is_more = next(found, None) is not None
-    names = ("email", "name", "state", "cadence", "at", "timezone")
+    names = chosen_columns(columns)
     terminal.print_table(
-        (*names, "topics"),
-        ([*(one[name] for name in names), list(one["topics"])] for one in shown),
-        shrinkable=["topics", "name", "email"],
-        empty="No subscribers. Add one: digest subscribers add EMAIL",
+        names,
+        ([list(one[name]) if name == "topics" else one[name] for name in names] for one in shown),
+        shrinkable=[name for name in ("topics", "name", "email", "consent") if name in names],
+        empty=empty,
     )
     if is_more:
         terminal.print_note("There are more. --limit N shows N subscribers, --json shows all.")
+
+
+def chosen_columns(text: str) -> list[str]:
+    """Return the named columns; raise BadField for an unknown column."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in subscriber_listing.FIELDS:
+            raise BadField("--columns", f"{name!r} is not one of {', '.join(subscriber_listing.FIELDS)}.")
+    return names or DEFAULT_COLUMNS.split(",")
 
 
 @app.command()
@@ -288,17 +374,22 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def remove(email: Email, now: Now = None, as_json: AsJson = False) -> None:
+def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
     """Unsubscribe without notice.
 
     The record of the papers they were shown is kept, so that no paper is repeated if they return.
     """
     from digest import subscribers
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        report = subscriber_listing.subscriber_report(
-            session, subscribers.remove(session, email, now=current_time(now))
-        )
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            found = subscribers.get(session, email)
+            plan = f"{found.email} is {found.state} and will be unsubscribed, without a letter."
+        require_yes(plan, yes=yes)
+        with command_context.open_write_session(context) as session:
+            report = subscriber_listing.subscriber_report(
+                session, subscribers.remove(session, email, now=current_time(now))
+            )
     terminal.print_result(report, f"{report['email']} is {report['state']}.", as_json=as_json)
 
 
@@ -308,18 +399,53 @@ def erase(
     suppress: Annotated[
         bool, typer.Option("--suppress", help="Also suppress the address, by a keyed hash.")
     ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a subscriber's data.
+    """Erase a subscriber's data. This cannot be undone.
 
     The address is deleted from every table. Deliveries are kept without personal data.
     """
     from digest import subscribers
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
-    terminal.print_result({"email": email, "erased": True}, f"Erased {email}.", as_json=as_json)
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            plan = erasure_plan(session, email, suppress=suppress)
+        if not dry_run:
+            require_yes(plan, yes=yes)
+            with command_context.open_write_session(context) as session:
+                subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
+            erase_traces(context, email)
+    report = {"email": email, "erased": not dry_run}
+    terminal.print_result(report, plan if dry_run else f"Erased {email}.", as_json=as_json)
+
+
+def erase_traces(context: AppContext, email: str) -> None:
+    """Delete what is outside the tables: copies of letters on this machine, and SQLite's log of changes."""
+    from digest import db
+    from digest.delivery import transports
+
+    copies = transports.delete_copies(context.settings.mail, email)
+    if copies:
+        terminal.print_note(f"{plurals.count(copies, 'letter')} deleted from {context.settings.mail}.")
+    if not db.truncate_log(context.engine):
+        terminal.print_note(
+            "Another process is reading the database, so its log may contain the deleted rows for a few minutes."
+        )
+
+
+def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
+    """Return what an erasure will delete."""
+    from digest import subscribers
+    from digest.delivery import outbox
+
+    found = subscribers.get(session, email)
+    topics = plurals.count(len(subscribers.topics_of(session, found)), "topic")
+    letters = plurals.count(outbox.count_deliveries(session, email=found.email), "letter")
+    after = " Mail to it will be suppressed." if suppress else " The address may then subscribe again."
+    return f"{found.email} ({found.state}, {topics}, {letters}) will be erased. This cannot be undone.{after}"
 
 
 def parse_topics(given: Sequence[str]) -> dict[str, str]:
@@ -336,4 +462,5 @@ def parse_topics(given: Sequence[str]) -> dict[str, str]:
 
 
 app.command("import")(subscriber_files.import_file)
+app.command("sync")(subscriber_files.sync_file)
 app.command("export")(subscriber_files.export_file)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time
+from digest.cli.consent import Yes, require_yes
+from digest.errors import NotFound
+
+if TYPE_CHECKING:
+    from digest.bounces import SuppressionEntry
 
 app = typer.Typer(help="Manage the suppression list.", no_args_is_help=True)
 
@@ -52,11 +57,23 @@ def add(
 
 
 @app.command()
-def remove(email: Email, as_json: AsJson = False) -> None:
+def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
     """Allow mail to this address again."""
     from digest import bounces
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        bounces.unsuppress_by_operator(session, context.site, email)
+    with command_context.open_context() as context:
+        with context.read_session() as session:
+            plan = removal_plan(bounces.find_suppression(session, context.site, email), email)
+        require_yes(plan, yes=yes)
+        with command_context.open_write_session(context) as session:
+            bounces.unsuppress_by_operator(session, context.site, email, now=current_time(now))
     sentence = f"{email} is no longer suppressed."
     terminal.print_result({"email": email, "suppressed": False}, sentence, as_json=as_json)
+
+
+def removal_plan(entry: SuppressionEntry | None, email: str) -> str:
+    """Return which suppression will be removed, or raise NotFound."""
+    if entry is None:
+        raise NotFound(f"{email} is not suppressed.")
+    why = f"{entry.reason}: {entry.note}" if entry.note else entry.reason
+    return f"{email} is suppressed since {terminal.format_cell(entry.since)} ({why}). Mail to it will be allowed again."

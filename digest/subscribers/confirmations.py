@@ -19,7 +19,15 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
-from digest.db.tables import Confirmation, Consent, Delivery, Subscriber, SubscriberState
+from digest.bounces import OptOutKind
+from digest.db.tables import (
+    Confirmation,
+    Consent,
+    Delivery,
+    DeliveryState,
+    Subscriber,
+    SubscriberState,
+)
 from digest.delivery import outbox
 from digest.editions import schedule as edition_schedule
 from digest.editions import shown
@@ -353,6 +361,28 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     return sum(number is not None for number in queued)
 
 
+def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:
+    """Record the reminders of all unused confirmations as expired, so that none is sent; return how many."""
+    unanswered = (
+        select(Subscriber.id, Subscriber.email)
+        .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
+        .where(Confirmation.used_at.is_(None), Confirmation.expires_at > now)
+        .distinct()
+    )
+    ended = {
+        "letter": "reminder",
+        "decision": "{}",
+        "state": DeliveryState.EXPIRED,
+        "reason": reason,
+        "settled_at": now,
+    }
+    rows = [
+        {**ended, "subscriber_id": number, "email": email, "dedupe_key": reminder_key(number)}
+        for number, email in session.execute(unanswered)
+    ]
+    return outbox.queue_bulk_letters(session, rows, site=site, now=now) if rows else 0
+
+
 # ── confirmation ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -467,6 +497,9 @@ def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, st
 
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     """Activate a subscriber; their first digest is the next on the schedule, with that day's papers."""
+    if subscriber.state == SubscriberState.UNSUBSCRIBED:
+        bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
+        subscriber.synced_at, subscriber.is_removed_by_sync = None, False  # they came back by themselves
     subscriber.state = SubscriberState.ACTIVE
     subscriber.confirmed_at = now
     subscriber.unsubscribed_at = None

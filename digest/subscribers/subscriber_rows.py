@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -78,14 +78,6 @@ def similar_addresses(session: Session, email: str) -> list[str]:
     start = addresses.fold_address(email)[:2]
     like = select(Subscriber.email_key).where(Subscriber.email_key.startswith(start, autoescape=True))
     return list(session.scalars(like.limit(500)))
-
-
-def list_subscribers(session: Session, *, state: SubscriberState | None = None) -> Iterator[Subscriber]:
-    """Yield the subscribers in the order of addresses."""
-    query = select(Subscriber).order_by(Subscriber.email_key)
-    if state is not None:
-        query = query.where(Subscriber.state == state)
-    yield from session.scalars(query.execution_options(yield_per=1000))
 
 
 # ── adding ──────────────────────────────────────────────────────────────────────────────────────
@@ -213,6 +205,14 @@ def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, st
     for row in session.execute(query):
         topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
     return topics
+
+
+def latest_consents(session: Session, ids: Sequence[int]) -> dict[int, str]:
+    """Return {subscriber id: how they last agreed}."""
+    query = (
+        select(Consent.subscriber_id, Consent.how).where(Consent.subscriber_id.in_(ids)).order_by(Consent.id)
+    )
+    return {row.subscriber_id: row.how for row in session.execute(query)}
 
 
 def muted_names(session: Session, subscriber_id: int) -> frozenset[str]:

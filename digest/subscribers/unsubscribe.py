@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, exists, func, select, update
+from sqlalchemy import delete, exists, select, update
 from sqlalchemy.orm import Session
 
 from digest import bounces
-from digest.bounces import SuppressionReason
+from digest.bounces import OptOutKind, SuppressionReason
 from digest.db.tables import (
     Attempt,
     Confirmation,
@@ -57,11 +57,14 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
     """Mark a subscriber as unsubscribed without a letter; return False if they already were."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
+        subscriber.is_removed_by_sync = False  # they left themselves, and a list cannot bring them back
+        session.flush()
         return False
     subscriber.state = SubscriberState.UNSUBSCRIBED
     subscriber.paused_until = None
     subscriber.unsubscribed_at = now
     session.flush()
+    bounces.record_subscribers(session, OptOutKind.UNSUBSCRIBED, [subscriber.id], now=now)
     return True
 
 
@@ -75,6 +78,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     subscriber.leaving_reason = ""
     subscriber.next_due_at = schedule.next_edition(subscriber_rows.schedule_of(subscriber), now).due_at
     session.flush()
+    bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
     return True
 
 
@@ -102,7 +106,14 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
 
     With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
     """
-    subscriber = subscriber_rows.get(session, email)
+    erase_subscriber(session, site, subscriber_rows.get(session, email), now=now)
+    if suppress:
+        bounces.suppress(session, site, email, SuppressionReason.ERASED, "", now)
+    session.commit()
+
+
+def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Erase a subscriber's row and everything that names them, and record the erasure; the caller commits."""
     lock_subscriber(session, subscriber)
     query = select(Delivery.id).where(
         (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)
@@ -113,11 +124,19 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
     session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
-    session.execute(delete(InboundMail).where(func.lower(InboundMail.sender) == subscriber.email.lower()))
-    if suppress:
-        bounces.suppress(session, site, subscriber.email, SuppressionReason.ERASED, "", now)
+    delete_mails_naming(session, subscriber.email)
+    hmac = bounces.address_hmac(site, subscriber.email)
+    bounces.record_erasure(session, subscriber.id, hmac, now=now)
     session.delete(subscriber)
-    session.commit()
+    session.flush()
+
+
+def delete_mails_naming(session: Session, email: str) -> None:
+    """Delete the stored mail from an address, and all mail that contains it; at most a thousand mails are stored."""
+    name = email.lower().encode()
+    stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
+    named = [row.id for row in stored if row.sender.lower() == email.lower() or name in row.content.lower()]
+    session.execute(delete(InboundMail).where(InboundMail.id.in_(named)))
 
 
 def lock_subscriber(session: Session, subscriber: Subscriber) -> None:

@@ -356,16 +356,66 @@ def import_list(
     *,
     consent: str | None,
     invited_by: str,
+    report: ImportReport,
     is_dry_run: bool,
     now: datetime,
-) -> ImportReport:
-    """Import a file in one transaction, or nothing if it cannot be read; a dry run only reports."""
-    report = csv_import.import_rows(session, site, rows, consent=consent, invited_by=invited_by, now=now)
+) -> None:
+    """Import a file and count in `report`; commits after each batch. A dry run only counts."""
+    csv_import.import_rows(
+        session,
+        site,
+        rows,
+        consent=consent,
+        invited_by=invited_by,
+        report=report,
+        after_batch=nothing if is_dry_run else session.commit,
+        now=now,
+    )
+    finish(session, is_dry_run=is_dry_run)
+
+
+def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
+    session: Session,
+    site: Site,
+    rows: Iterable[Row],
+    *,
+    consent: str | None,
+    invited_by: str,
+    everyone: bool,
+    allows_many: bool,
+    report: ImportReport,
+    is_dry_run: bool,
+    now: datetime,
+) -> None:
+    """Make the members of a file the subscribers, and count in `report`; commits after each batch.
+
+    A dry run only counts, and may remove any number.
+    """
+    csv_import.sync_rows(
+        session,
+        site,
+        rows,
+        consent=consent,
+        invited_by=invited_by,
+        everyone=everyone,
+        allows_many=allows_many or is_dry_run,
+        report=report,
+        after_batch=nothing if is_dry_run else session.commit,
+        now=now,
+    )
+    finish(session, is_dry_run=is_dry_run)
+
+
+def nothing() -> None:
+    """Leave the transaction open."""
+
+
+def finish(session: Session, *, is_dry_run: bool) -> None:
+    """Commit, or undo the changes of a dry run."""
     if is_dry_run:
         session.rollback()
     else:
         session.commit()
-    return report
 
 
 # ── for the scheduler ───────────────────────────────────────────────────────────────────────────

@@ -88,11 +88,16 @@ def test_publish_updates_followers_and_undo_reverts_them(digest: Digest, lab: Pa
     subscribed(digest, "Light=use:lab/light")
     lab.write_text(LAB.replace("descent OR light", "descent"))
 
-    published = digest("topics", "pack", "publish", lab, "--json").document
+    refused = digest("topics", "pack", "publish", lab)
+    published = digest("topics", "pack", "publish", lab, "--json", "--yes").document
     twice = digest("topics", "pack", "publish", lab)
-    undone = digest("topics", "pack", "undo", "lab")
+    would_undo = digest("topics", "pack", "undo", "lab", "--dry-run")
+    undone = digest("topics", "pack", "undo", "lab", "--yes")
     letters = digest("deliveries", "--json").lines
 
+    assert refused.code == 2
+    assert "1 subscriber gets version 2 of lab, and a letter about it." in refused.err
+    assert would_undo.out.startswith("lab version 3 would be the same as version 1.")
     assert (published["version"], published["subscribers"]) == (2, 1)
     assert (twice.code, twice.err) == (2, "digest: lab is unchanged since version 2.\n")
     assert undone.out.startswith("lab version 3 is the same as version 1.")

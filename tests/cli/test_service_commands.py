@@ -893,6 +893,6 @@ def test_unclassified_mail_can_be_listed_shown_retried_and_deleted(digest: Diges
     assert (row["subject"], row["state"]) == ("Lovely", "new")
     assert digest("inbox", "retry").out.startswith(f"{row['id']}: shunted")
     assert "Could you add a paper of mine?" in digest("inbox", "show", "1").out
-    assert digest("inbox", "delete", "1").code == 0
+    assert digest("inbox", "delete", "1", "--yes").code == 0
     assert digest("inbox", "list", "--json").lines == []
     assert digest("inbox", "show", "1").code == 1

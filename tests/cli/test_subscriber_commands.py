@@ -114,10 +114,15 @@ def test_a_subscriber_is_paused_and_resumed(digest: Digest, ada: str) -> None:
 
 
 def test_a_removed_subscriber_is_kept_and_an_erased_one_is_not(digest: Digest, ada: str) -> None:
-    removed = digest("subscribers", "remove", ada, "--json").document
+    removed = digest("subscribers", "remove", ada, "--json", "--yes").document
     known = digest("subscribers", "list", "--state", "unsubscribed", "--json").lines
-    erased = digest("subscribers", "erase", ada, "--suppress")
+    plan = digest("subscribers", "erase", ada, "--suppress", "--dry-run")
+    refused = digest("subscribers", "erase", ada, "--suppress")
+    kept = digest("subscribers", "list", "--json").lines
+    erased = digest("subscribers", "erase", ada, "--suppress", "--yes")
 
+    assert plan.out.startswith(f"{ada} (unsubscribed, 1 topic, 0 letters) will be erased.")
+    assert (refused.code, "--yes" in refused.err, len(kept)) == (2, True, 1)
     assert removed["state"] == "unsubscribed"
     assert [one["email"] for one in known] == [ada]
     assert erased.code == 0
@@ -131,7 +136,7 @@ def test_a_suppressed_address_is_refused_until_it_is_lifted(digest: Digest) -> N
 
     refused = digest("subscribers", "add", "Eve@Example.org", "--confirmed", "--consent", "x")
     listed = digest("suppressions", "list", "--json").lines
-    digest("suppressions", "remove", "eve@example.org")
+    digest("suppressions", "remove", "eve@example.org", "--yes")
     taken = digest("subscribers", "add", "eve@example.org", "--confirmed", "--consent", "x")
 
     assert (refused.code, "suppressed" in refused.err, taken.code) == (2, True, 0)
@@ -183,10 +188,10 @@ def test_an_export_with_packs_is_imported_as_it_stands(digest: Digest, tmp_path:
     written = digest("subscribers", "export").out
     (tmp_path / "people.csv").write_text(written)
     again = digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x", "--json").document
-    digest("subscribers", "erase", "ada@example.org")
+    digest("subscribers", "erase", "ada@example.org", "--yes")
     digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x")
 
-    assert written.splitlines()[1].endswith('"{""NLP"": ""use:lab/nlp""}",lab/robots@1; lab,short')
+    assert '"{""NLP"": ""use:lab/nlp""}",lab/robots@1; lab,short' in written.splitlines()[1]
     assert (again["unchanged"], again["updated"]) == (1, 0)
     assert digest("subscribers", "export").out == written
 

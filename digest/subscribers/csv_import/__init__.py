@@ -1,28 +1,40 @@
-"""Import the valid rows of a CSV file of subscribers, and report each other row with its line and the reason.
+"""Import the valid rows of a file of subscribers, and report each other row with its line and the reason.
 
-A file can be imported repeatedly; rows that change nothing are skipped. An import never resubscribes
-anybody, never overrides a suppression, and never activates a subscriber without consent. Rows are
-processed in batches of a thousand and freed after their batch.
+A file can be imported repeatedly; rows that change nothing are skipped, so an interrupted import continues
+when it is repeated. An import never resubscribes anybody, never overrides a suppression, and never
+activates a subscriber without consent. Rows are processed in batches of a thousand and freed after their
+batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 
 from sqlalchemy.orm import Session
 
-from digest import gc_control
-from digest.errors import UsageError
+from digest import addresses, gc_control
+from digest.errors import BadField, UsageError
 from digest.site_profile import Site
 from digest.subscribers import invitations
-from digest.subscribers.csv_import.csv_rows import CsvRows, Row
+from digest.subscribers.csv_import.csv_rows import COLUMNS, CsvRows, Row
 from digest.subscribers.csv_import.import_report import ImportProblem, ImportReport
+from digest.subscribers.csv_import.json_rows import JsonRows
 from digest.subscribers.csv_import.row_values import FilterCellReader, ImportRow, check_row, rows_with_lines
-from digest.subscribers.csv_import.write_rows import ImportState, Layer, write_layer
+from digest.subscribers.csv_import.write_rows import (
+    ImportState,
+    Layer,
+    count_membership,
+    mark_listed,
+    remove_unlisted,
+    write_layer,
+)
 
-__all__ = ["CsvRows", "ImportProblem", "ImportReport", "import_rows"]
+__all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
+
+FEW_REMOVED = 10  #: so few may always be removed
 
 BATCH_ROWS = 1_000  #: rows read and written together
 
@@ -34,35 +46,112 @@ def import_rows(
     *,
     consent: str | None = None,
     invited_by: str = "",
+    report: ImportReport | None = None,
+    after_batch: Callable[[], None] = lambda: None,
     now: datetime,
 ) -> ImportReport:
     """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
     Without consent, subscribers are added as pending, as for rows without a state, and are invited
     once; `invited_by` names the person who added them. If `rows` is not a CsvRows, lines are counted with the
-    header as line 1. Raises BadField if the file ends inside a quoted cell; the caller must then roll
-    back.
+    header as line 1. `after_batch` is called after each batch, for example to commit. Raises BadField if the
+    file ends inside a quoted cell; the caller must then roll back.
     """
-    moments = invitations.free_moments(session, now)
-    state = ImportState(session, site, consent=consent or "", invited_by=invited_by, now=now, moments=moments)
-    valid = good_rows(rows, FilterCellReader(session), state.report, may_activate=bool(consent))
+    state = import_state(session, site, consent=consent, invited_by=invited_by, report=report, now=now)
+    return write_batches(state, rows, after_batch)
+
+
+def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
+    session: Session,
+    site: Site,
+    rows: Iterable[Row],
+    *,
+    consent: str | None = None,
+    invited_by: str = "",
+    everyone: bool = False,
+    allows_many: bool = False,
+    report: ImportReport | None = None,
+    after_batch: Callable[[], None] = lambda: None,
+    now: datetime,
+) -> ImportReport:
+    """Make the members of a list the subscribers: add the new, change packs, and unsubscribe who is missing.
+
+    Only members of an earlier list are removed, or with `everyone` all other subscribers too. Who
+    unsubscribed or is suppressed stays so. Nobody is removed if the address of a row cannot be read.
+    Raises UsageError before removing more subscribers than the list has, unless `allows_many`.
+    """
+    state = import_state(
+        session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
+    )
+    write_batches(state, rows, after_batch)
+    listed, missing = count_membership(session, everyone=everyone, now=now)
+    if state.report.names_nobody:
+        return state.report
+    if missing > max(listed, FEW_REMOVED) and not allows_many:
+        raise UsageError(
+            f"The list has {listed:,} subscribers and lacks {missing:,}, so it may be incomplete. Nobody was"
+            " removed. To remove them all, add --allow-many."
+        )
+    for number in remove_unlisted(state, everyone=everyone):
+        state.report.removed += number
+        after_batch()
+    return state.report
+
+
+def import_state(
+    session: Session,
+    site: Site,
+    *,
+    consent: str | None,
+    invited_by: str,
+    is_sync: bool = False,
+    report: ImportReport | None,
+    now: datetime,
+) -> ImportState:
+    """Return the state of an import that begins."""
+    return ImportState(
+        session,
+        site,
+        consent=consent or "",
+        invited_by=invited_by,
+        is_sync=is_sync,
+        now=now,
+        moments=invitations.free_moments(session, now),
+        report=ImportReport() if report is None else report,
+    )
+
+
+def write_batches(state: ImportState, rows: Iterable[Row], after_batch: Callable[[], None]) -> ImportReport:
+    """Check and write the rows in batches."""
+    valid = good_rows(rows, FilterCellReader(state.session), state)
     while batch := list(islice(valid, BATCH_ROWS)):
         with gc_control.gc_paused():  # a batch creates tens of thousands of values but few cycles
             for layer in split_repeated_addresses(batch):
                 write_layer(state, layer)
+        after_batch()
+    if state.is_sync:
+        mark_listed(state, state.rejected_keys)
     state.report.problems.sort(key=lambda problem: problem.line)
     return state.report
 
 
-def good_rows(
-    rows: Iterable[Row], cell_reader: FilterCellReader, report: ImportReport, *, may_activate: bool
-) -> Iterator[ImportRow]:
+def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportState) -> Iterator[ImportRow]:
     """Yield the valid rows; record the other rows as rejected."""
     for line, row in rows_with_lines(rows):
         try:
-            yield check_row(row, line, cell_reader, may_activate=may_activate)
+            yield check_row(row, line, cell_reader, may_activate=bool(state.consent))
         except UsageError as error:
-            report.reject(line, str(error))
+            state.report.reject(line, str(error))
+            note_rejected_address(state, row)
+
+
+def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
+    """Remember whose row was rejected, since a synchronized list has them even so."""
+    try:
+        address = addresses.parse_address("" if isinstance(row, csv.Error) else str(row.get("email", "")))
+        state.rejected_keys.append(address.folded)
+    except BadField:
+        state.report.names_nobody += 1
 
 
 def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[Layer]:

@@ -16,7 +16,12 @@ from typing import Any
 from digest.db.tables import SubscriberState
 from digest.errors import BadField
 
-COLUMNS = ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts")
+#: In the order of an export.
+COLUMNS = (
+    "email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "max_papers",
+    "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
+    "consent",
+)  # fmt: skip
 SUPPRESSED_STATE = "suppressed"  #: a state only used in files: suppress the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
+
+MAX_EMAILS = 1_000  #: addresses of each outcome kept in memory
+MAX_PROBLEMS = 10_000  #: problems kept in memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,18 +27,35 @@ class ImportReport:
     unchanged: int = 0
     invited: int = 0  #: invited pending subscribers; a repeated import does not invite them again
     suppressed: int = 0  #: addresses newly suppressed by the file
-    problems: list[ImportProblem] = field(default_factory=list)
-
-    @property
-    def rejected(self) -> int:
-        """Return how many rows were not imported."""
-        return len(self.problems)
+    removed: int = 0  #: unsubscribed because the synchronized list no longer has them
+    kept_out: int = 0  #: in the synchronized list, but suppressed or unsubscribed
+    rejected: int = 0  #: rows that were not imported
+    names_nobody: int = 0  #: rejected rows whose address cannot be read
+    added_emails: list[str] = field(default_factory=list)  #: the first `MAX_EMAILS` of them
+    changed_emails: list[str] = field(default_factory=list)
+    removed_emails: list[str] = field(default_factory=list)
+    problems: list[ImportProblem] = field(default_factory=list)  #: the first `MAX_PROBLEMS` of them
 
     @property
     def is_loaded(self) -> bool:
         """Return whether any row was accepted."""
         return bool(self.added or self.updated or self.unchanged or self.suppressed)
 
+    def note_added(self, emails: Iterable[str]) -> None:
+        """Store the first added addresses."""
+        self.added_emails += islice(emails, MAX_EMAILS - len(self.added_emails))
+
+    def note_changed(self, email: str) -> None:
+        """Store a changed address, up to the limit."""
+        if len(self.changed_emails) < MAX_EMAILS:
+            self.changed_emails.append(email)
+
+    def note_removed(self, emails: Iterable[str]) -> None:
+        """Store the first removed addresses."""
+        self.removed_emails += islice(emails, MAX_EMAILS - len(self.removed_emails))
+
     def reject(self, line: int, reason: str) -> None:
         """Record why a row was not imported."""
-        self.problems.append(ImportProblem(line=line, reason=reason))
+        self.rejected += 1
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(ImportProblem(line=line, reason=reason))

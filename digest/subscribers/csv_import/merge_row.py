@@ -28,6 +28,7 @@ class MergedSubscriber:
     """An existing subscriber and the changes that a row makes."""
 
     existing: Any  #: their row
+    row: ImportRow
     columns: dict[str, Any]  #: only changed columns, because the subscriber may edit others at the same time
     held: CheckedTopics  #: the topics before
     topics: CheckedTopics  #: the topics after
@@ -47,11 +48,11 @@ def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime)
     """Return the changes that a row makes to a subscriber with these topics."""
     columns = differing_columns(existing, row)
     if row.state != existing.state and row.state in ALLOWED_TRANSITIONS[SubscriberState(existing.state)]:
-        columns |= state_columns(row.state, now)
+        columns |= state_columns(row, now)
     topics = topics_after(row, held)
     if topics != held:
         columns["full_streaks"] = None  # the counts depend on the positions of topics
-    return MergedSubscriber(existing=existing, columns=columns, held=held, topics=topics)
+    return MergedSubscriber(existing=existing, row=row, columns=columns, held=held, topics=topics)
 
 
 def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
@@ -61,32 +62,31 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
         at=existing.at,
         timezone=existing.timezone,
         weekday=existing.weekday,
+        not_after=existing.not_after,
     )
     schedule = cached_schedule(
         cadence=row.cadence or edition_schedule.cadence_text(current),
         at=row.at or f"{existing.at:%H:%M}",
         timezone=row.timezone or existing.timezone,
+        not_after=row.not_after or (f"{existing.not_after:%H:%M}" if existing.not_after else None),
     )
     values: dict[str, Any] = {}
     if schedule != current:
-        values = subscriber_rows.schedule_columns(schedule) | {
-            "not_after": existing.not_after,
-            "next_due_at": None,
-        }
-    if row.name is not None and row.name != existing.name:
-        values["name"] = row.name
-    if row.abstracts is not None and row.abstracts != existing.abstracts:
-        values["abstracts"] = row.abstracts
-    return values
+        values = subscriber_rows.schedule_columns(schedule) | {"next_due_at": None}
+    return values | {
+        column: value for column, value in row.settings.items() if value != getattr(existing, column)
+    }
 
 
-def state_columns(state: SubscriberState, now: datetime) -> dict[str, Any]:
-    """Return the columns to set for a new state."""
-    values: dict[str, Any] = {"state": state}
-    if state == SubscriberState.UNSUBSCRIBED:
+def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:
+    """Return the columns to set for the new state of a row."""
+    values: dict[str, Any] = {"state": row.state}
+    if row.state == SubscriberState.UNSUBSCRIBED:
         values["unsubscribed_at"] = now
-    elif state != SubscriberState.PENDING:
-        values["confirmed_at"] = now
+    elif row.state != SubscriberState.PENDING:
+        values["confirmed_at"] = min(row.confirmed_at or now, now)
+    if row.state == SubscriberState.PAUSED:
+        values["paused_until"] = row.paused_until
     return values
 
 

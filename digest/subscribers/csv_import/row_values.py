@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from digest import addresses
-from digest.db.tables import AbstractLength, SubscriberState
+from digest.db.tables import SubscriberState
 from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
@@ -36,13 +37,17 @@ class ImportRow:
     address: addresses.Address
     state: SubscriberState
     is_suppressed: bool  #: suppress the address and ignore the other cells
-    name: str | None
-    cadence: str | None
-    at: str | None
-    timezone: str | None
-    topics: CheckedTopics | None
+    cadence: str | None = None
+    at: str | None = None
+    timezone: str | None = None
+    not_after: str | None = None
+    topics: CheckedTopics | None = None
     packs: CheckedTopics | None = None  #: topics whose filters are single packs
-    abstracts: AbstractLength | None = None
+    lists_packs: bool = False  #: whether the file says which packs each subscriber uses
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: other columns of the subscriber
+    paused_until: date | None = None  #: of a paused subscriber
+    confirmed_at: datetime | None = None
+    consent: str = ""  #: how they agreed, if the file says so
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
@@ -69,8 +74,8 @@ def check_row(
         raise BadField("row", "it has more cells than the header. Quote cells that contain the delimiter.")
     cells = {name: unescape_formula(value) for name, value in row.items() if name and value}
     state = cells.get("state", "").lower()
-    cadence, at, timezone = cells.get("cadence"), cells.get("at"), cells.get("timezone")
-    cached_schedule(cadence=cadence, at=at, timezone=timezone)
+    times = {name: cells.get(name) for name in ("cadence", "at", "timezone", "not_after")}
+    cached_schedule(**times)
     topics = cell_reader.topics_in(cells["topics"]) if "topics" in cells else None
     packs = cell_reader.packs_in(cells["packs"]) if "packs" in cells else None
     if topics and packs:
@@ -78,16 +83,73 @@ def check_row(
     return ImportRow(
         line=line,
         address=addresses.parse_address(cells.get("email", "")),
-        state=parse_state(state, may_activate=may_activate),
+        state=parse_state(state, may_activate=may_activate or bool(cells.get("consent"))),
         is_suppressed=state == SUPPRESSED_STATE,
-        name=subscriber_rows.one_line(cells["name"]) if "name" in cells else None,
-        cadence=cadence,
-        at=at,
-        timezone=timezone,
+        **times,
         topics=topics,
         packs=packs,
-        abstracts=check_abstracts(cells["abstracts"]) if "abstracts" in cells else None,
+        lists_packs="packs" in row,
+        settings={
+            column: read(cells[name]) for name, (column, read) in SETTINGS_READ.items() if cells.get(name)
+        },
+        paused_until=parse_day(cells["paused_until"]) if cells.get("paused_until") else None,
+        confirmed_at=parse_moment(cells["confirmed_at"]) if cells.get("confirmed_at") else None,
+        consent=subscriber_rows.one_line(cells.get("consent", "")),
     )
+
+
+def parse_number(name: str, lowest: int, highest: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers between these bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 9 and lowest <= int(text) <= highest):
+            raise BadField(name, f"{text!r} is not a number from {lowest} to {highest}.")
+        return int(text)
+
+    return read
+
+
+def parse_flag(name: str) -> Callable[[str], bool]:
+    """Return a parser of `yes` and `no`."""
+
+    def read(text: str) -> bool:
+        if text.lower() not in FLAGS:
+            raise BadField(name, f"{text!r} is not yes or no.")
+        return FLAGS[text.lower()]
+
+    return read
+
+
+def parse_day(text: str) -> date:
+    """Return the day on which a pause ends."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadField("paused_until", f"{text!r} is not a day; write one such as 2026-11-20.") from None
+
+
+def parse_moment(text: str) -> datetime:
+    """Return when somebody confirmed; a day counts from its start in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadField("confirmed_at", f"{text!r} is not a time; write one such as 2026-11-20.") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+MAX_AGE = 36_500  #: days
+
+#: The columns of a file that set one column of a subscriber: that column, and the parser of its cells.
+SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "name": ("name", subscriber_rows.one_line),
+    "abstracts": ("abstracts", check_abstracts),
+    "max_papers": ("max_papers", parse_number("max_papers", 1, 100)),
+    "min_papers": ("min_papers", parse_number("min_papers", 1, 100)),
+    "max_age_days": ("max_age_days", parse_number("max_age_days", 1, MAX_AGE)),
+    "trending": ("wants_trending", parse_flag("trending")),
+    "nothing_today": ("wants_nothing_today_letters", parse_flag("nothing_today")),
+}
 
 
 def unescape_formula(cell: Any) -> str:
@@ -142,14 +204,39 @@ class FilterCellReader:
 
 
 def parse_topics_cell(cell: str) -> dict[str, str]:
-    """Return the topics of a JSON object."""
+    """Return the topics of a JSON object, or of a list such as `Vision=image*; Robots=robot*`."""
+    if cell.lstrip()[:1] not in {"{", "["}:
+        return dict(parse_named_filter(part) for part in split_outside_quotes(cell) if part.strip())
     try:
         topics = json.loads(cell)
     except (ValueError, RecursionError):
         topics = None
     if not isinstance(topics, dict) or not all(isinstance(value, str) for value in topics.values()):
-        raise BadField("topics", 'write them as JSON: {"name": "filter"}')
+        raise BadField("topics", HOW_TO_WRITE_TOPICS)
     return topics
+
+
+HOW_TO_WRITE_TOPICS = 'write Name=filter; Name=filter, or JSON: {"Name": "filter"}'
+NOT_IN_NAMES = frozenset('":()<>')  #: characters that show that the text before `=` belongs to a filter
+
+
+def split_outside_quotes(cell: str) -> list[str]:
+    """Split a list at its semicolons, except those inside a phrase of a filter."""
+    parts = [""]
+    for number, piece in enumerate(cell.split('"')):
+        is_phrase = number % 2 == 1
+        first, *others = [piece] if is_phrase else piece.split(";")
+        parts[-1] += ('"' if number else "") + first
+        parts += others
+    return parts
+
+
+def parse_named_filter(text: str) -> tuple[str, str]:
+    """Return the name and the filter of `Name=filter`."""
+    name, equals, filter_text = text.partition("=")
+    if not equals or not name.strip() or not filter_text.strip() or NOT_IN_NAMES & set(name):
+        raise BadField("topics", f"{text.strip()!r} has no name; {HOW_TO_WRITE_TOPICS}")
+    return name.strip(), filter_text.strip()
 
 
 def parse_packs_cell(cell: str) -> dict[str, str]:

@@ -7,35 +7,43 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import bounces, db
-from digest.db.tables import AbstractLength, Consent, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.bounces import OptOutKind
+from digest.db.tables import Consent, FilterRow, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
 from digest.subscribers import invitations, subscriber_rows
 from digest.subscribers.csv_import.import_report import ImportReport
 from digest.subscribers.csv_import.merge_row import MergedSubscriber, merge_row, topics_after
-from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
+from digest.subscribers.csv_import.row_values import (
+    SETTINGS_READ,
+    CheckedTopics,
+    ImportRow,
+    cached_schedule,
+)
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
+BATCH_REMOVED = 1_000  #: subscribers removed together
 Layer = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 SUBSCRIBER_TABLE: Any = Subscriber.__table__
+SETTING_COLUMNS = tuple(column for column, _ in SETTINGS_READ.values())
 SUBSCRIPTION_TABLE: Any = Subscription.__table__
 EXISTING_QUERY = select(
     *(
         SUBSCRIBER_TABLE.c[name]
         for name in (
-            "id", "email", "email_key", "name", "state", "cadence", "at", "timezone", "weekday", "not_after",
-            "abstracts",
+            "id", "email", "email_key", "state", "cadence", "at", "timezone", "weekday", "not_after",
+            "confirmed_at", "is_removed_by_sync", *SETTING_COLUMNS,
         )
     )
 ).where(db.one_of(SUBSCRIBER_TABLE.c.email_key, db.values_param("keys", SUBSCRIBER_TABLE.c.email_key)))  # fmt: skip
@@ -64,9 +72,11 @@ class ImportState:
     site: Site
     consent: str  #: how active subscribers agreed
     invited_by: str
+    is_sync: bool
     now: datetime
     moments: Iterator[datetime]  #: times at which the next invitations are due
     report: ImportReport = field(default_factory=ImportReport)
+    rejected_keys: list[str] = field(default_factory=list)  #: folded addresses of rejected rows
 
 
 def write_layer(state: ImportState, layer: Layer) -> None:
@@ -74,6 +84,8 @@ def write_layer(state: ImportState, layer: Layer) -> None:
     suppressed = bounces.find_suppressed(
         state.session, state.site, [row.address.email for row in layer.values()]
     )
+    if state.is_sync:
+        mark_listed(state, layer)
     suppress_rows(state, [row for row in layer.values() if row.is_suppressed], suppressed)
     people = {key: row for key, row in layer.items() if not row.is_suppressed}
     allowed = without_suppressed(state, people, suppressed)
@@ -102,7 +114,9 @@ def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: C
 def without_suppressed(state: ImportState, layer: Layer, suppressed: Collection[str]) -> Layer:
     """Return the rows except those of suppressed addresses, which are rejected."""
     for row in layer.values():
-        if row.address.email in suppressed:
+        if row.address.email in suppressed and state.is_sync:
+            state.report.kept_out += 1
+        elif row.address.email in suppressed:
             state.report.reject(row.line, f"email: {row.address.email} is suppressed; nothing is sent to it.")
     return {key: row for key, row in layer.items() if row.address.email not in suppressed}
 
@@ -119,15 +133,21 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
     """Apply rows to existing subscribers."""
     held = load_topics(state.session, [existing.id for existing, _ in pairs])
     pending, changes = [], []
-    for existing, row in pairs:
+    for existing, given in pairs:
+        row = row_of_sync(existing, given) if state.is_sync else given
         if existing.state == SubscriberState.UNSUBSCRIBED and row.state == SubscriberState.ACTIVE:
             state.report.reject(
                 row.line, f"state: {row.address.email} has unsubscribed; only they can subscribe again."
             )
             continue
         one = merge_row(existing, held.get(existing.id, ()), row, state.now)
+        if state.is_sync and existing.is_removed_by_sync:
+            one = replace(one, columns=one.columns | returning_columns(existing))
         if one.is_change:
             changes.append(one)
+            state.report.note_changed(existing.email)
+        elif state.is_sync and existing.state == SubscriberState.UNSUBSCRIBED:
+            state.report.kept_out += 1
         else:
             state.report.unchanged += 1
         if existing.state == row.state == SubscriberState.PENDING:
@@ -154,7 +174,11 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
     for names, rows in rows_by_columns.items():
         if names:
             db.update_many(state.session, Subscriber, rows)
-    insert_consents(state, [one.existing.id for one in changes if "confirmed_at" in one.columns])
+    left = [one.existing.id for one in changes if one.columns.get("state") == SubscriberState.UNSUBSCRIBED]
+    back = [one.existing.id for one in changes if "is_removed_by_sync" in one.columns]
+    bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, left, now=state.now)
+    bounces.record_subscribers(state.session, OptOutKind.RESUBSCRIBED, back, now=state.now)
+    insert_consents(state, {one.existing.id: one.row for one in changes if "confirmed_at" in one.columns})
     topics = {one.existing.id: one.topics for one in changes if one.has_new_topics}
     if topics:
         state.session.execute(
@@ -163,15 +187,84 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
         insert_topics(state.session, topics)
 
 
+# ── synchronized lists ──────────────────────────────────────────────────────────────────────────
+
+
+def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
+    """Return the part of a row that a synchronized list decides for an existing subscriber: the packs.
+
+    Who unsubscribed stays unsubscribed, and keeps their packs.
+    """
+    packs = () if row.packs is None and row.lists_packs else row.packs
+    if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
+        packs = None
+    return ImportRow(
+        line=row.line,
+        address=row.address,
+        state=SubscriberState(existing.state),
+        is_suppressed=False,
+        packs=packs,
+        lists_packs=row.lists_packs,
+    )
+
+
+def returning_columns(existing: Any) -> dict[str, Any]:
+    """Return the changed columns of a removed member who is in the list again."""
+    state = SubscriberState.ACTIVE if existing.confirmed_at else SubscriberState.PENDING
+    return {"state": state, "unsubscribed_at": None, "is_removed_by_sync": False, "next_due_at": None}
+
+
+def mark_listed(state: ImportState, keys: Collection[str]) -> None:
+    """Record that the list has these addresses."""
+    listed = db.one_of(SUBSCRIBER_TABLE.c.email_key, list(keys))
+    state.session.execute(update(SUBSCRIBER_TABLE).where(listed).values(synced_at=state.now))
+
+
+def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
+    """Unsubscribe members who are no longer in the list, without a letter; yield their number, by batch.
+
+    With `everyone`, also unsubscribe those who were never in a synchronized list.
+    """
+    unlisted = unlisted_condition(state.now, everyone=everyone)
+    query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(unlisted)
+    while rows := state.session.execute(query.order_by(SUBSCRIBER_TABLE.c.id).limit(BATCH_REMOVED)).all():
+        gone = {
+            "state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": state.now, "paused_until": None,
+            "is_removed_by_sync": True,
+        }  # fmt: skip
+        db.update_many(state.session, Subscriber, [{"id": row.id, **gone} for row in rows])
+        ids = [row.id for row in rows]
+        bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
+        state.report.note_removed(row.email for row in rows)
+        yield len(rows)
+
+
+def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
+    """Return the condition for being subscribed although the list synchronized at `now` lacks the address."""
+    synced_at = SUBSCRIBER_TABLE.c.synced_at
+    is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
+    return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
+
+
+def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
+    """Return how many subscribers the list synchronized at `now` has, and how many it lacks."""
+    columns = (
+        func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
+        func.count().filter(unlisted_condition(now, everyone=everyone)),
+    )
+    row = session.execute(select(*columns).select_from(SUBSCRIBER_TABLE)).one()
+    return row[0], row[1]
+
+
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────
 
-GIVEN_COLUMNS = ("name", "cadence", "at", "timezone", "weekday", "abstracts")  #: columns with defaults
-
-#: The other defaults, because a Core insert does not apply the defaults of the mapping.
-DEFAULT_VALUES = {
-    column.name: column.default.arg
-    for column in SUBSCRIBER_TABLE.c
-    if column.default is not None and column.name not in GIVEN_COLUMNS
+#: The defaults of the mapping, which a Core insert does not apply.
+DEFAULTS = {column.name: column.default.arg for column in SUBSCRIBER_TABLE.c if column.default is not None}
+SCHEDULE_COLUMNS = frozenset({"cadence", "at", "timezone", "weekday"})
+SETTING_DEFAULTS = {name: DEFAULTS.get(name) for name in SETTING_COLUMNS}
+#: The defaults of the columns that no file sets.
+OTHER_DEFAULTS = {
+    name: value for name, value in DEFAULTS.items() if name not in {*SCHEDULE_COLUMNS, *SETTING_COLUMNS}
 }
 
 
@@ -181,15 +274,16 @@ def add_rows(state: ImportState, new: Layer) -> Layer:
     Returns the rows of subscribers that another process added at the same time; they must be merged instead.
     """
     rows = [subscriber_row(row, state.now) for row in new.values()]
-    shared = {**DEFAULT_VALUES, "created_at": state.now}
+    shared = {**OTHER_DEFAULTS, "created_at": state.now, "synced_at": state.now if state.is_sync else None}
     written = db.insert_many(
         state.session, Subscriber, rows, shared=shared, key=("email_key",), returning=("id", "email_key")
     )
     ids = {row.email_key: row.id for row in written}
     added = [(ids[key], row, topics_after(row, ())) for key, row in new.items() if key in ids]
     state.report.added += len(added)
+    state.report.note_added(row.address.email for _, row, _ in added)
     insert_topics(state.session, {number: topics for number, _, topics in added})
-    insert_consents(state, [number for number, row, _ in added if row.state in CONSENTING_STATES])
+    insert_consents(state, {number: row for number, row, _ in added if row.state in CONSENTING_STATES})
     invite_new(
         state,
         [
@@ -203,14 +297,15 @@ def add_rows(state: ImportState, new: Layer) -> Layer:
 
 def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
     """Return a new subscriber as the columns to insert."""
-    schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone)
+    schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone, not_after=row.not_after)
     return {
         "email_key": row.address.folded,
         "email": row.address.email,
-        "name": row.name or "",
-        "abstracts": row.abstracts or AbstractLength.SHORT,
+        **SETTING_DEFAULTS,
+        **row.settings,
         "state": row.state,
-        "confirmed_at": now if row.state in CONSENTING_STATES else None,
+        "paused_until": row.paused_until if row.state == SubscriberState.PAUSED else None,
+        "confirmed_at": min(row.confirmed_at or now, now) if row.state in CONSENTING_STATES else None,
         "unsubscribed_at": now if row.state == SubscriberState.UNSUBSCRIBED else None,
         **subscriber_rows.schedule_columns(schedule),
     }
@@ -219,10 +314,17 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
 # ── consents, topics, invitations ───────────────────────────────────────────────────────────────
 
 
-def insert_consents(state: ImportState, ids: Iterable[int]) -> None:
-    """Record how these subscribers agreed."""
-    rows = [{"subscriber_id": number} for number in ids]
-    db.insert_many(state.session, Consent, rows, shared={"given_at": state.now, "how": state.consent})
+def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
+    """Record how these subscribers agreed: in the words of the file, otherwise of the operator."""
+    rows = [
+        {
+            "subscriber_id": number,
+            "given_at": min(row.confirmed_at or state.now, state.now),
+            "how": row.consent or state.consent,
+        }
+        for number, row in given.items()
+    ]
+    db.insert_many(state.session, Consent, rows)
 
 
 def insert_topics(session: Session, topics: Mapping[int, CheckedTopics]) -> None:

@@ -1,0 +1,66 @@
+"""Read the rows of a file with one JSON object per line, with the columns of a CSV file as keys."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from digest.subscribers.csv_import.csv_rows import COLUMNS, Row
+
+
+class JsonRows:
+    """An iterator over the objects of a file; `line` is the line read last.
+
+    Iteration raises csv.Error for an unreadable line, and can then continue.
+    """
+
+    is_listmonk = False
+    ignored_columns: tuple[str, ...] = ()
+    names = COLUMNS
+
+    def __init__(self, file: Iterable[str]):
+        self.lines = iter(file)
+        self.line = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        text = ""
+        while not text.strip():
+            text = next(self.lines)
+            self.line += 1
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            raise csv.Error("it is not JSON") from None
+        if not isinstance(found, dict):
+            raise csv.Error("it is not a JSON object")
+        check_keys(found)
+        return {name: cell_of(value) for name, value in found.items()}
+
+
+def check_keys(found: dict[str, Any]) -> None:
+    """Raise csv.Error for an unknown key."""
+    for name in found:
+        if name not in COLUMNS:
+            close = get_close_matches(name, COLUMNS, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(COLUMNS)}"
+            raise csv.Error(f"key {name!r} is unknown. {hint}")
+
+
+def cell_of(value: Any) -> str:
+    """Return a value as the text of a cell in a CSV file."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return "; ".join(map(str, value))
+        case dict():
+            return json.dumps(value, ensure_ascii=False) if value else ""
+    return str(value)

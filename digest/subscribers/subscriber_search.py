@@ -1,0 +1,111 @@
+"""Find subscribers by their fields, and count them, for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from digest import addresses, db
+from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
+
+ROWS_AT_ONCE = 1_000
+COMMON = 10  #: values shown of each kind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Criteria:
+    """What subscribers are listed; a value of None or "" matches all."""
+
+    state: SubscriberState | None = None
+    cadence: str = ""
+    domain: str = ""  #: of the address
+    topic: str = ""  #: part of a topic's name or filter
+    pack: str = ""  #: a pack, or one of its filters: lab or lab/nlp
+    text: str = ""  #: part of the address or the name, or of a topic
+
+
+def find_subscribers(session: Session, criteria: Criteria) -> Iterator[Subscriber]:
+    """Yield the matching subscribers in the order of addresses."""
+    query = select(Subscriber).where(*conditions(criteria)).order_by(Subscriber.email_key)
+    yield from session.scalars(query.execution_options(yield_per=ROWS_AT_ONCE))
+
+
+def count_matching(session: Session, criteria: Criteria) -> int:
+    """Return how many subscribers match."""
+    return session.scalar(select(func.count()).select_from(Subscriber).where(*conditions(criteria))) or 0
+
+
+def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
+    """Return the criteria as conditions on subscribers."""
+    found: list[ColumnElement[bool]] = []
+    if criteria.state is not None:
+        found.append(Subscriber.state == criteria.state)
+    if criteria.cadence:
+        found.append(Subscriber.cadence == criteria.cadence)
+    if criteria.domain:
+        domain = addresses.ascii_domain(criteria.domain.removeprefix("@"))
+        found.append(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
+    if criteria.topic:
+        found.append(
+            has_topic(
+                contains(Subscription.name, criteria.topic) | contains(Subscription.typed, criteria.topic)
+            )
+        )
+    if criteria.pack:
+        name = f"use:{criteria.pack.lower().removeprefix('use:')}"
+        found.append(has_topic(uses_pack(name)))
+    if criteria.text:
+        in_topics = contains(Subscription.name, criteria.text) | contains(Subscription.typed, criteria.text)
+        own = contains(Subscriber.email, criteria.text) | contains(Subscriber.name, criteria.text)
+        found.append(own | has_topic(in_topics))
+    return found
+
+
+def contains(column: Any, text: str) -> ColumnElement[bool]:
+    """Return the condition that a column contains a text in any case."""
+    return func.lower(column).contains(text.lower(), autoescape=True)
+
+
+def uses_pack(name: str) -> ColumnElement[bool]:
+    """Return the condition that a filter uses a pack: all of it, or one of its filters, in any version."""
+    padded = func.replace(FilterRow.canonical, "(", " ") + " "
+    ends = ("/", "@", " ", ")")
+    return or_(*(padded.contains(f"{name}{end}", autoescape=True) for end in ends))
+
+
+def has_topic(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a subscriber has a topic like this."""
+    topic = select(Subscription.id).join(FilterRow, FilterRow.id == Subscription.filter_id)
+    return exists(topic.where(Subscription.subscriber_id == Subscriber.id, condition))
+
+
+def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
+    """Return how many subscribers there are by state; of active and paused subscribers, the most common values."""
+    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
+    columns: dict[str, Any] = {
+        "cadence": Subscriber.cadence,
+        "time zone": Subscriber.timezone,
+        "domain": domain_column(session),
+    }
+    stats = {"state": count_by(session, Subscriber.state)}
+    stats |= {name: count_by(session, column, has_digests) for name, column in columns.items()}
+    topics = select(func.count(Subscription.id)).where(Subscription.subscriber_id == Subscriber.id)
+    return stats | {"topics": count_by(session, topics.scalar_subquery(), has_digests)}
+
+
+def domain_column(session: Session) -> Any:
+    """Return the domain of an address as a column; the two databases spell it differently."""
+    if db.dialect_name(session) == "postgresql":
+        return func.split_part(Subscriber.email_key, "@", 2)
+    return func.substr(Subscriber.email_key, func.instr(Subscriber.email_key, "@") + 1)
+
+
+def count_by(session: Session, column: Any, *where: ColumnElement[bool]) -> dict[str, int]:
+    """Return how many subscribers have each of the most common values of a column."""
+    counting = select(column, func.count()).where(*where).group_by(column)
+    found = session.execute(counting.order_by(func.count().desc(), column).limit(COMMON))
+    return {str(value): number for value, number in found}
