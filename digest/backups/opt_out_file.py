@@ -54,18 +54,18 @@ def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) ->
     """
     saved = 0
     while rows := bounces.unsaved_opt_outs(session, limit=BATCH_ROWS):
-        hashes = address_hashes(session, site, rows)
+        hashes = subscriber_hashes(session, site, rows)
         append_lines(path, [line_of(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows])
         bounces.mark_saved(session, [row.id for row in rows], now=now)
         saved += len(rows)
     return saved
 
 
-def address_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> dict[int | None, str]:
-    """Return {subscriber id: keyed hash of the address} for the subscribers of these opt-outs."""
+def subscriber_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> dict[int | None, str]:
+    """Return {subscriber id: keyed hash that identifies them} for the subscribers of these opt-outs."""
     ids = {row.subscriber_id for row in rows if not row.hmac}
-    found = session.execute(select(Subscriber.id, Subscriber.email).where(Subscriber.id.in_(ids)))
-    return {number: bounces.address_hmac(site, email) for number, email in found}
+    found = session.execute(select(Subscriber.id, Subscriber.created_at).where(Subscriber.id.in_(ids)))
+    return {number: bounces.subscriber_hash(site, number, created_at) for number, created_at in found}
 
 
 def line_of(row: OptOut, hmac: str) -> str:

@@ -163,12 +163,12 @@ def apply_to_subscriber(
 ) -> bool:
     """Erase or unsubscribe a subscriber as these opt-outs say; return whether that changed anything.
 
-    An opt-out is about the subscriber only if the hash of the address is the same.
+    The hash must be that of the subscriber, because the file may contain opt-outs of an earlier database.
     """
     subscriber = session.get(Subscriber, number)
     if subscriber is None:
         return False
-    hmac = bounces.address_hmac(site, subscriber.email)
+    hmac = bounces.subscriber_hash(site, number, subscriber.created_at)
     kinds = [one.kind for one in events if one.hmac == hmac]
     if OptOutKind.ERASED in kinds:
         subscribers.erase_subscriber(session, site, subscriber, now=now)

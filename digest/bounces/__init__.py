@@ -19,6 +19,7 @@ from digest.bounces.opt_outs import (
     mark_saved,
     record_erasure,
     record_subscribers,
+    subscriber_hash,
     unsaved_opt_outs,
 )
 from digest.bounces.provider_reports import NoticeReport, read_notice
@@ -83,6 +84,7 @@ __all__ = [
     "record_failure",
     "record_subscribers",
     "score_of_address",
+    "subscriber_hash",
     "suppress",
     "suppress_by_operator",
     "suppress_many",

@@ -7,7 +7,7 @@ database (`backups.opt_out_file`). Nothing here commits, except `mark_saved`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from sqlalchemy import delete, select, update
@@ -15,6 +15,8 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import OptOut
+from digest.links import address_hash
+from digest.site_profile import Site
 
 DELETE_BATCH = 1_000  #: rows deleted in one transaction
 
@@ -43,10 +45,18 @@ def record_subscribers(session: Session, kind: OptOutKind, ids: Collection[int],
     db.insert_many(session, OptOut, rows, shared={"kind": kind, "hmac": "", "reason": "", "at": now})
 
 
-def record_erasure(session: Session, subscriber_id: int, hmac: str, *, now: datetime) -> None:
-    """Record that a subscriber was erased, with the keyed hash of the address."""
+def record_erasure(
+    session: Session, site: Site, subscriber_id: int, created_at: datetime, *, now: datetime
+) -> None:
+    """Record that a subscriber was erased."""
+    hmac = subscriber_hash(site, subscriber_id, created_at)
     session.add(OptOut(kind=OptOutKind.ERASED, subscriber_id=subscriber_id, hmac=hmac, at=now))
     session.flush()
+
+
+def subscriber_hash(site: Site, subscriber_id: int, created_at: datetime) -> str:
+    """Return a keyed hash that identifies a subscriber, also after a change of address or of the database."""
+    return address_hash(site, f"{subscriber_id} {created_at.astimezone(UTC).isoformat()}")
 
 
 def unsaved_opt_outs(session: Session, *, limit: int) -> list[OptOut]:

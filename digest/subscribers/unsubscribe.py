@@ -125,8 +125,7 @@ def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, no
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
     delete_mails_naming(session, subscriber.email)
-    hmac = bounces.address_hmac(site, subscriber.email)
-    bounces.record_erasure(session, subscriber.id, hmac, now=now)
+    bounces.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
     session.delete(subscriber)
     session.flush()
 

@@ -88,7 +88,8 @@ class OptOut(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     kind: Mapped[str] = mapped_column(String(12))
-    hmac: Mapped[str] = mapped_column(String(64), default="")  #: of a suppression: the hash of its address
+    #: the keyed hash of a suppressed address, or one that identifies an erased subscriber
+    hmac: Mapped[str] = mapped_column(String(64), default="")
     reason: Mapped[str] = mapped_column(String(20), default="")  #: of a suppression
     subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: of an unsubscribe or an erasure
     at: Mapped[datetime] = mapped_column(UtcDateTime)
