@@ -19,6 +19,7 @@ from digest.delivery import transports
 from digest.delivery.transports import Transport
 from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
+from digest.papers import PublicRules
 from digest.settings import Settings, templates_dir
 from digest.site_profile import Site
 
@@ -51,6 +52,11 @@ class AppContext:
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
         return Templates(templates_dir(), self.settings.template_overrides)
+
+    @cached_property
+    def public_rules(self) -> PublicRules:
+        """Return what pages and feeds show of the papers of each source."""
+        return PublicRules(self.settings.public, is_local=self.site.is_local)
 
     @cached_property
     def signers(self) -> tuple[Signer, ...]:

@@ -15,7 +15,7 @@ from digest.papers.paper_record import (
     links_of,
     title_key,
 )
-from digest.papers.public_view import PublicPart, public_copy
+from digest.papers.public_view import PublicPart, PublicRules
 
 __all__ = [
     "NO_IDS",
@@ -26,6 +26,7 @@ __all__ = [
     "Paper",
     "PaperLinks",
     "PublicPart",
+    "PublicRules",
     "Record",
     "byline",
     "display",
@@ -33,6 +34,5 @@ __all__ = [
     "id_in",
     "links_of",
     "normalised_id",
-    "public_copy",
     "title_key",
 ]

@@ -2,14 +2,14 @@
 
 arXiv publishes its metadata, abstracts included, under CC0 1.0 (https://info.arxiv.org/help/api/tou.html). The
 abstracts of other sources belong to their authors or publishers, so only titles are shown unless the
-operator allows more.
+operator allows more. A site that only this machine can reach shows the abstracts of all sources.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from digest.errors import BadField
@@ -45,16 +45,27 @@ def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
     return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
 
 
-def public_copy(paper: Paper, parts: Mapping[str, PublicPart]) -> Paper | None:
-    """Return the paper as everybody may see it; None if it is hidden or may not be shown."""
-    part = public_part(paper, parts)
-    if paper.is_hidden or part is PublicPart.NO:
-        return None
-    return paper if part is PublicPart.ABSTRACT else replace(paper, abstract="", summary_by="")
+@dataclass(frozen=True, slots=True)
+class PublicRules:
+    """What pages and feeds show of the papers of each source."""
 
+    parts: Mapping[str, PublicPart]  #: by source, as the operator set them
+    is_local: bool = False  #: whether only this machine can reach the site
 
-def public_part(paper: Paper, parts: Mapping[str, PublicPart]) -> PublicPart:
-    """Return how much of a paper may be shown; a paper in several sources follows the most open source."""
-    is_open = paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())
-    usual = PublicPart.ABSTRACT if is_open else PublicPart.TITLE
-    return max((parts.get(source, usual) for source in paper.sources), default=usual)
+    def part_of(self, paper: Paper) -> PublicPart:
+        """Return how much of a paper is shown; a paper in several sources follows the most open source."""
+        if paper.is_hidden:
+            return PublicPart.NO
+        is_open = self.is_local or paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())
+        usual = PublicPart.ABSTRACT if is_open else PublicPart.TITLE
+        return max((self.parts.get(source, usual) for source in paper.sources), default=usual)
+
+    def public_copy(self, paper: Paper) -> Paper | None:
+        """Return the paper as everybody may see it; None if it is hidden or may not be shown."""
+        match self.part_of(paper):
+            case PublicPart.ABSTRACT:
+                return paper
+            case PublicPart.TITLE:
+                return replace(paper, abstract="", summary_by="")
+            case _:
+                return None

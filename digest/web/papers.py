@@ -15,7 +15,7 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
-from digest.papers import Paper, catalog, display, links_of, public_copy, title_key
+from digest.papers import Paper, catalog, display, links_of, title_key
 from digest.papers.trending import Appearance
 from digest.web import page_rendering, request_context
 
@@ -117,7 +117,7 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
     found = catalog.papers(session, ids=[current]) if current is not None else []
     if not found:
         raise HTTPException(404)
-    shown = public_copy(found[0], context.settings.public)
+    shown = context.public_rules.public_copy(found[0])
     if shown is None:
         raise HTTPException(410)
     return shown

@@ -38,7 +38,8 @@ def show_days(request: Request) -> Response:
     with db.read_session(context.engine) as session:
         days = listed_days(context, session)
     links = [
-        DayLink(href=f"/days/{day}", label=figures_in_words.weekday_and_day(day)) for day in reversed(days)
+        DayLink(href=f"/days/{day}", label=f"{figures_in_words.weekday_and_day(day)} {day.year}")
+        for day in reversed(days)
     ]
     return page_rendering.render_page(request, "days", days=links, topics=topic_links())
 

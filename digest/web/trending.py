@@ -13,7 +13,7 @@ from digest.editions.compose import TRENDING_TOPIC, Digest, Section
 from digest.letters import Personalization, cards, figures_in_words, press
 from digest.letters.cards import Card
 from digest.letters.reason_lines import trending_reason
-from digest.papers import Paper, catalog, public_copy
+from digest.papers import Paper, catalog
 from digest.papers import trending as trending_scores
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
@@ -116,7 +116,7 @@ def recent_papers(
     """Return the papers first seen in the last days before the latest dump, as everybody may see them."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     found = catalog.papers(session, since=start, until=now, news_only=True)
-    shown = (public_copy(paper, context.settings.public) for paper in found)
+    shown = map(context.public_rules.public_copy, found)
     return [paper for paper in shown if paper is not None]
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from digest.errors import BadField
-from digest.papers import Paper, PublicPart, public_copy
+from digest.papers import Paper, PublicPart, PublicRules
 from digest.papers.public_view import parse_public_parts, public_parts_text
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -20,8 +20,9 @@ def paper(**fields) -> Paper:
     )
 
 
-def shown(parts: str = "", **fields) -> tuple[str, str] | None:
-    found = public_copy(paper(**fields), parse_public_parts(parts))
+def shown(parts: str = "", is_local: bool = False, **fields) -> tuple[str, str] | None:
+    rules = PublicRules(parse_public_parts(parts), is_local=is_local)
+    found = rules.public_copy(paper(**fields))
     return None if found is None else (found.title, found.abstract)
 
 
@@ -36,6 +37,11 @@ def test_only_the_title_of_other_papers_is_shown():
 
 def test_the_invented_sample_is_shown_whole():
     assert shown(is_sample=True) == ("Tidal Sorting", "Gravel moves.")
+
+
+def test_a_site_that_only_this_machine_can_reach_shows_abstracts():
+    assert shown(is_local=True, sources=("folder",)) == ("Tidal Sorting", "Gravel moves.")
+    assert shown("folder title", is_local=True, sources=("folder",)) == ("Tidal Sorting", "")
 
 
 def test_the_operator_decides_for_each_source():

@@ -158,10 +158,15 @@ def test_a_paper_that_is_hidden_can_be_shown_again(served, papers, now):
 
 
 def test_sources_that_are_not_open_show_only_titles(sqlite_url, tmp_path, clock, papers, served):
-    assert "Diffusion models wait." in served.client.get(f"/papers/{papers[0]}").text
-    quiet = served.client.get(f"/papers/{papers[5]}").text
-    assert "Quiet Paper" in quiet
-    assert "Nothing happens." not in quiet
+    assert "Nothing happens." in served.client.get(f"/papers/{papers[5]}").text
+
+    public = settings_for(sqlite_url, tmp_path, base_url="https://papers.example.org")
+    for other in opened(public, clock):
+        assert "Diffusion models wait." in other.client.get(f"/papers/{papers[0]}").text
+        quiet = other.client.get(f"/papers/{papers[5]}").text
+        assert "Quiet Paper" in quiet
+        assert "Nothing happens." not in quiet
+        assert "Nothing happens." not in other.client.get("/").text + other.client.get("/feed.atom").text
 
     closed = settings_for(sqlite_url, tmp_path, public="folder no")
     for other in opened(closed, clock):
