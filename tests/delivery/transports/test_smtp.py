@@ -458,8 +458,8 @@ def test_mail_url_is_parsed(url: str, port: int, starttls: bool) -> None:
     [
         ("smtp://", "it has no host"),
         ("smtp:mail.example.org", "it has no host"),
-        ("smtp://host:port", "its host and port cannot be read"),
-        ("smtp://[::1", "its host and port cannot be read"),
+        ("smtp://host:port", "its host and port cannot be parsed"),
+        ("smtp://[::1", "its host and port cannot be parsed"),
         ("smtp://mail..example.org", "mail..example.org is not a host name"),
         ("smtp://host:25/inbox", "there is extra text after the host host"),
         ("smtp://host?tls=1", "tls is not an option"),
