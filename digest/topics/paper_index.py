@@ -137,8 +137,14 @@ class PaperIndex:
         return self._papers_of(leaf, self.documents(leaf))
 
     def look_up(self, leaf: TextClause) -> int:
-        """Return the set of papers that a clause matches, without caching it."""
-        return self._papers_of(leaf, self._documents_of(leaf))
+        """Return the set of papers that a clause matches, without caching it.
+
+        The search does not count towards building the table of pairs, which would take a second.
+        """
+        scanned = self.postings.documents_scanned
+        found = self._papers_of(leaf, self._documents_of(leaf))
+        self.postings.documents_scanned = scanned
+        return found
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
         """Return the papers that have one of these documents among the texts that the clause searches."""

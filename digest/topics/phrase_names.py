@@ -36,7 +36,7 @@ _OUTSIDE = (
     "should could would will not"
 )
 OUTSIDE = described_topics.SILENT_WORDS.union(_OUTSIDE.split())
-_ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot", "ly")
+_ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
     row = tokenizer.read(shown)
     for first, behind in _chunks(row):
         for end in range(first + 1, behind + 1):
-            if end < behind and row.folded[end - 1].endswith(_ADJECTIVE_ENDINGS):
+            last = row.folded[end - 1]
+            if last.endswith("ly") or (end < behind and last.endswith(_ADJECTIVE_ENDINGS)):
                 continue
             if end < behind and row.glue[end - 1] == "-":
                 continue

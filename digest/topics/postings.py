@@ -53,7 +53,7 @@ class Postings:
         self._document_at = rows.document_at
         self._folded_of = rows.folded_of
         self._pair_table: WordPairs | None = None
-        self._documents_scanned = 0
+        self.documents_scanned = 0
 
     # ── built on demand ───────────────────────────────────────────────────────────────────────
 
@@ -259,8 +259,8 @@ class Postings:
 
     def _count_scan(self, documents: int) -> None:
         """Count scanned documents to decide when to build a table of pairs."""
-        self._documents_scanned += documents
-        if self._documents_scanned > SCANS_BEFORE_TABLE * len(self.spans) and self._pair_table is None:
+        self.documents_scanned += documents
+        if self.documents_scanned > SCANS_BEFORE_TABLE * len(self.spans) and self._pair_table is None:
             self._pair_table = self._new_table()
 
     def search(self, forms: Sequence[Forms], gaps: str) -> PlaceSearch:

@@ -39,12 +39,12 @@ STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be add
 class SuggestionWeights:
     """The constants of a suggestion; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
-    topic_share: float = 0.02  #: share of the catalog that belongs to a topic
-    steepness: float = 8.0  #: increase of the chance with the similarity to the examples
-    example: float = 3.0  #: an example counts as this many papers
-    unseen: float = 50.0  #: papers outside the catalog, in which words are as rare as in the fixed table
+    topic_share: float = 0.03  #: share of the catalog that belongs to a topic
+    steepness: float = 14.0  #: increase of the chance with the similarity to the examples
+    example: float = 3.5  #: an example counts as this many papers
+    unseen: float = 25.0  #: papers outside the catalog, in which words are as rare as in the fixed table
     extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
-    least_gain: float = 0.01  #: minimum increase of the expected F1 by a clause
+    least_gain: float = 0.03  #: minimum increase of the expected F1 by a clause
 
 
 WEIGHTS = SuggestionWeights()
@@ -248,12 +248,20 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
 
 
 def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[Candidate]:
-    """Return the words and phrases that the examples share or that are in a title, the plainest spelling first."""
+    """Return the words and phrases that may describe the examples, the most common first.
+
+    Two of three must be true: it is in a title, several examples share it, it is a phrase. If there are no such
+    words, any word of a title will do.
+    """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}
-    eligible = [written for written, count in counted.items() if count > 1 or written in in_title]
+    fitting = [
+        written
+        for written, count in counted.items()
+        if (written in in_title) + (count > 1) + (written[0] == '"') >= 2
+    ]
+    eligible = fitting or [*in_title]
     eligible.sort(key=lambda written: (-counted[written], written not in in_title, len(written), written))
-    eligible = [written for written in eligible if written not in BOILERPLATE]
     return [_candidate(written, own, index) for written in eligible[:MAX_CANDIDATES]]
 
 
@@ -294,6 +302,8 @@ def _spellings(paper: Paper) -> Iterator[str]:
 def _phrases(row: WordParts) -> Iterator[str]:
     """Yield the significant words and phrases of a text, spelled as clauses."""
     for start in range(len(row.folded)):
+        if row.folded[start] in phrase_names.OUTSIDE or row.folded[start] in BOILERPLATE:
+            continue
         if similar_papers.is_significant(row.folded[start]):
             yield from _word_spellings(row, start)
         for end in range(start + 2, min(start + MAX_PHRASE, len(row.folded)) + 1):

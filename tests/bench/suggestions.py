@@ -3,8 +3,8 @@
 Three random relevant papers of a labelled topic are the examples, and the F1 of the suggested filter over all
 seed papers is measured: of all relevant papers, and of those that are not among the examples. Marginal papers
 are left out. The *held-out* lines judge each half of the topics with the constants that are best for the other
-half. A library is a mixture of 40 relevant and marginal papers of three topics; for each of these topics, the
-best of the suggested filters counts.
+half, by the sum of both figures. A library is a mixture of 40 relevant papers of three topics, or of relevant and marginal papers; for each
+of these topics, the best of the suggested filters counts.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Suggest: TypeAlias = Callable[[Sequence[Paper]], int]
 
 DRAWS, FEW_DRAWS, LIBRARIES = 20, 6, 40
 #: Gates: the mean F1, held out; the share of the topics of libraries that are found with an F1 of at least .5.
-LEAST_F1, LEAST_FOUND = 0.6, 0.6
+LEAST_F1, LEAST_FOUND = 0.6, 0.8
 WORST = 5  #: number of topics that are listed as the worst
 
 TRIED: Sequence[SuggestionWeights] = [
-    replace(WEIGHTS, topic_share=share, steepness=steepness, unseen=unseen)
-    for share, steepness, unseen in itertools.product((0.01, 0.02, 0.04), (4.0, 8.0), (50.0, 200.0))
+    replace(WEIGHTS, topic_share=share, steepness=steepness, example=example)
+    for share, steepness, example in itertools.product((0.02, 0.03, 0.045), (8.0, 14.0), (2.0, 3.5, 6.0))
 ]
 ABLATIONS: Mapping[str, SuggestionWeights] = {
     "all constants": WEIGHTS,
@@ -45,6 +45,7 @@ ABLATIONS: Mapping[str, SuggestionWeights] = {
     "an example counts as one paper": replace(WEIGHTS, example=1.0),
     "an example counts as ten papers": replace(WEIGHTS, example=10.0),
     "no papers outside the catalog": replace(WEIGHTS, unseen=0.0),
+    "a longer phrase need not gain": replace(WEIGHTS, extra_word=0.0),
     "every gain is enough": replace(WEIGHTS, least_gain=1e-9),
 }
 
@@ -74,7 +75,9 @@ def print_suggestions(papers: Sequence[Paper], labelled: Mapping[str, Topic]) ->
     print_figures("suggest, titles without abstracts", mean(titles))
     worst = sorted(fitted, key=lambda name: fitted[name][0])[:WORST]
     print("suggest, worst topics: " + "; ".join(f"{name} ({fitted[name][0]:.2f})" for name in worst))
-    return print_libraries(index, keys, known) and judged[0] >= LEAST_F1
+    found = print_libraries(index, keys, known, with_marginal=False)
+    print_libraries(index, keys, known, with_marginal=True)
+    return found >= LEAST_FOUND and judged[0] >= LEAST_F1
 
 
 def held_out(known: Mapping[str, Topic], table: Callable[[SuggestionWeights, int], Table]) -> Figures:
@@ -84,10 +87,10 @@ def held_out(known: Mapping[str, Topic], table: Callable[[SuggestionWeights, int
     few = {weights: table(weights, FEW_DRAWS) for weights in TRIED}
     judged: Table = {}
     for half, other in (halves, halves[::-1]):
-        best = max(TRIED, key=lambda weights: fmean(few[weights][name][0] for name in half))
+        best = max(TRIED, key=lambda weights: fmean(sum(few[weights][name][:2]) for name in half))
         print(
             f"  chosen without {other[0]}, ...: topic_share={best.topic_share:g}, "
-            f"steepness={best.steepness:g}, unseen={best.unseen:g}"
+            f"steepness={best.steepness:g}, example={best.example:g}"
         )
         judged |= {name: figures for name, figures in table(best, DRAWS).items() if name in other}
     return mean(judged)
@@ -141,30 +144,33 @@ def print_figures(name: str, figures: Figures) -> None:
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
 
-def print_libraries(index: topics.PaperIndex, keys: Sequence[str], known: Mapping[str, Topic]) -> bool:
-    """Print how many topics of mixed libraries are found; return whether the gate is reached."""
+def print_libraries(
+    index: topics.PaperIndex, keys: Sequence[str], known: Mapping[str, Topic], *, with_marginal: bool
+) -> float:
+    """Print how many topics of mixed libraries are found; return their share."""
     at = dict(zip(keys, index.papers, strict=True))
     best: dict[str, list[float]] = {}
-    start, topics_suggested, complete = process_time(), 0, 0
+    start, suggested, complete = process_time(), 0, 0
     for draw in range(LIBRARIES):
-        names, titles = library_tests.mixed_library(known, random.Random(draw))
-        found = topics.suggest_from_library([at[key] for key in titles], index)
-        topics_suggested += len(found.topics)
+        names, library = library_tests.mixed_library(known, random.Random(draw), with_marginal=with_marginal)
+        found = topics.suggest_from_library([at[key] for key in library], index)
+        suggested += len(found.topics)
         figures = library_tests.best_f1s(found, index, keys, [known[name] for name in names])
         complete += min(figures) >= library_tests.ENOUGH
         for name, figure in zip(names, figures, strict=True):
             best.setdefault(name, []).append(figure)
     seconds = process_time() - start
     every = [figure for row in best.values() for figure in row]
-    print(f"\n{'libraries of 40 papers of three topics':<48} {'F1':>6} {'>= .5':>6}")
+    title = f"libraries of 40 {'relevant and marginal' if with_marginal else 'relevant'} papers"
+    print(f"\n{title:<48} {'F1':>6} {'>= .5':>6}")
     for name, row in sorted(best.items(), key=lambda one: fmean(one[1])):
         print_share(f"  {name}", row)
     print_share("libraries, all topics", every)
     print(
-        f"libraries with all three topics: {complete} of {LIBRARIES}; {topics_suggested / LIBRARIES:.1f} topics and "
+        f"libraries with all three topics: {complete} of {LIBRARIES}; {suggested / LIBRARIES:.1f} topics and "
         f"{seconds / LIBRARIES:.2f} s each"
     )
-    return fmean(figure >= library_tests.ENOUGH for figure in every) >= LEAST_FOUND
+    return fmean(figure >= library_tests.ENOUGH for figure in every)
 
 
 def print_share(name: str, row: Sequence[float]) -> None:
