@@ -96,7 +96,7 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
 
 
 def feedback_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the start of one subscriber's links for less or more like a paper (`less_url`, `more_url`).
+    """Return the common prefix of one subscriber's `less_url` and `more_url` links.
 
     It is the same for all papers of a letter, so that cards do not depend on the reader.
     """

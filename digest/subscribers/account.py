@@ -25,7 +25,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 ACCOUNT_LINK_LIFETIME = timedelta(hours=24)
 NEW_ADDRESS_LIFETIME = timedelta(hours=48)
-MAX_NEW_ADDRESSES = 3  #: letters to new addresses that a subscriber can request in 24 hours
+MAX_NEW_ADDRESSES = 3  #: maximum letters to new addresses that a subscriber can request in 24 hours
 READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -70,7 +70,7 @@ def request_new_address(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Queue the letter that asks the owner of a new address to confirm it; raise BadField for an invalid one.
+    """Queue the letter that asks the owner of a new address to confirm it; raise BadField if it is invalid.
 
     If the address belongs to another subscriber, nothing is sent, and the response is the same.
     """
@@ -98,7 +98,7 @@ def request_new_address(
 
 
 def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
-    """Return how many letters with this start of their key were queued."""
+    """Return how many letters with this key prefix were queued."""
     conditions = (Delivery.dedupe_key.startswith(prefix, autoescape=True), Delivery.dated_at > since)
     return session.scalar(select(func.count()).where(*conditions)) or 0
 

@@ -61,7 +61,7 @@ class LastChange:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return what changed, with the values before and after."""
+        """Return sentences about the changes, with the values before and after."""
         return describe_change(self.before, self.after)
 
 
@@ -101,7 +101,7 @@ def record_change(session: Session, subscriber: Subscriber, before: SavedSetting
 
 
 def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> LastChange | None:
-    """Return the latest change if it can be undone: it is recent, and the settings are as it left them."""
+    """Return the latest change if it can be undone: it is recent, and the settings have not changed since."""
     row = session.get(SettingsChange, subscriber.id, populate_existing=True)
     if row is None or now - row.changed_at > UNDO_FOR:
         return None
@@ -112,7 +112,7 @@ def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> L
 
 
 def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change, and return what changed in sentences; return () if nothing can be undone.
+    """Undo the latest change, and return sentences about the undo; return () if nothing can be undone.
 
     A waiting letter about the change is withdrawn. Raises BadField or BadFilter if a former filter is no
     longer valid.
@@ -152,7 +152,7 @@ def describe_change(before: SavedSettings, after: SavedSettings) -> tuple[str, .
 
 
 def describe_topics(before: tuple[SavedTopic, ...], after: tuple[SavedTopic, ...]) -> Iterator[str]:
-    """Yield what changed about the topics."""
+    """Yield sentences about the changed topics."""
     old, new = {topic.name: topic for topic in before}, {topic.name: topic for topic in after}
     renamed = renamed_topics(old, new)
     for name in [name for name in old if name not in new and name not in renamed]:
@@ -174,7 +174,7 @@ def renamed_topics(old: dict[str, SavedTopic], new: dict[str, SavedTopic]) -> di
 
 
 def describe_topic(before: SavedTopic | None, after: SavedTopic) -> Iterator[str]:
-    """Yield what changed about one topic; `before` is None for a new topic."""
+    """Yield sentences about one changed topic; `before` is None for a new topic."""
     if before is None:
         yield _("Added the topic “%(name)s” (%(filter)s).") % {"name": after.name, "filter": after.filter}
         return
@@ -193,7 +193,7 @@ def describe_topic(before: SavedTopic | None, after: SavedTopic) -> Iterator[str
 
 
 def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[str]:
-    """Yield what changed about the schedule and the length of digests."""
+    """Yield sentences about changes of the schedule and the length of digests."""
     if before.schedule != after.schedule:
         schedules = [figures_in_words.schedule_in_words(one.schedule) for one in (before, after)]
         yield _("Your digest comes: %(after)s. Before: %(before)s.") % {

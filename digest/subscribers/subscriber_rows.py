@@ -41,7 +41,7 @@ class SubscriberTopic:
 
     @property
     def text(self) -> str:
-        """Return the filter as its owner reads it."""
+        """Return the filter as shown to its owner."""
         return self.typed or self.canonical
 
 

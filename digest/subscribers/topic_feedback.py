@@ -26,18 +26,18 @@ from digest.topics.recent_papers import RecentPapers
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
-MAX_TITLES = 3  #: titles in the sentence about an effect
+MAX_TITLES = 3  #: maximum titles in the sentence about an effect
 MAX_TITLE_LENGTH = 80
-MAX_TOPICS = 3  #: topics for which changes are proposed
+MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicProposal:
-    """A proposed change of one topic, and what it would have changed on past days."""
+    """A proposed change of one topic, and its effect on past days."""
 
     topic: str
     clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
-    before: str  #: the filter as its owner reads it
+    before: str  #: the filter as shown to its owner
     after: str
     papers: int  #: number of papers that the topic matched
     changed: int  #: number of papers dropped or added

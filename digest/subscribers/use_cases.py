@@ -160,9 +160,9 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of a subscriber's settings; return what changed in sentences, () if nothing did.
+    """Undo the latest change of a subscriber's settings; return sentences about it, or () if there is none.
 
-    If the letter about the change was already sent, the undo is reported by a letter too. Raises BadField
+    If the letter about the change was already sent, the undo is also reported by a letter. Raises BadField
     or BadFilter without changing anything.
     """
     topics = subscriber_rows.topics_of(session, subscriber)
@@ -216,7 +216,7 @@ def change_address(session: Session, subscriber: Subscriber, email: str, *, now:
 
 
 def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -> bool:
-    """Store why somebody unsubscribed; return False in any other state."""
+    """Store the reason why somebody unsubscribed; return False in any other state."""
     if subscriber.state != SubscriberState.UNSUBSCRIBED:
         return False
     subscriber.leaving_reason = subscriber_rows.one_line(reason)
@@ -336,7 +336,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of a subscriber's settings without a letter; return what changed in sentences."""
+    """Undo the latest change of a subscriber's settings without a letter; return sentences about the undo."""
     undone = settings_changes.undo_last_change(session, subscriber, now=now)
     session.commit()
     return undone

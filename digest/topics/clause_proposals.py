@@ -22,7 +22,7 @@ from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
 MAX_PROPOSALS = 3
-MAX_WORD_PROPOSALS = 2  #: the rest names an author or a category
+MAX_WORD_PROPOSALS = 2  #: maximum proposals of words; the others name an author or a category
 MAX_DROPPED_SHARE = 0.25  #: an exclusion may drop this share of a topic's papers ...
 MIN_DROPPED = 2  #: ... or this many
 MAX_ADDED_SHARE = 0.2  #: an addition may add this share of all papers, or as many as the topic has
@@ -30,13 +30,14 @@ MAX_ADDED_FEW = 5  #: ... or this many
 TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to one in the abstract
 PHRASE_WEIGHT = 1.5  #: weight of two words, relative to one
 CATEGORY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?")  #: such as cs.LG
-#: Weight of a clause by the number of papers it changes; one that concerns no other paper says little.
+#: Weight of a clause by the number of papers it changes; a clause that changes no other paper is not
+#: informative.
 CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClauseProposal:
-    """A clause to add to a filter, and what it would have changed on past days."""
+    """A clause to add to a filter, and its effect on past days."""
 
     clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
     filter: str  #: the filter with the clause
@@ -54,7 +55,7 @@ class _Candidate:
 def propose_exclusions(
     written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
 ) -> tuple[ClauseProposal, ...]:
-    """Return clauses that exclude `paper` and few other papers of a topic, the most telling first.
+    """Return clauses that exclude `paper` and few other papers of a topic, the most informative first.
 
     `written` is the filter as its owner wrote it, and `filter_` its resolved form.
     """
@@ -74,7 +75,7 @@ def propose_exclusions(
 def propose_additions(
     written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
 ) -> tuple[ClauseProposal, ...]:
-    """Return clauses that match `paper` and papers that the topic lacks, the most telling first.
+    """Return clauses that match `paper` and papers that the topic lacks, the most informative first.
 
     `written` is the filter as its owner wrote it, and `filter_` its resolved form.
     """
@@ -127,7 +128,7 @@ def _weighted(
 
 
 def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: PaperIndex) -> float:
-    """Return how much a clause says about the paper: rare, in the title, and about other papers too."""
+    """Return how informative a clause is: it should be rare, in the title, and in other papers."""
     rare = math.log((index.size + 1) / (index.matches(clause).bit_count() + 0.5))
     in_title = ":" not in name and own.matches(parse(f"ti:{name}"))
     return (
@@ -139,7 +140,7 @@ def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: Pap
 
 
 def _distinct(words: Sequence[_Candidate], named: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the best words, then authors and categories, none of which changes the same papers as another."""
+    """Return the best words, then authors and categories; no two of them change the same papers."""
     chosen: list[_Candidate] = []
     for candidates, limit in ((words, MAX_WORD_PROPOSALS), (named, MAX_PROPOSALS)):
         for one in candidates:

@@ -47,7 +47,7 @@ def account_page(
 
 
 def subscriber_of_page(session: Session, request: Request) -> Subscriber:
-    """Return the subscriber of the link; raise 404 for an invalid link and 410 for an expired one."""
+    """Return the subscriber of the link; raise 404 if the link is invalid, and 410 if it has expired."""
     context = request_context.context_of(request)
     try:
         subscriber = subscribers.subscriber_of_account_link(

@@ -1,7 +1,7 @@
-"""Show the pages behind "less like this" and "more like this": proposed changes of a topic, and their effect.
+"""Show the pages of "less like this" and "more like this": proposed changes of a topic, and their effect.
 
 People forward digests with these links. A change is therefore reported to the reader's own address, and the
-page undoes only changes that were made here.
+page undoes only changes that were made on it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def apply_choice(
 
 
 def choice_value(proposal: TopicProposal) -> str:
-    """Return what the form sends for a proposal."""
+    """Return the form values of a proposal."""
     return f"{proposal.topic}\t{proposal.clause}"
 
 

@@ -1,4 +1,4 @@
-"""Carry out the actions of the settings page. Every action redirects to the page, which shows what changed."""
+"""Perform the actions of the settings page. Every action redirects to the page, which shows the change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TopicList = list[SubscriberTopic]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsForm:
-    """A form that a subscriber sent, and what is needed to carry it out."""
+    """A form that a subscriber sent, and the resources to process it."""
 
     context: AppContext
     session: Session
@@ -58,11 +58,11 @@ class SettingsForm:
         return "saved" if changed else "unchanged"
 
 
-FormResult = FormState | str  #: what the page must show, or the value of `done`
+FormResult = FormState | str  #: the state of the page's forms, or the value of `done`
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Carry out the action of the pressed button, and redirect to the settings; show errors on the page."""
+    """Perform the action of the pressed button, and redirect to the settings; show errors on the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
@@ -71,7 +71,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             thanks = unsubscribe_page.note_reason(session, subscriber, form)
             return page_rendering.redirect_back(request, "thanks" if thanks else "")
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
-            return page_rendering.redirect_back(request)  # unsubscribed in another window meanwhile
+            return page_rendering.redirect_back(request)  # the reader has unsubscribed in another window
         sent = SettingsForm(
             context=context, session=session, subscriber=subscriber, fields=form, now=context.clock()
         )
@@ -126,7 +126,7 @@ def resume(form: SettingsForm) -> FormResult:
 def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
     use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
-    return ""  # the page says so
+    return ""  # the page shows the unchanged state
 
 
 def mail_account_link(form: SettingsForm) -> FormResult:
@@ -153,13 +153,13 @@ def undo_change(form: SettingsForm) -> FormResult:
 
 
 def moved(topics: TopicList, place: int, step: int) -> TopicList:
-    """Return the topics with one of them moved by some places."""
+    """Return the topics with one topic moved by `step` positions."""
     target = min(max(place + step, 0), len(topics) - 1)
     rest = [*topics[:place], *topics[place + 1 :]]
     return [*rest[:target], topics[place], *rest[target:]]
 
 
-#: For each action, the topics after it, given the topics and the place of the chosen topic.
+#: Functions that apply an action to the topics, given the index of the chosen topic.
 TOPIC_ACTIONS: dict[str, Callable[[TopicList, int], TopicList]] = {
     "up": lambda topics, place: moved(topics, place, -1),
     "down": lambda topics, place: moved(topics, place, 1),
@@ -195,7 +195,7 @@ def typed_topic(form: SettingsForm) -> TypedTopic:
 
 
 def try_filter(form: SettingsForm) -> FormResult:
-    """Return what a typed filter finds. Changes nothing."""
+    """Return the recent matches of a typed filter. Changes nothing."""
     typed = typed_topic(form)
     try:
         check_filter(form.session, typed.filter)
@@ -265,7 +265,7 @@ def checked_name(text: str, others: TopicList) -> str:
 
 
 def save_schedule(form: SettingsForm) -> FormResult:
-    """Save when and how much is sent; if there are errors, save nothing and return them."""
+    """Save the schedule and the size of digests; if there are errors, save nothing and return them."""
     fields = {name: form.text(name, 80) for name in SCHEDULE_FIELDS}
     errors = {name: EMPTY_FIELD for name in SCHEDULE_FIELDS if not fields[name]}
     try:

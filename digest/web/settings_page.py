@@ -38,8 +38,8 @@ ABSTRACTS = (
     ("titles", "titles only"), ("short", "one or two sentences of each abstract"), ("full", "whole abstracts"),
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
-EXAMPLE_HITS = 2  #: titles on the card of a topic
-TRIED_HITS = 5  #: titles after a filter was tried
+EXAMPLE_HITS = 2  #: maximum number of titles on the card of a topic
+TRIED_HITS = 5  #: maximum number of titles after a filter was tried
 
 #: The message after a button was pressed, by the `done` parameter.
 DONE_MESSAGES = {
@@ -56,14 +56,14 @@ AS_ASKED = "Your settings are already as you asked."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedTopic:
-    """The name and filter that somebody typed for a topic, with their errors, or only tried."""
+    """The name and filter that somebody typed for a topic, with their errors."""
 
     topic: str = ""  #: the topic's current name; empty for a new topic
     name: str = ""
     filter: str = ""
     error: str = ""
     filter_error: BadFilter | None = None
-    is_trial: bool = False  #: the filter is shown with what it finds, and not saved
+    is_trial: bool = False  #: the filter is shown with its matches, but not saved
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +77,7 @@ class TopicCard:
     is_first: bool
     is_last: bool
     hits: FilterTrial | None
-    typed: TypedTopic | None  #: what was typed for this topic and is not saved
+    typed: TypedTopic | None  #: the unsaved input for this topic
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,17 +85,17 @@ class RequestedChange:
     """A change that the reader requested by mail and has not saved yet."""
 
     sentences: tuple[str, ...]
-    fields: tuple[tuple[str, str], ...]  #: what the form sends when it is saved
+    fields: tuple[tuple[str, str], ...]  #: the form values that save the change
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormState:
-    """What the forms of the page show besides the saved settings."""
+    """The unsaved input and the messages that the page's forms show."""
 
     typed: TypedTopic | None = None
     fields: Mapping[str, str] = field(default_factory=dict)  #: the schedule's form, if it has errors
     errors: Mapping[str, str] = field(default_factory=dict)
-    trial: FilterTrial | None = None  #: of the typed filter
+    trial: FilterTrial | None = None  #: the result of the typed filter
 
 
 NOTHING_TYPED = FormState()
@@ -190,7 +190,7 @@ def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedCha
 def topic_cards(
     context: AppContext, topics: list[SubscriberTopic], typed: TypedTopic | None
 ) -> list[TopicCard]:
-    """Return the topics with what each would have matched recently."""
+    """Return the topics with their recent matches."""
     trials = topic_trials.try_filters(context, [topic.text for topic in topics])
     return [
         TopicCard(
@@ -208,7 +208,7 @@ def topic_cards(
 
 
 def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]:
-    """Return what the last change changed, with the papers a day before and after."""
+    """Return sentences about the last change, with the papers per day before and after it."""
     before = {topic.name: topic.filter for topic in change.before.topics}
     pairs = [
         (topic.name, before[topic.name], topic.filter)
@@ -257,7 +257,7 @@ def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormDat
 
 
 def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a request changes about the topics."""
+    """Yield sentences about the topics that a request changes."""
     for name in [name for name in old if name not in new]:
         yield _("Remove the topic “%s”.") % name
     for name, text in new.items():
@@ -270,7 +270,7 @@ def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[
 
 
 def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a request changes about the schedule and the length of digests."""
+    """Yield sentences about a request's changes of the schedule and the length of digests."""
     parts = {name: changed[name] for name in ("cadence", "at", "timezone") if name in changed}
     if parts:
         wanted = subscribers.changed_schedule(subscriber, **parts)

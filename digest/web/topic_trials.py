@@ -1,4 +1,4 @@
-"""Try filters on the papers of the last days, and word the results for the settings page."""
+"""Try filters on the papers of the last days, and describe the results for the settings page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from digest.web import starter_topics
 _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLE_LENGTH = 110
-MAX_NOTES = 6  #: effects of clauses, and warnings
+MAX_NOTES = 6  #: maximum number of effects of clauses and warnings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterTrial:
-    """What a filter would have matched on the last days."""
+    """The matches of a filter on the last days."""
 
     per_day: float  #: papers on a usual day
     rate: str  #: `about 4 a day`

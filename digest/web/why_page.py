@@ -21,10 +21,10 @@ MAX_REFERENCE = 500
 #: The answers in readers' words; SHOWN and OVER_CAP have details.
 ANSWERS = {
     WhyCause.UNKNOWN: "No list that we read contained this paper. Write its title, its arXiv id or its DOI.",
-    WhyCause.HISTORY: "We know this paper only as older work, or as a new version of it. Digests have new papers only.",
+    WhyCause.HISTORY: "We have this paper only as older work or as a new version of older work. Digests contain only new papers.",
     WhyCause.WITHDRAWN: "Its authors withdrew it.",
     WhyCause.UNMATCHED: "None of your topics matches it.",
-    WhyCause.TOO_OLD: "It was published longer ago than you want.",
+    WhyCause.TOO_OLD: "It is older than the papers you asked for.",
     WhyCause.OVER_CAP: "It matched, but the digest was full.",
     WhyCause.TOO_FEW: "There were too few papers for a digest. It is kept for the next one.",
     WhyCause.NOT_DUE: "It is new, and your next digest may have it.",
@@ -88,5 +88,5 @@ def answer_sentence(answer: WhyAnswer) -> str:
 
 
 def findings(answer: WhyAnswer) -> tuple[str, ...]:
-    """Return what each topic has to say about the paper."""
+    """Return the explanation of each topic for the paper."""
     return tuple(line for line in answer.lines if " matches: " in line or " does not match: " in line)

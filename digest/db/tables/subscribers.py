@@ -69,7 +69,7 @@ class Subscriber(Base):
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
     leaving_reason: Mapped[str] = mapped_column(
         String(200), default=""
-    )  #: why they unsubscribed, if they said it
+    )  #: the reason for unsubscribing, if given
     synced_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
     )  #: the last `subscribers sync` whose file listed the address
@@ -136,7 +136,7 @@ class Subscription(Base):
 
 
 class SettingsChange(Base):
-    """The latest change of one subscriber's settings, which can be undone while the settings are as it left them."""
+    """The latest change of one subscriber's settings, which can be undone until the settings change again."""
 
     __tablename__ = "settings_change"
 

@@ -20,7 +20,7 @@ BLOCKS = frozenset(
         "thead", "tr", "ul",
     )
 )  # fmt: skip
-#: Elements without text of a list of papers.
+#: Elements that contain no text of a list of papers.
 SKIPPED = frozenset(
     (
         "title", "script", "style", "noscript", "template", "svg", "nav", "select", "textarea", "iframe", "object", "canvas",
@@ -36,7 +36,7 @@ SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d{4}\)(https?://[^\s<>]{1,200
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 CONTENT = frozenset(("article", "main", "section", "li"))  #: a header or footer in these belongs to a paper
 LONGEST_LABEL = 60_000
-MAX_OPEN = 4  #: links that may be nested in each other
+MAX_OPEN = 4  #: maximum depth of nested links
 
 
 @dataclass(kw_only=True, slots=True)
@@ -121,7 +121,7 @@ class LineWriter:
             self.add_image(" ".join((element.get("alt") or "").split()))
 
     def end(self, element: Any) -> None:
-        """End an element, and write the text behind it."""
+        """End an element, and write the text after it."""
         tag = element.tag
         if self.open and self.open[-1].element is element:
             self.close(self.open.pop())
@@ -179,7 +179,7 @@ class LineWriter:
         self.number = number or self.number
 
     def add_line(self, text: str) -> None:
-        """Add a line, and the links that end on it to every line that they cover."""
+        """Add a line; add the links that end on it to all lines that they cover."""
         word = next(iter(text.split(maxsplit=1)), "")
         self.lines.append(
             PageLine(

@@ -90,7 +90,7 @@ def is_utf8(content: bytes) -> bool:
 
 
 def base_of(root: Any, head: str) -> str:
-    """Return the address of a page: where its browser saved it from, or its own statement."""
+    """Return the address of a page, which the browser stored or the page states."""
     if saved := SAVED_FROM.search(head):
         return saved[1]
     named = [

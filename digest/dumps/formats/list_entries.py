@@ -64,7 +64,7 @@ PAPER_HOSTS = (
     "isca-archive.org", "ecva.net", "science.org", "pnas.org", "hal.science", "ssrn.com", "chemrxiv.org",
 )  # fmt: skip
 TITLE_NAMES = ("title", "papertitle", "paper", "article", "publication", "papername", "name", "work")
-#: Names of columns in tables, and the columns of the format `json` that they are.
+#: Names of table columns, with the corresponding columns of the format `json`.
 COLUMN_NAMES = {
     "publishdate": "published", "time": "published", "pubdate": "published", "submitted": "published", "day": "published",
     "conference": "journal", "conf": "journal", "pub": "journal", "publication": "journal", "publishedin": "journal",
@@ -124,7 +124,7 @@ class ListLink:
 
 
 def is_host(name: str, hosts: Sequence[str]) -> bool:
-    """Return whether a server is one of these, or below one of these."""
+    """Return whether a server is one of these or a subdomain of one."""
     return any(name == host or name.endswith(f".{host}") for host in hosts)
 
 
@@ -226,7 +226,7 @@ def clean_title(title: str) -> str:
 
 
 def bold_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
-    """Return the bold or quoted text that begins an entry, if it is long enough and no link."""
+    """Return the bold or quoted text that begins an entry, if it is long enough and not a link."""
     lead = LEAD.match(text)
     start = lead.end() if lead else 0
     found = BOLD.match(text, start) or BOLD.match(text)
@@ -252,7 +252,7 @@ def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
 
 
 def without_names(title: str) -> str:
-    """Return a title without the authors and the year behind it, as in `Tidal Sorting, Ada Okafor, 2026`."""
+    """Return a title without the authors and the year after it, as in `Tidal Sorting, Ada Okafor, 2026`."""
     parts = title.split(", ")
     if len(parts) < 2 or not re.fullmatch(r"(?:19|20)\d\d", parts[-1]):
         return title
@@ -337,7 +337,7 @@ def cells_of(row: str) -> list[str]:
 
 
 def column_names(header: Sequence[str]) -> list[str]:
-    """Return the names of a table's columns; the column of titles is named `title`, or no column is."""
+    """Return the names of a table's columns; the column of titles, if any, is named `title`."""
     names = [re.sub(r"\W", "", field_parsing.folded_name(plain_text(cell))) for cell in header]
     titles = [names.index(name) for name in TITLE_NAMES if name in names]
     known = [COLUMN_NAMES.get(name, name) for name in names]

@@ -1,4 +1,4 @@
-"""Find the page in a mail that a mail program hands over."""
+"""Find the page in a mail that a mail program passes on."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def repeated_ids_text(found: Sequence[Record | RecordProblem]) -> str:
 
 
 def repeated_ids(papers: Sequence[Record]) -> Iterator[tuple[str, str, Record, Record]]:
-    """Yield (scheme, id, first paper, later paper) for each paper with the id of a paper with another title."""
+    """Yield (scheme, id, first paper, later paper) for papers that share an id but have different titles."""
     first: dict[tuple[str, str], Record] = {}
     for one in papers:
         for scheme, value in one.ids.items():

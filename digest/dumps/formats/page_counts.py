@@ -21,7 +21,7 @@ TOTAL = re.compile(
     rf"|(?:total\s)?(?:number\sof\s)?{NOUN}(?:\sfound)?:\s(?P<after>{NUMBER})",
     re.IGNORECASE,
 )
-#: Words of a page that is continued on another page.
+#: Words on a page that continues on another page.
 CONTINUED = re.compile(r"\b(?:next|more|older)\b|[»›]", re.IGNORECASE)
 LONGEST_LINE = 80
 LEADING_SIGNS = "#*-_>| "

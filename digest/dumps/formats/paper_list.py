@@ -20,9 +20,9 @@ ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
 DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 LABELLED = re.compile(r"\W{0,6}[A-Za-z][\w ()/-]{1,24}\W{0,3}:")
-MAX_LINES = 60  #: lines of an entry
-MAX_LINE = 20_000  #: characters; a longer line is no entry
-MIN_PAPERS = 3  #: papers that show that a file is a list
+MAX_LINES = 60  #: maximum lines of an entry
+MAX_LINE = 20_000  #: characters; a longer line is not an entry
+MIN_PAPERS = 3  #: minimum number of papers in a list
 
 
 def recognises(head: str) -> bool:
@@ -55,7 +55,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def records(source: DumpInput) -> Items:
-    """Yield the papers without those that are listed again in another section."""
+    """Yield each paper once, even if several sections list it."""
     position = 0
     seen: set[int] = set()
     for found in papers_in(source.lines()):
@@ -92,7 +92,7 @@ class OpenEntry:
             self.lines.append(text)
 
     def papers(self) -> Iterator[ListPaper]:
-        """Yield the paper that the entry names, if it names one."""
+        """Yield the paper that the entry names, if any."""
         found = list_entries.paper_of("\n".join(self.lines), 0, self.line)
         if found is not None:
             yield ListPaper(record=found)
@@ -143,7 +143,7 @@ def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry |
 
 
 def is_detail(text: str) -> bool:
-    """Return whether a bullet below an entry continues it: it has a label, or no title that is linked."""
+    """Return whether a bullet below an entry continues it: it has a label, or no linked title."""
     if LABELLED.match(text):
         return True
     links = list_entries.links_in(list_entries.as_markdown(text))

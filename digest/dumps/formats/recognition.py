@@ -65,7 +65,7 @@ FORMATS: tuple[Format, ...] = (
 #: Formats of copied pages. If the general reader reads a page better, it is used instead.
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
-#: Formats of lists that people put together themselves, perhaps with the ids of other papers.
+#: Formats of lists made by hand, which may contain the ids of other papers.
 OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris, paper_list)
 
 #: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).

@@ -23,7 +23,7 @@ SCHEMES = {
 }  # fmt: skip
 
 
-#: The objects in which answers about citations, references and snippets contain their papers.
+#: The keys of papers in responses about citations, references and snippets.
 PAPER_WRAPPERS = ("citingpaper", "citedpaper", "paper")
 PAPER_ID = re.compile(r'"paperId"\s*:\s*"[0-9a-f]{40}"')
 

@@ -1,4 +1,4 @@
-"""Load a page that another program hands over: a browser, a mail program or the clipboard."""
+"""Load a page passed by another program: a browser, a mail program or the clipboard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def capture(
 ) -> LoadResult:
     """Store a page in the dumps folder, load it like any other dump, and commit.
 
-    `url` is the address of the page, to which its links are relative. A dry run keeps no file. Raises
+    `url` is the address of the page, to which its links are relative. A dry run stores no file. Raises
     UsageError if there is no content, or more than MAX_BYTES.
     """
     if not content.strip():
@@ -58,7 +58,7 @@ def is_html(content: bytes) -> bool:
 
 
 def with_address(content: bytes, url: str) -> bytes:
-    """Return HTML with its address in front, in the form in which browsers store it in saved pages."""
+    """Return HTML preceded by its address, in the format of pages saved by browsers."""
     address = "".join(char for char in url if char.isprintable() and char not in "<> ").replace(
         "--", "%2D%2D"
     )
