@@ -226,6 +226,41 @@ def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, ke
     return signed_address(site, "unsubscribe", f"{subscriber_id}-{link_version}", key=key)
 
 
+def reply_address(
+    site: Site, subscriber_id: int, link_version: int, letter: str, *, key: str | None = None
+) -> str:
+    """Return the address for replies to one letter, named by its edition or its delivery id.
+
+    It is empty if replies to our sender address do not reach us.
+    """
+    if not site.takes_commands:
+        return ""
+    return signed_address(site, "reply", f"{subscriber_id}-{link_version}-{letter.lower()}", key=key)
+
+
+def read_reply_address(site: Site, address: str) -> tuple[int, int, str] | None:
+    """Return (subscriber id, link_version, letter) of a reply address, or None if it is invalid."""
+    subject = verify_address(site, "reply", address)
+    if subject is None:
+        return None
+    number, link_version, letter = subject.split("-", 2)
+    return int(number), int(link_version), letter
+
+
+def confirm_address(site: Site, confirmation_id: int, *, key: str | None = None) -> str:
+    """Return the address at which a reply of `yes` confirms a subscription; empty if we receive no replies."""
+    if not site.takes_commands:
+        return ""
+    return f"{site.mailbox}-{signed_address(site, 'confirm', str(confirmation_id), key=key)}"
+
+
+def read_confirm_address(site: Site, address: str) -> int | None:
+    """Return the id of the confirmation that an address confirms, or None if it is invalid."""
+    prefix = f"{site.mailbox}-"
+    number = verify_address(site, "confirm", address.lower().removeprefix(prefix))
+    return int(number) if number is not None else None
+
+
 def signed_address(site: Site, purpose: str, subject: str, *, key: str | None = None) -> str:
     """Return `PURPOSE+SUBJECT.MAC@` the inbound domain, signed with `key` or the newest key."""
     proof = address_mac(site.ring[key or site.signing_key_id], purpose, subject)

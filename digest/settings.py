@@ -254,6 +254,10 @@ class Settings(BaseSettings):
     inbound_domain: Annotated[str, ParsedBy(parse_inbound_domain)] = Field(
         default="", description="Domain of incoming mail."
     )
+    authserv_id: str = Field(
+        default="",
+        description="Your mail server's name in the Authentication-Results headers it adds; empty: not trusted.",
+    )
     sns_topics: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
         default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
     )

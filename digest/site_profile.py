@@ -32,6 +32,11 @@ class Site:
         return self.sender_address.rpartition("@")[2]
 
     @property
+    def mailbox(self) -> str:
+        """Return the local part of the sender address, in lower case."""
+        return self.sender_address.rpartition("@")[0].lower()
+
+    @property
     def takes_commands(self) -> bool:
         """Return whether we receive replies to letters, which may contain commands."""
         return self.inbound_domain.lower() == self.domain.lower()

@@ -136,11 +136,7 @@ def process_stored_mail() -> None:
     context = app_context()
     with context.write_session() as session:
         inbound.process_stored_mails(
-            session,
-            site=context.site,
-            may_sign_up=context.settings.signup,
-            lookup=context.lookup,
-            now=context.clock(),
+            session, site=context.site, rules=inbound.rules_of(context), now=context.clock()
         )
 
 

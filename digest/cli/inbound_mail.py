@@ -89,8 +89,7 @@ def retry(
                     session,
                     site=context.site,
                     number=each,
-                    may_sign_up=context.settings.signup,
-                    lookup=context.lookup,
+                    rules=inbound.rules_of(context),
                     now=current_time(now),
                 )
                 for each in numbers

@@ -98,13 +98,35 @@ def letter_headers(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
 ) -> Sequence[tuple[str, str]]:
     """Return the headers of a reply, or of a bulk letter with its unsubscribe link."""
-    if delivery.letter not in {"nothing_today", "invite", "changed"} or recipient is None:
-        return letters.reply_headers(answered_id=str(json.loads(delivery.decision).get("answered_id", "")))
     key = delivery.key_id if delivery.key_id in context.site.ring else None
+    decision = json.loads(delivery.decision)
+    reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
+    if delivery.letter not in {"nothing_today", "invite", "changed"} or recipient is None:
+        return *reply, *letters.reply_headers(answered_id=str(decision.get("answered_id", "")))
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     url = links.unsubscribe_url(context.site, *reader, key=key)
     address = links.unsubscribe_address(context.site, *reader, key=key)
-    return letters.list_headers(context.site, url, unsubscribe_address=address, campaign=delivery.letter)
+    return *reply, *letters.list_headers(
+        context.site, url, unsubscribe_address=address, campaign=delivery.letter
+    )
+
+
+def address_for_replies(
+    site: Site,
+    delivery: ClaimedDelivery,
+    recipient: RecipientState | None,
+    decision: Mapping[str, Any],
+    key: str | None,
+) -> str:
+    """Return the address for replies to a letter: to confirm, or with the authority to change settings."""
+    if "writer" in decision:
+        return str(decision["writer"])
+    if "confirmation_id" in decision:
+        return links.confirm_address(site, decision["confirmation_id"], key=key)
+    if recipient is None:
+        return ""
+    reader = (delivery.subscriber_id or 0, recipient.link_version)
+    return links.reply_address(site, *reader, delivery.edition or str(delivery.id), key=key)
 
 
 def render_digest(

@@ -17,6 +17,7 @@ from digest.inbound.classification import (
     process_mail,
     process_stored_mails,
 )
+from digest.inbound.mail_rules import MailRules, rules_of
 from digest.inbound.storage_quota import InboxFull, check_storage, is_full
 from digest.inbound.stored_mail import (
     count_mails,
@@ -29,6 +30,7 @@ from digest.inbound.stored_mail import (
 
 __all__ = [
     "InboxFull",
+    "MailRules",
     "awaits_proof",
     "check_storage",
     "count_mails",
@@ -41,5 +43,6 @@ __all__ = [
     "process_mail",
     "process_stored_mails",
     "provider_notices",
+    "rules_of",
     "store_mail",
 ]

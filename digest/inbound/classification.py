@@ -16,10 +16,22 @@ from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY
 from digest.bounces.sns_topics import is_topic_arn
 from digest.db.tables import Delivery, InboundMail, MailState, Subscriber
-from digest.inbound import command_handlers, mail_commands, sender_proof
+from digest.inbound import (
+    answered_letter,
+    command_addresses,
+    command_handlers,
+    confirm_replies,
+    mail_text,
+    other_mail,
+    sender_proof,
+    writer,
+)
+from digest.inbound.command_kinds import Verb
+from digest.inbound.mail_rules import MailRules
 from digest.inbound.sender_proof import SenderProof
-from digest.letters.dkim_verification import Lookup
+from digest.inbound.writer import MailIgnored
 from digest.site_profile import Site
+from digest.subscribers.confirmations import ChoosePapers
 
 log = logging.getLogger(__name__)
 
@@ -30,17 +42,10 @@ MESSAGE_ID = re.compile(
 )
 SOFT_BREAK = re.compile(rb"=\r?\n")
 
+DEFAULT_RULES = MailRules()
+
 #: Addresses that every domain must have (RFC 2142); a person reads mail to them.
 ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
-
-MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None for all
-NOBODY: frozenset[str] = frozenset()
-
-
-def no_lookup(name: str) -> list[str]:
-    """Return no keys, so that no sender is proven."""
-    del name
-    return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,18 +67,13 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
     local, _, domain = recipient.lower().rpartition("@")
     if domain != site.inbound_domain.lower():
         return False
-    if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "unsubscribe")):
+    if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "unsubscribe", "reply")):
         return True
-    return local in ROLE_ADDRESSES or recipient.lower() == site.sender_address.lower()
+    return local in ROLE_ADDRESSES or command_addresses.takes_commands_at(site, recipient)
 
 
 def process_stored_mails(
-    session: Session,
-    *,
-    site: Site,
-    may_sign_up: MaySignUp = NOBODY,
-    lookup: Lookup = no_lookup,
-    now: datetime,
+    session: Session, *, site: Site, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> int:
     """Process all new stored mail; return how many there were."""
     waiting = session.scalars(
@@ -81,27 +81,21 @@ def process_stored_mails(
     ).all()
     session.commit()
     for number in waiting:
-        process_mail(session, site=site, number=number, may_sign_up=may_sign_up, lookup=lookup, now=now)
+        process_mail(session, site=site, number=number, rules=rules, now=now)
     return len(waiting)
 
 
 def process_mail(
-    session: Session,
-    *,
-    site: Site,
-    number: int,
-    may_sign_up: MaySignUp = NOBODY,
-    lookup: Lookup = no_lookup,
-    now: datetime,
+    session: Session, *, site: Site, number: int, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> str:
     """Process a mail and delete or shunt it; return the outcome for the log."""
     try:
-        row, proof = lock_mail(session, site, number, lookup, now)
+        row, known = lock_mail(session, site, number, rules, now)
         if row is None:  # another process has processed the mail
             session.rollback()
             return "gone"
         row.state = MailState.NEW  # the mail may have been shunted before
-        outcome = classify_and_apply(session, site, row, may_sign_up, proof, now)
+        outcome = classify_and_apply(session, site, row, rules, known, now)
         if row.state == MailState.NEW:
             session.delete(row)
         failpoints.reach("mail-processed")
@@ -121,35 +115,57 @@ def process_mail(
     return outcome
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreparedFacts:
+    """The slow part of processing a mail, done before the mail is locked."""
+
+    proof: SenderProof | None = None
+    choose_papers: ChoosePapers | None = None  #: for the welcome letter, if the mail may confirm
+
+
 def lock_mail(
-    session: Session, site: Site, number: int, lookup: Lookup, now: datetime
-) -> tuple[InboundMail | None, SenderProof | None]:
-    """Return a locked mail and the proof of its sender, if any; DNS is queried without the lock."""
+    session: Session, site: Site, number: int, rules: MailRules, now: datetime
+) -> tuple[InboundMail | None, PreparedFacts]:
+    """Return a locked mail and the facts prepared for it; DNS is queried without the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
-    if row is None or not awaits_proof(site, row.recipient, row.content, now):
-        return row, None
-    content = row.content
+    if row is None:
+        return None, PreparedFacts()
+    email = sender_to_prove(site, row.recipient, row.content)
+    may_confirm = rules.prepare_welcome and links.read_confirm_address(site, row.recipient) is not None
+    if not email and not may_confirm:
+        return row, PreparedFacts()
+    recipient, content = row.recipient, row.content
     session.commit()
-    proof = proof_of(site, content, lookup, now)
-    return session.get(InboundMail, number, with_for_update=True, populate_existing=True), proof
+    facts = PreparedFacts(
+        proof=sender_proof.proof_of_sender(
+            content, email, to=recipient, authserv_id=rules.authserv_id, lookup=rules.lookup, now=now
+        )
+        if email
+        else None,
+        choose_papers=rules.prepare_welcome() if may_confirm and rules.prepare_welcome else None,
+    )
+    return session.get(InboundMail, number, with_for_update=True, populate_existing=True), facts
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether a mail asks to subscribe and has a signature that may prove the sender."""
-    if recipient.lower() != site.sender_address.lower():
-        return False
-    email = command_handlers.address_to_subscribe(site, content)
-    return bool(email and sender_proof.usable_signatures(content, email, to=site.sender_address, now=now))
+    """Return whether a proof of this mail's sender would be used, and a signature may give the proof."""
+    email = sender_to_prove(site, recipient, content)
+    return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
 
-def proof_of(site: Site, content: bytes, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the proof of the sender of a mail that asks to subscribe, if any."""
-    email = command_handlers.address_to_subscribe(site, content)
-    return (
-        sender_proof.prove_sender(content, email, to=site.sender_address, lookup=lookup, now=now)
-        if email
-        else None
-    )
+def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
+    """Return the From address of a mail whose commands depend on a proof; None for any other mail.
+
+    These are sign-ups, and replies to letters.
+    """
+    if links.read_reply_address(site, recipient) is None and not command_addresses.asks_to_subscribe(
+        site, recipient, content
+    ):
+        return None
+    try:
+        return writer.address_of_writer(site, mail_text.parse_mail(content))
+    except MailIgnored:
+        return None
 
 
 def shunt(session: Session, number: int, reason: str) -> str:
@@ -163,12 +179,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
 
 
 def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
-    session: Session,
-    site: Site,
-    row: InboundMail,
-    may_sign_up: MaySignUp,
-    proof: SenderProof | None,
-    now: datetime,
+    session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
     """Process a mail and return the outcome, or raise UnclassifiedMail."""
     unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
@@ -178,7 +189,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
         return apply_notice(session, site, row, now)
     report = bounces.read_report(row.content)
     if report is None:
-        return apply_commands(session, site, row, may_sign_up, proof, now)
+        return apply_personal_mail(session, site, row, rules, known, now)
     if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
         raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # such as from a blocklist
     if isinstance(report, NoActionNeeded):
@@ -193,24 +204,35 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     return f"subscriber {reader.id} unsubscribed: a complaint quotes a letter to them"
 
 
-def apply_commands(
-    session: Session,
-    site: Site,
-    row: InboundMail,
-    may_sign_up: MaySignUp,
-    proof: SenderProof | None,
-    now: datetime,
+def apply_personal_mail(
+    session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Run the commands in a mail to the sender address of our letters."""
-    is_to_us = row.recipient.lower() == site.sender_address.lower()
-    commands = mail_commands.parse_commands(row.content) if is_to_us and row.sender else []
-    if not commands:
+    """Process a mail that may be from a person: a confirmation, commands, or any other text."""
+    if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("it is neither a report nor a command")
+    message = mail_text.parse_mail(row.content)
+    confirmation = links.read_confirm_address(site, row.recipient)
+    commands = command_addresses.commands_in(site, row.recipient, row.content)
     try:
-        done = command_handlers.run_commands(
-            session, site, row.content, commands=commands, may_sign_up=may_sign_up, proof=proof, now=now
+        leaves = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in commands)
+        if (confirmation is not None and not leaves) and (
+            outcome := confirm_replies.apply_reply(
+                session, site, confirmation, message, choose_papers=known.choose_papers, now=now
+            )
+        ):
+            return outcome
+        mail = command_handlers.CommandMail(
+            message=message,
+            commands=commands,
+            proof=known.proof,
+            answered=answered_letter.find(session, site, row.recipient),
         )
-    except command_handlers.CommandsIgnored as error:
+        done = (
+            command_handlers.run_commands(session, site, mail, rules, now=now)
+            if commands
+            else other_mail.answer(session, site, message, rules, now=now)
+        )
+    except MailIgnored as error:
         raise UnclassifiedMail(str(error)) from error
     if done.needs_human:
         row.state, row.reason = MailState.SHUNTED, done.outcome

@@ -7,7 +7,7 @@ and the phrases of automatic replies and advertisements.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 MAX_NAME_LENGTH = 30  #: maximum characters of a word in a signature
 MAX_WORDS_IN_NAME = 6  #: maximum words of a line in a signature
@@ -35,6 +35,10 @@ SUBSCRIPTIONS = frozenset(
     for which in ("", "my ", "the ", "your ", "this ")
     for what in ("subscription", "digest", "digests")
 )
+CERTAIN_WORDS = word_set("unsubscribe signoff unsub")  #: words that always refer to the digests
+#: Replies that confirm; "yes, I confirm" has only these words and fillers.
+YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
+YES_FILLERS = word_set("i it do that this my the subscription")
 SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
 #: Words that advertisers write after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
@@ -118,16 +122,22 @@ def words_in(text: str, *, polite: bool = True) -> list[str]:
 
 
 def without_please(line: str) -> str:
-    """Return a line without the polite words at its start."""
+    """Return a line without the polite words at its start; its last word stays."""
     first, _, rest = line.partition(" ")
-    return without_please(rest) if rest and strip_punctuation(first).casefold() in POLITE_WORDS else line
+    while rest and strip_punctuation(first).casefold() in POLITE_WORDS:
+        line = rest
+        first, _, rest = line.partition(" ")
+    return line
 
 
 def without_thanks(text: str) -> str:
     """Return a text without the polite words and punctuation at its end."""
-    begin, _, last = text.rstrip(" .,;!").rpartition(" ")
-    is_thanks = strip_punctuation(last).casefold() in POLITE_WORDS - {"a"}
-    return without_thanks(begin) if is_thanks else text.rstrip(" .,;!")
+    text = text.rstrip(" .,;!")
+    begin, _, last = text.rpartition(" ")
+    while strip_punctuation(last).casefold() in POLITE_WORDS - {"a"}:
+        text = begin.rstrip(" .,;!")
+        begin, _, last = text.rpartition(" ")
+    return text
 
 
 def is_about_writer(text: str) -> bool:
@@ -140,19 +150,48 @@ def is_about_writer(text: str) -> bool:
     )
 
 
+def other_words(text: str, names: frozenset[str]) -> list[str]:
+    """Return the words of a text that are neither polite, nor names, nor about this list."""
+    return [word for word in words_in(text) if word not in names and word not in LIST_WORDS]
+
+
+def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
+    """Return whether a line that begins with `word` only says to unsubscribe."""
+    if "?" in line:
+        return False
+    rest = line.partition(" ")[2]
+    others = words_in(rest)
+    if word in CERTAIN_WORDS:
+        return all(one == word for one in other_words(rest, names))
+    return all(one == word for one in others) or " ".join(others) in SUBSCRIPTIONS
+
+
+def says_yes(lines: Sequence[str]) -> bool:
+    """Return whether the writer's first line, after a greeting, only says yes, ok or confirm."""
+    below = lines[1:] if lines and is_greeting(lines[0]) else lines
+    words = [word for word in words_in(below[0]) if word not in YES_FILLERS] if below else []
+    return bool(words) and "?" not in below[0] and YES_WORDS.issuperset(words)
+
+
 # ── subjects ────────────────────────────────────────────────────────────────────────────────────
 
 
 def without_prefixes(subject: str) -> str:
     """Return a subject without `Re:` and `Fwd:`, in any language."""
-    match = PREFIX.match(subject)
-    return without_prefixes(subject[match.end() :]) if match else subject
+    return subject[sum(len(match[0]) for match in prefixes_of(subject)) :]
 
 
 def is_forwarded(subject: str) -> bool:
     """Return whether a subject has the prefix of a forwarded mail."""
-    match = PREFIX.match(subject)
-    return bool(match and (match["forward"] or is_forwarded(subject[match.end() :])))
+    return any(match["forward"] for match in prefixes_of(subject))
+
+
+def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of the prefixes of a subject, one after the other."""
+    end = 0
+    while match := PREFIX.match(subject, end):
+        yield match
+        end = match.end()
 
 
 # ── lines around a command ──────────────────────────────────────────────────────────────────────
@@ -163,6 +202,15 @@ def is_end_of_text(line: str, following: str) -> bool:
     if QUOTE_START.match(line) or DEVICE_SIGNATURE.match(line) or ATTRIBUTION_LINE.match(line):
         return True
     return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
+
+
+def attribution_length(lines: Sequence[str]) -> int:
+    """Return how many of the first lines introduce a quoted letter: `On Friday Ada wrote:`, in 0 to 2 lines."""
+    first, following = ([*lines, "", ""])[:2]
+    if ATTRIBUTION_LINE.match(first):
+        return 1
+    is_split = DATED_ATTRIBUTION.match(first) and ATTRIBUTION_LINE.match(f"{first} {following}")
+    return 2 if is_split else 0
 
 
 def is_greeting(line: str) -> bool:

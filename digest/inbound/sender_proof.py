@@ -1,8 +1,12 @@
-"""Prove by DKIM that a mail comes from the address in its From line. Pure.
+"""Prove that a mail comes from the address in its From line: by DKIM, or by a trusted server's result. Pure.
 
 The signing domain must be the address's domain or a parent of it, since a domain controls its
 subdomains. The signature must cover From, To and Subject, each present exactly once, and the whole
 body. A signed mail to somebody else, or about something else, therefore proves nothing.
+
+The operator's mail server may have checked DKIM, SPF and DMARC itself, and added the results to the mail
+(Authentication-Results, RFC 8601). Only the topmost of these headers counts, because the mail server adds
+its header above those of the sender, and only if it has the configured name.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from email.message import EmailMessage
 from email.utils import getaddresses
 
 from digest.dns_records import DnsUnavailable
-from digest.inbound.mail_commands import MAX_BYTES as MAX_HEADER_BYTES
+from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
@@ -27,6 +31,9 @@ MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
 ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is insecure (RFC 8301)
 COVERED = frozenset({"from", "to", "subject"})
 BARE_CR = re.compile(rb"\r(?!\n)")
+QUOTED_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\((?:\\.|[^()\\])*\)')
+MAX_NESTED = 5  #: comments inside comments
+RESULT = re.compile(r"([\w.-]+)\s*=\s*([^\s;]+)")
 END_OF_HEADER = re.compile(rb"\n\r?\n")
 
 
@@ -42,6 +49,15 @@ class SenderProof:
         return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, signed by {self.domain}"
 
 
+def proof_of_sender(
+    content: bytes, email: str, *, to: str, authserv_id: str, lookup: Lookup, now: datetime
+) -> SenderProof | None:
+    """Return the proof that `email` sent this mail to `to`: our mail server's result, or a DKIM signature."""
+    return trusted_result(content, email, to=to, authserv_id=authserv_id) or prove_sender(
+        content, email, to=to, lookup=lookup, now=now
+    )
+
+
 def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
     """Return the proof that the owner of `email` sent this mail to `to`; None without proof or DNS."""
     for place, tags in usable_signatures(content, email, to=to, now=now):
@@ -50,13 +66,63 @@ def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: da
         except DnsUnavailable:
             continue
         if not fault:
-            message = parsed_header(content)
-            return SenderProof(
-                domain=tags["d"].lower(),
-                message_id=one_line(str(message.get("Message-ID", "")))[:MAX_QUOTED],
-                date=one_line(str(message.get("Date", "")))[:MAX_QUOTED],
-            )
+            return proof_by(tags["d"].lower(), parsed_header(content))
     return None
+
+
+def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> SenderProof | None:
+    """Return the proof in the Authentication-Results header of our mail server, if there is one.
+
+    DMARC must have passed for the From line's domain, or DKIM or SPF for that domain or a parent of it.
+    """
+    if not authserv_id or not is_unambiguous(content, email, to=to):
+        return None
+    message = parsed_header(content)
+    topmost = next(
+        (str(value) for name, value in message.raw_items() if name.lower() == "authentication-results"), ""
+    )  # undecoded, because a decoded address could look like a result
+    server, *results = without_quotes(topmost[:MAX_SIGNATURE_LENGTH]).split(";")
+    if server.lower().split()[:1] != [authserv_id.lower()]:
+        return None
+    domain = email.rpartition("@")[2].lower()
+    checked = (checked_domain(RESULT.findall(each)) for each in results)
+    found = next((each for each in checked if each and is_own_or_above(each, domain)), None)
+    return proof_by(found, message) if found else None
+
+
+def without_quotes(field: str) -> str:
+    """Return a header field without quoted strings and comments, which the sender may have chosen.
+
+    It is empty if a quote or a parenthesis remains, since the field is then ambiguous.
+    """
+    for _ in range(MAX_NESTED):
+        field = QUOTED_OR_COMMENT.sub(lambda found: "quoted" if found[0][0] == '"' else " ", field)
+    return "" if set('"()\\') & set(field) else field
+
+
+def checked_domain(result: Sequence[tuple[str, str]]) -> str:
+    """Return the domain that one result of an Authentication-Results header confirms, or ""."""
+    if not result or result[0][1].lower() != "pass":
+        return ""
+    values = {name.lower(): value.lower() for name, value in result}
+    match result[0][0].lower():
+        case "dmarc":
+            return values.get("header.from", "")
+        case "dkim":
+            return values.get("header.d", "") or values.get("header.i", "").rpartition("@")[2]
+        case "spf":
+            return values.get("smtp.mailfrom", "").rpartition("@")[2]
+        case _:
+            return ""
+
+
+def proof_by(domain: str, message: EmailMessage) -> SenderProof:
+    """Return the proof of a mail's sender by a domain."""
+    return SenderProof(
+        domain=domain,
+        message_id=one_line(str(message.get("Message-ID", "")))[:MAX_QUOTED],
+        date=one_line(str(message.get("Date", "")))[:MAX_QUOTED],
+    )
 
 
 def keys_in_use(records: Sequence[str]) -> list[str]:

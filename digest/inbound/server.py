@@ -29,7 +29,6 @@ from digest import inbound
 from digest.app_context import AppContext
 from digest.errors import BadField
 from digest.heartbeats import HeartbeatThread
-from digest.inbound.classification import no_lookup
 from digest.inbound.connection_limits import (
     LOG_EVERY,
     MAX_CONNECTIONS,
@@ -39,6 +38,7 @@ from digest.inbound.connection_limits import (
     Stage,
     network_of,
 )
+from digest.inbound.mail_rules import no_lookup, rules_of
 from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
@@ -200,8 +200,7 @@ class MailReceiver:
                     session,
                     site=self.context.site,
                     number=number,
-                    may_sign_up=self.context.settings.signup,
-                    lookup=lookup,
+                    rules=rules_of(self.context, lookup),
                     now=now,
                 )
 
@@ -415,8 +414,7 @@ def run_tick(context: AppContext, now: datetime) -> None:
         inbound.process_stored_mails(
             session,
             site=context.site,
-            may_sign_up=context.settings.signup,
-            lookup=context.lookup,
+            rules=rules_of(context),
             now=now,
         )
         inbound.delete_old_mails(session, now=now)

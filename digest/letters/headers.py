@@ -92,6 +92,11 @@ def list_headers(
     )
 
 
+def reply_to(address: str) -> tuple[Header, ...]:
+    """Return the header that names the address for replies; none if replies go to the sender."""
+    return (("Reply-To", address),) if address else ()
+
+
 def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
     """Return the headers of an automatic reply (RFC 3834), which is not list mail.
 

@@ -48,6 +48,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
     unsubscribe_url: str
     manage_url: str
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
+    reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
     filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
 
@@ -69,15 +70,21 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: optional: `nearest` {title, href, lacked, is_text}, `has_topics` and `news`
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "goodbye": ("undo_url",),
-    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `asks_to_unsubscribe`
+    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `state`,
+    #: `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
     "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
+    #: to a reader whose mail has no command; `examples` as {spelled, does}
+    "no_command": ("manage_url", "examples"),
+    "how_to_subscribe": ("word", "example"),  #: to somebody who wrote to us and gets no digests
+    #: to the operator: a mail without a command
+    "passed_on": ("writer", "mail_subject", "lines"),
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
 }
 #: The letters whose link opens the settings directly. Other letters may be forwarded, so their link
 #: only opens a page that mails the settings link.
 LETTERS_WITH_SETTINGS_LINK = frozenset(
-    {"welcome", "settings", "settings_link", "changed", "paused", "reply", "help"}
+    {"welcome", "settings", "settings_link", "changed", "paused", "reply", "help", "no_command"}
 )
 
 #: Defaults for the optional context.
@@ -92,6 +99,10 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "until": "",
     "answered_subject": "",
     "prefilled": "",
+    "undo": "",
+    "state": (),
+    "is_answer": False,
+    "is_passed_on": False,
     "asks_to_unsubscribe": False,
     "asked_at": "",
     "requested": figures_in_words.requested_digest(Cadence.DAILY, ()),

@@ -45,6 +45,7 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         timezone=schedule.timezone,
         unsubscribe_url=links.unsubscribe_url(site, subscriber_id, link_version, key=key),
         unsubscribe_address=links.unsubscribe_address(site, subscriber_id, link_version, key=key),
+        reply_address=links.reply_address(site, subscriber_id, link_version, edition, key=key),
         manage_url=links.topic_links_url(site, subscriber_id, link_version, key=key),
         browser_url=links.view_url(site, subscriber_id, link_version, edition, key=key),
         filters=filters,

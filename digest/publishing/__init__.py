@@ -7,7 +7,7 @@ from digest.publishing.paper_eligibility import overflow_papers, positions, posi
 from digest.publishing.preview import Preview, decide_for, edition_for, preview
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
-from digest.publishing.welcome_papers import choose_welcome_papers
+from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser
 
 __all__ = [
     "CHUNK_SUBSCRIBERS",
@@ -29,4 +29,5 @@ __all__ = [
     "preview",
     "publish",
     "publish_chunk",
+    "welcome_chooser",
 ]

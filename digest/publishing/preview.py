@@ -123,8 +123,14 @@ def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalizat
         recipient=copy.recipient,
         message_id=copy.message_id,
         dated_at=copy.dated_at,
-        headers=letters.list_headers(
-            site, copy.unsubscribe_url, unsubscribe_address=copy.unsubscribe_address, campaign=copy.edition
+        headers=(
+            *letters.reply_to(copy.reply_address),
+            *letters.list_headers(
+                site,
+                copy.unsubscribe_url,
+                unsubscribe_address=copy.unsubscribe_address,
+                campaign=copy.edition,
+            ),
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -13,13 +14,17 @@ from digest.db.tables import Subscriber
 from digest.editions import schedule
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
+from digest.letters import Templates, press_store
 from digest.letters.cards import CardForm
-from digest.letters.press import LetterAssembler, Press, card_of_paper
+from digest.letters.press import LetterAssembler, Press, assembler_of, card_of_paper
+from digest.papers import catalog
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex
 from digest.publishing.reader_values import GatheredInputs, Reader
+from digest.site_profile import Site
 from digest.subscribers import WelcomePapers
+from digest.subscribers.confirmations import ChoosePapers
 
 MAX_PAPERS = 3
 LONGER_LOOK = timedelta(days=7)  #: the period if the last day has too few papers
@@ -45,6 +50,28 @@ def choose_welcome_papers(
         },
         is_on_topics=any(section.filter_id is not None for section in digest.sections),
         is_from_today=are_from_today(press, digest.papers, reader.timezone, now),
+    )
+
+
+def welcome_chooser(
+    session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
+) -> ChoosePapers:
+    """Return a function that chooses the papers of a welcome letter from the recent papers."""
+    press = welcome_press(session, site=site, templates=templates, caches=caches, now=now)
+    return partial(choose_welcome_papers, assembler=assembler_of(press, site, caches), caches=caches, now=now)
+
+
+def welcome_press(
+    session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
+) -> Press:
+    """Return the papers that welcome letters choose from, cached until the catalog or the day changes."""
+    since = press_store.press_start(now, None)
+    return caches.get_or_make(
+        "welcome press",
+        (catalog.state(session), now.date()),
+        lambda: press_store.build_press(
+            session, site=site, templates=templates, caches=caches, now=now, since=since
+        )[0],
     )
 
 

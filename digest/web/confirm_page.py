@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import db, links, publishing, subscribers
-from digest.app_context import AppContext
 from digest.db.tables import Subscriber, SubscriberState
-from digest.letters import figures_in_words, press_store
-from digest.letters.press import Press, assembler_of
-from digest.papers import catalog
+from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.front_page import request_network
@@ -38,12 +33,10 @@ def handle_button(request: Request, form: FormData) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
     pressed_from = subscribers.network_hash(context.site, request_network(request))
-    choose_papers = partial(
-        publishing.choose_welcome_papers,
-        assembler=assembler_of(welcome_press(context), context.site, context.caches),
-        caches=context.caches,
-        now=now,
-    )
+    with db.read_session(context.engine) as session:
+        choose_papers = publishing.welcome_chooser(
+            session, site=context.site, templates=context.templates, caches=context.caches, now=now
+        )
     with db.write_session(context.engine) as session:
         if subscribers.is_scanner(session, context.site, token, network=pressed_from, now=now):
             return page_rendering.render_page(request, "confirm", is_early=True)
@@ -61,25 +54,6 @@ def handle_button(request: Request, form: FormData) -> Response:
 
 
 confirm = forms.form_endpoint(handle_button)
-
-
-def welcome_press(context: AppContext) -> Press:
-    """Return the papers that welcome letters choose from, cached until the catalog or the day changes."""
-    now = context.clock()
-    since = press_store.press_start(now, None)
-    with db.read_session(context.engine) as session:
-        return context.caches.get_or_make(
-            "welcome press",
-            (catalog.state(session), now.date()),
-            lambda: press_store.build_press(
-                session,
-                site=context.site,
-                templates=context.templates,
-                caches=context.caches,
-                now=now,
-                since=since,
-            )[0],
-        )
 
 
 def confirmed_page(request: Request, subscriber: Subscriber) -> Response:

@@ -21,6 +21,12 @@ class Case:
     html: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     is_answered: bool = False  #: a question comes back: what is meant is not clear, and a person seems to ask
+    has_no_command: bool = False  #: examples of commands come back
+
+    @property
+    def letters(self) -> list[str]:
+        """Return the letters that come back, unless the mail unsubscribes."""
+        return ["reply"] if self.is_answered else ["no_command"] if self.has_no_command else []
 
     @property
     def name(self) -> str:
@@ -48,8 +54,13 @@ def asks(subject: str = "", body: str = "", **headers: str) -> Case:
     return Case(subject=subject, body=body, headers=named(headers), is_answered=True)
 
 
+def plain(subject: str = "", body: str = "", **headers: str) -> Case:
+    """A mail of a person without a command: examples of commands come back."""
+    return Case(subject=subject, body=body, headers=named(headers), has_no_command=True)
+
+
 def quiet(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> Case:
-    """A mail that is about something else, or that no person wrote."""
+    """A mail that no person wrote, or spam: nothing comes back."""
     return Case(subject=subject, body=body, html=html, headers=named(headers))
 
 
@@ -184,29 +195,29 @@ MUST_NOT = [
     asks("Stop?"),
     asks("", "add flows: flow matching\nstop\n"),
     asks("How do I unsubscribe from only one of my topics?"),
-    quiet("Meeting on Monday", "We leave at nine. Cancel if you cannot come.\n"),
+    plain("Meeting on Monday", "We leave at nine. Cancel if you cannot come.\n"),
     quiet("Parental leave from March", "Who takes over the lecture?\n"),
-    quiet("Invitation", "Shall we stop at the lab first?\n\nleave\n"),
-    quiet("Re: Stop by my office at noon", "Fine with me.\n"),
+    plain("Invitation", "Shall we stop at the lab first?\n\nleave\n"),
+    plain("Re: Stop by my office at noon", "Fine with me.\n"),
     # answers about a paper
-    quiet("Re: Flow matching on meshes, and 4 more", f"The second one is wrong in its third lemma.\n{QUOTED}"),
+    plain("Re: Flow matching on meshes, and 4 more", f"The second one is wrong in its third lemma.\n{QUOTED}"),
     asks("Re: Flow matching on meshes", f"Stop words are not removed in table 2, are they\n{QUOTED}"),
-    quiet("Re: Early stopping", "Leave-one-out is what they should have done.\nCancel culture in peer review!\n"),
-    quiet("Re: Stop words considered harmful, and 4 more", "Lovely digest today!\n"),
-    quiet("AW: Cancel culture in citation graphs", "Danke, das habe ich gesucht.\n"),
-    quiet("Re: Leave no node behind"),
+    plain("Re: Early stopping", "Leave-one-out is what they should have done.\nCancel culture in peer review!\n"),
+    plain("Re: Stop words considered harmful, and 4 more", "Lovely digest today!\n"),
+    plain("AW: Cancel culture in citation graphs", "Danke, das habe ich gesucht.\n"),
+    plain("Re: Leave no node behind"),
     asks("Re: Unsubscribing from the noise", "Cancel noise first, then fit: that is all of section 3\n"),
-    quiet("Lovely digest", "Thank you for the papers!\n"),
+    plain("Lovely digest", "Thank you for the papers!\n"),
     # digests passed on, and mail of others
-    quiet("Fwd: Flow matching on meshes, and 4 more", FORWARDED),
-    quiet("FW: Stop words considered harmful", f"Something for our reading group.\n\n{FORWARDED}"),
-    quiet("WG: unsubscribe", "Fuer dich, Bob.\n"),
-    quiet("Fwd: unsubscribe", "-----Original Message-----\nFrom: Bob <bob@else.example>\n\nunsubscribe\n"),
+    plain("Fwd: Flow matching on meshes, and 4 more", FORWARDED),
+    plain("FW: Stop words considered harmful", f"Something for our reading group.\n\n{FORWARDED}"),
+    plain("WG: unsubscribe", "Fuer dich, Bob.\n"),
+    plain("Fwd: unsubscribe", "-----Original Message-----\nFrom: Bob <bob@else.example>\n\nunsubscribe\n"),
     quiet("Flow matching on meshes", "Flow matching on meshes\nCancel any time below.\nUnsubscribe\n", List_Id="<x.example>"),
     # advertisements
     quiet("Stop paying too much for ink", "Only today: http://win.example/ink\n", X_Spam_Flag="YES"),
     quiet("Cancel your debts at win.example", "Click now.\n"),
     quiet("STOP", "Stop everything and see https://win.example now, half price on all watches\n", X_Spam="Yes"),
     quiet("Unsubscribe from pain with our new pillow", "Sleep well.\n", X_Spam_Status="Yes, score=9.1 required=5.0"),
-    quiet("Stop " + "paying too much for what you could have " * 3, "Buy.\n"),
+    plain("Stop " + "paying too much for what you could have " * 3, "Buy.\n"),
 ]  # fmt: skip

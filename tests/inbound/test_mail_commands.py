@@ -21,8 +21,8 @@ from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.inbound import mail_commands
-from digest.inbound.mail_commands import Verb
+from digest.inbound import MailRules, command_arguments, mail_commands
+from digest.inbound.command_kinds import HELP_KINDS, Verb
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -140,12 +140,18 @@ def test_a_mail_has_at_most_ten_commands() -> None:
         ("until 31 Feb", None),
         ("until 6 Smarch", None),
         ("until 6 jun", date(2027, 6, 6)),
+        ("until January 6th", date(2027, 1, 6)),
+        ("till the 6th of January", date(2027, 1, 6)),
+        ("until Monday", date(2026, 11, 23)),
+        ("until fri", date(2026, 11, 27)),
+        ("for ten days", date(2026, 11, 30)),
+        ("for eleven days", None),
         ("until 2026-99-99", None),
         ("for thought", None),
     ],
 )
 def test_pauses_are_understood_in_everyday_words(rest: str, until: date | None) -> None:
-    assert mail_commands.parse_pause(rest, TODAY) == until
+    assert command_arguments.parse_pause(rest, TODAY) == until
 
 
 @pytest.mark.parametrize(
@@ -155,12 +161,34 @@ def test_pauses_are_understood_in_everyday_words(rest: str, until: date | None) 
         ("weekly on Friday at 8:00", {"cadence": "weekly-friday", "at": "8:00"}),
         ("weekdays at 07:30 Europe/Oslo", {"cadence": "weekdays", "at": "07:30", "timezone": "Europe/Oslo"}),
         ("at 9:00", {"at": "9:00"}),
+        ("at 9am", {"at": "9:00"}),
+        ("at 9", {"at": "9:00"}),
+        ("daily 9 p.m.", {"cadence": "daily", "at": "21:00"}),
+        ("at 12 am", {"at": "0:00"}),
+        ("at 13pm", {"at": "24:00"}),  # no such hour, as the reply says
+        ("8:00", {"at": "8:00"}),
+        ("at 7.30", {"at": "7:30"}),
+        ("at 18h", {"at": "18:00"}),
+        ("fri", {"cadence": "weekly-fri"}),
+        (
+            "on Fridays, 9am, Europe/Oslo",
+            {"cadence": "weekly-friday", "at": "9:00", "timezone": "Europe/Oslo"},
+        ),
+        ("weekly-fri", {"cadence": "weekly-fri"}),
+        ("Europe/Oslo", {"timezone": "Europe/Oslo"}),
+        ("europe/oslo", {"timezone": "Europe/Oslo"}),
+        ("timezone Oslo", {"timezone": "Europe/Oslo"}),
+        ("at 8:00 Europe/Olso", {"at": "8:00", "timezone": "Europe/Olso"}),  # the reply suggests a name
+        ("daily fri", None),
+        ("at 8:00 9:00", None),
+        ("8", None),
+        ("and/or", None),
         ("at noon", None),
         ("at", None),
     ],
 )
 def test_times_are_understood_in_everyday_words(line: str, schedule: dict[str, str] | None) -> None:
-    assert mail_commands.parse_schedule(line) == schedule
+    assert command_arguments.parse_schedule(line) == schedule
 
 
 # ── what is done ────────────────────────────────────────────────────────────────────────────────
@@ -197,7 +225,8 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
         at: datetime = now,
     ) -> str:
         (number,) = inbound.store_mail(session, sender=sender, recipients=[to], content=content, now=at)
-        return inbound.process_mail(session, site=site, number=number, may_sign_up=open_to, now=at)
+        rules = MailRules(may_sign_up=open_to)
+        return inbound.process_mail(session, site=site, number=number, rules=rules, now=at)
 
     return arrived
 
@@ -321,13 +350,13 @@ def test_a_polite_pause_is_a_pause(thanks: str, receive: Receive, session: Sessi
         "Help needed",
     ],
 )
-def test_a_sentence_that_begins_like_another_command_gets_no_answer(
+def test_a_sentence_that_begins_like_another_command_is_no_command(
     said: str, receive: Receive, session: Session, ada: Subscriber
 ) -> None:
     for sender in (ADA, "bob@else.example"):
         receive(written(said, subject=said, sender=sender))
 
-    assert waiting(session) == []
+    assert waiting(session) == ["no_command", "how_to_subscribe"]
 
 
 def test_spam_makes_nobody_a_subscriber(receive: Receive, session: Session) -> None:
@@ -387,8 +416,8 @@ def test_help_names_only_commands_that_work(
 
     lines = [line for line in text_of(*deliver_mail()).splitlines() if mail_commands.parse_command(line)]
 
-    assert len(lines) == 6
-    assert all(mail_commands.parse_schedule(line) for line in lines if line.startswith("weekly"))
+    assert len(lines) == len(HELP_KINDS) == 7
+    assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))
 
 
 def test_a_reader_in_the_senders_domain_is_answered(
@@ -462,11 +491,26 @@ def test_a_closed_site_accepts_no_sign_ups_by_mail(receive: Receive, session: Se
 
 
 @pytest.mark.parametrize(
-    "said", ["help", "leave", "pause", "topics", "add robots", "subscribe and save 50 % on all"]
+    "said", ["help", "leave", "pause", "topics", "add robots", "Could you subscribe me to this, please?"]
 )
-def test_a_stranger_gets_nothing_but_a_confirmation(said: str, receive: Receive, session: Session) -> None:
-    assert receive(written(subject=said, sender="bob@else.example")).startswith("shunted")
-    assert waiting(session) == []
+def test_a_stranger_is_sent_how_to_subscribe_once_a_day(
+    said: str, receive: Receive, deliver_mail: DeliverMail, session: Session, now: datetime
+) -> None:
+    mail = written(subject=said, sender="bob@else.example")
+
+    outcomes = [receive(mail, at=now + timedelta(hours=hour)) for hour in range(3)]
+
+    assert outcomes == [
+        "its writer gets no digests, and was sent how to subscribe",
+        *["shunted: its writer, who gets no digests, was already answered today"] * 2,
+    ]
+    (answer,) = deliver_mail()
+    assert (answer["To"], answer["In-Reply-To"]) == ("bob@else.example", "<question@uni.example>")
+    assert answer["Auto-Submitted"] == "auto-replied"
+    assert "subscribe flows: flow matching" in text_of(answer)
+    assert "Reply-To" not in answer
+    receive(mail, at=now + timedelta(days=1))
+    assert waiting(session) == ["how_to_subscribe"] * 2
 
 
 # ── machines ────────────────────────────────────────────────────────────────────────────────────
@@ -607,7 +651,7 @@ def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
         yield path
 
 
-def test_a_command_over_lmtp_is_applied_and_an_unknown_one_kept_for_a_person(
+def test_a_command_over_lmtp_is_applied_and_other_mail_kept_for_a_person(
     lmtp: Path, engine: Engine, ada: Subscriber, site: Site, now: datetime
 ) -> None:
     with smtplib.LMTP(str(lmtp), timeout=5) as client:
@@ -617,10 +661,10 @@ def test_a_command_over_lmtp_is_applied_and_an_unknown_one_kept_for_a_person(
 
     with db.write_session(engine) as session:
         assert subscribers.get(session, ADA).state == SubscriberState.PAUSED
-        assert waiting(session) == ["reply"]
+        assert waiting(session) == ["reply", "no_command"]
         assert subscribers.send_confirmations(session, site, now) == 1
         assert [(row.state, row.reason) for row in inbound.list_mails(session)] == [
-            (MailState.SHUNTED, "it is neither a report nor a command")
+            (MailState.SHUNTED, "it has no command; subscriber 1 was sent examples")
         ]
 
 

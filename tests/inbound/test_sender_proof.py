@@ -20,7 +20,7 @@ from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber, SubscriberState
 from digest.dns_records import DnsUnavailable
-from digest.inbound import sender_proof
+from digest.inbound import MailRules, sender_proof
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -225,9 +225,8 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
             return zone(*domains).get(name, [])
 
         (number,) = inbound.store_mail(session, sender=BOB, recipients=[to], content=content, now=now)
-        return inbound.process_mail(
-            session, site=site, number=number, may_sign_up=None, lookup=lookup, now=now
-        )
+        rules = MailRules(may_sign_up=None, lookup=lookup)
+        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now)
 
     return arrived
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
-from digest.inbound import command_handlers
+from digest.inbound import command_kinds, other_mail, reader_commands
 from digest.letters import (
     Personalization,
     RenderedLetter,
@@ -100,11 +100,18 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "cards": stored_cards("Matches flow matching · 42 upvotes since yesterday", "Matches robot* and ask*", "Third day on the list"),
     "answered_subject": "topics",
     "outcomes": [
-        {"command": "add flows: flow matching OR diffusion", "result": command_handlers.SAVE_ON_PAGE},
+        {"command": "add flows: flow matching OR diffusion", "result": reader_commands.SAVE_ON_PAGE},
         {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. Then you will get one catch-up digest. Write \"resume\" to get digests sooner."},
     ],
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
-    "commands": command_handlers.help_lines(),
+    "state": ["Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask.", "It is paused until 4 December 2026."],
+    "commands": reader_commands.help_lines(),
+    "examples": reader_commands.help_lines(other_mail.READER_EXAMPLES),
+    "word": command_kinds.Subscribe.words[0],
+    "example": command_kinds.Subscribe.usage,
+    "writer": "ada@uni.example",
+    "mail_subject": "Who chooses the papers?",
+    "lines": ["Hello,", "who chooses the papers, and may I use your lists in a study?", "Kind regards", "Ada"],
     "message": "No dump has come for three days",
     "fix": "See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
     "since": "2026-11-17 08:00 UTC",
@@ -166,6 +173,17 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "prefilled": "",
         },
     ),
+    (
+        "reply, to a confirmed sender",
+        "reply",
+        {
+            "outcomes": [{"command": "add flows: flow matching", "result": "Added: flows."}],
+            "prefilled": "",
+            "undo": "drop=flows",
+            "state": ["Your digest: Monday to Friday at 08:00, Oslo, on flows.", "Next: Monday 08:00, Oslo."],
+        },
+    ),
+    ("confirm, after a reply without yes", "confirm", {"is_answer": True}),
 )
 
 #: Papers as nobody wishes for them: what they hold must stay text, and their cards must stay cards.

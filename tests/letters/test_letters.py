@@ -21,6 +21,12 @@ from digest.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW
 
 TOLD: Mapping[str, Any] = {
+    "examples": [{"spelled": "pause 2 weeks", "does": "Pause for two weeks."}],
+    "word": "subscribe",
+    "example": "subscribe flows: flow matching",
+    "writer": "ada@uni.example",
+    "mail_subject": "Who <b> chooses?",
+    "lines": ["Hello,", "", "who & what"],
     "confirm_url": "https://digest.example.org/c/abc",
     "manage_url": "https://digest.example.org/m/abc",
     "unsubscribe_url": "https://digest.example.org/u/abc",

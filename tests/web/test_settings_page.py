@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from digest import links, subscribers
-from digest.inbound import mail_commands
+from digest.inbound import command_arguments
 from digest.web import middleware
 from tests.web.conftest import path_of
 
@@ -320,7 +320,7 @@ def test_a_schedule_requested_by_mail_is_shown_in_words(served, manage_path, ask
 
 
 def test_an_hour_requested_by_mail_is_saved(served, manage_path):
-    asked = mail_commands.parse_schedule("weekly fri at 8:30")
+    asked = command_arguments.parse_schedule("weekly fri at 8:30")
     assert asked
 
     page = served.client.get(f"{manage_path}?{urlencode(asked)}").text

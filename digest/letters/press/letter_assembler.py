@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from digest import links
 from digest.caches import Caches
 from digest.editions.compose import Digest, FollowUp
-from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers
+from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers, reply_to
 from digest.letters.cards import CardForm
 from digest.letters.figures_in_words import wrap
 from digest.letters.headers import header_block, one_line, subject_line
@@ -147,12 +147,14 @@ class LetterAssembler:
         """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
         pieces = self.assemble(digest, copy)
         message_id = copy.message_id or links.message_id(self.site, f"delivery-{copy.delivery_id}")
-        top = self.letterhead(copy.edition, copy.dated_at, bool(copy.unsubscribe_address)) % {
+        optional = bool(copy.unsubscribe_address), bool(copy.reply_address)
+        top = self.letterhead(copy.edition, copy.dated_at, optional) % {
             b"to": one_line(copy.recipient).encode(),
             b"subject": pieces.header,
             b"id": message_id.encode(),
             b"unsubscribe": copy.unsubscribe_url.encode(),
             b"mailto": copy.unsubscribe_address.encode(),
+            b"reply": copy.reply_address.encode(),
         }
         text, html = (
             self.text.joined(pieces.values, pieces.text, 1),
@@ -257,25 +259,29 @@ class LetterAssembler:
             - len(self.anchors_html(two).encode())
         )
 
-    def encode_headers(
-        self,
-        edition: str,
-        dated_at: datetime,
-        has_address: bool,  # noqa: FBT001 - part of the cache key
-    ) -> bytes:
-        """Encode the headers of an edition's messages, with placeholders for the personal values."""
-        marks = {name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto")}
+    def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool]) -> bytes:
+        """Encode the headers of an edition's messages, with placeholders for the personal values.
+
+        `optional` says whether the headers have an address to unsubscribe, and one for replies.
+        """
+        marks = {
+            name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")
+        }
+        has_address, has_reply_address = optional
         block = header_block(
             site=self.site,
             recipient=marks["to"],
             subject=marks["subject"],
             message_id=marks["id"],
             dated_at=dated_at,
-            headers=list_headers(
-                self.site,
-                marks["unsubscribe"],
-                unsubscribe_address=marks["mailto"] if has_address else "",
-                campaign=edition,
+            headers=(
+                *reply_to(marks["reply"] if has_reply_address else ""),
+                *list_headers(
+                    self.site,
+                    marks["unsubscribe"],
+                    unsubscribe_address=marks["mailto"] if has_address else "",
+                    campaign=edition,
+                ),
             ),
         ).replace(b"%", b"%%")
         for name, mark in marks.items():

@@ -1,0 +1,36 @@
+"""Find the letter to which a mail replies, by the reply address that only its reader got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from digest import links, subscribers
+from digest.db.tables import Delivery
+from digest.site_profile import Site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnsweredLetter:
+    """A letter to a reader whose reply address received a mail."""
+
+    subscriber_id: int
+    letter: str  #: its kind
+    decision: str  #: its content, as JSON
+
+
+def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
+    """Return the letter of a reply address; None if its reader's links were revoked or the letter is deleted."""
+    named = links.read_reply_address(site, recipient)
+    if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:
+        return None
+    subscriber_id, _, letter = named
+    is_letter = Delivery.id == int(letter) if letter.isdecimal() else func.lower(Delivery.edition) == letter
+    found = session.scalars(
+        select(Delivery).where(Delivery.subscriber_id == subscriber_id, is_letter).limit(1)
+    ).first()
+    if found is None:
+        return None
+    return AnsweredLetter(subscriber_id=subscriber_id, letter=found.letter, decision=found.decision)

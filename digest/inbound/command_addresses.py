@@ -1,0 +1,63 @@
+"""Name the addresses that take commands, such as `digest@`, `digest-subscribe@` and those of our letters. Pure."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from digest import links
+from digest.inbound import mail_commands
+from digest.inbound.command_kinds import Command, Verb
+from digest.site_profile import Site
+
+#: The commands given by the address alone, by the word after the mailbox's name (as Mailman names them).
+VERBS = MappingProxyType(
+    {
+        "subscribe": Verb.SUBSCRIBE,
+        "join": Verb.SUBSCRIBE,
+        "unsubscribe": Verb.UNSUBSCRIBE,
+        "leave": Verb.UNSUBSCRIBE,
+        "help": Verb.HELP,
+    }
+)
+REQUEST = "request"  #: Mailman's address for commands in the text
+
+
+def takes_commands_at(site: Site, recipient: str) -> bool:
+    """Return whether mail to this address may contain commands, or gives one by its address."""
+    if recipient.lower() == site.sender_address.lower():
+        return True
+    word = word_of_address(site, recipient)
+    return (
+        word == REQUEST
+        or word in VERBS
+        or links.read_reply_address(site, recipient) is not None
+        or links.read_confirm_address(site, recipient) is not None
+    )
+
+
+def word_of_address(site: Site, recipient: str) -> str:
+    """Return `leave` for `digest-leave@` and `digest+leave@`, or "" for an address of another form."""
+    local, _, domain = recipient.lower().rpartition("@")
+    is_own = domain == site.domain.lower() and local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
+    return local[len(site.mailbox) + 1 :] if is_own else ""
+
+
+def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
+    """Return the commands of a mail: the command of its address, and those in its text.
+
+    Below a `subscribe` address, only the topics in the text count; below the others, nothing does.
+    """
+    verb = VERBS.get(word_of_address(site, recipient))
+    if verb is None:
+        return mail_commands.parse_commands(content)
+    found = mail_commands.parse_commands(content) if verb is Verb.SUBSCRIBE else []
+    given = [one for one in found if one.verb is Verb.SUBSCRIBE][:1] or [Command(verb=verb, line=verb)]
+    return [*given, *(one for one in found if one.verb is Verb.ADD)]
+
+
+def asks_to_subscribe(site: Site, recipient: str, content: bytes) -> bool:
+    """Return whether the first command of a mail is to subscribe."""
+    if not takes_commands_at(site, recipient):
+        return False
+    commands = commands_in(site, recipient, content)
+    return bool(commands) and commands[0].verb is Verb.SUBSCRIBE

@@ -1,0 +1,251 @@
+"""Parse what follows the first word of a mail command: topics, pauses, schedules and papers. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+from itertools import dropwhile
+
+from digest.editions import schedule
+from digest.inbound import reply_text
+from digest.letters import figures_in_words
+
+MAX_WORDS = 6  #: words of a filter without an operator or a name; a longer text is a sentence
+MAX_NAMES = 3  #: words of a person's name after `subscribe`
+DEFAULT_PAUSE = timedelta(days=7)
+
+NAMED_FILTER = re.compile(r"(?P<name>[^:\"()]{1,80}):\s+(?P<filter>.+)")
+OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
+#: The last words of a filter's name, before `"`, `(`, `ti:` or a word with a wildcard.
+BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
+
+#: Words that begin a sentence after `subscribe`, not a topic.
+NO_TOPIC_WORDS = reply_text.PERSON_WORDS | {"and", "or", "for", "win", "save"}
+
+PAUSE_LENGTH = re.compile(r"(?:for\s+)?(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>d|days?|w|weeks?|months?)")
+PAUSE_END = re.compile(
+    r"(?:un)?til{1,2}\s+(?:(?P<iso>\d{4}-\d\d-\d\d)"
+    r"|(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})"
+    r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?"
+    r"|(?:next\s+)?(?P<weekday>[a-z]{3,9}))"
+)
+NUMBERS = {
+    name: number
+    for number, names in enumerate(
+        ("a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
+    )
+    for name in names.split()
+}
+UNIT_DAYS = {"d": 1, "w": 7, "m": 30}
+
+SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: the space in `9 am`
+TIME_OF_DAY = re.compile(
+    r"(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d)|(?P<full>h))?(?P<half>[ap])?(?(half)\.?m\.?)", re.IGNORECASE
+)
+ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
+SCHEDULE_FILLERS = frozenset({"at", "on", "every", "timezone", "zone", "time"})
+PAPER_NUMBER = re.compile(r"(?:paper\s+|no\.?\s*|#)?(?P<number>\d{1,3})")
+PAPER_ID = re.compile(r"\S*\d\S*")  #: an identifier or an address: one word with a digit
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_topic(rest: str) -> bool:
+    """Return whether `add` or `drop` is followed by a topic rather than a sentence."""
+    if not rest:
+        return False
+    first = reply_text.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
+    is_short = len(rest.split()) <= MAX_WORDS and first not in reply_text.PERSON_WORDS
+    return bool(NAMED_FILTER.fullmatch(rest) or OPERATORS.search(rest)) or is_short
+
+
+def parse_topic(rest: str) -> tuple[str, str]:
+    """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text."""
+    named = NAMED_FILTER.fullmatch(rest)
+    return (
+        (named["name"].strip(), named["filter"]) if named else (figures_in_words.cut_at_word(rest, 60), rest)
+    )
+
+
+def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
+    """Return the topic in `subscribe NAME FILTER`; "" if only a name follows, None for a sentence.
+
+    The words of the writer's own name are left out. Other words before a filter with operators are the
+    name of the topic.
+    """
+    every = [word for word in rest.split() if bare_word(word) not in reply_text.POLITE_WORDS]
+    words = list(dropwhile(lambda word: bare_word(word) in names, every))
+    words = words[1:] if words and bare_word(words[0]) == "to" else words
+    text = " ".join(words)
+    if not words or NAMED_FILTER.fullmatch(text):
+        return text
+    if OPERATORS.search(text):
+        return with_name(text)
+    if is_advertising(words):
+        return None
+    if reply_text.is_name(text) and is_name_of_writer(every, names):
+        return ""
+    return text if is_topic(text) else None
+
+
+def bare_word(word: str) -> str:
+    """Return a word in lower case without punctuation."""
+    return reply_text.strip_punctuation(word).casefold()
+
+
+def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
+    """Return whether these capitalised words may be the writer's name, given the words of the From line.
+
+    A From line without a name leaves that open, so up to three words count as a name.
+    """
+    local_parts = {name.partition("@")[0] for name in names if "@" in name}
+    has_name = any("@" not in name and name not in local_parts for name in names)
+    is_theirs = any(bare_word(word) in names for word in words)
+    return is_theirs or (not has_name and len(words) <= MAX_NAMES)
+
+
+def with_name(text: str) -> str:
+    """Return a filter with operators, with a colon after the words that name it."""
+    begin = BEGIN_OF_FILTER.search(text)
+    name = text[: begin.start()].strip() if begin else ""
+    return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text
+
+
+def is_filter_name(text: str) -> bool:
+    """Return whether the words before a filter name it, instead of being its first clause."""
+    return not re.search(r"\b(?:AND|OR|NOT|NEAR|[&|])$", text) and len(text.split()) <= MAX_NAMES
+
+
+def is_advertising(words: Sequence[str]) -> bool:
+    """Return whether the words after `subscribe` are of an advertisement: `and save 50 %`."""
+    bare = [bare_word(word) for word in words]
+    return bare[0] in NO_TOPIC_WORDS or not reply_text.ADVERTISING_WORDS.isdisjoint(bare)
+
+
+# ── pauses ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_pause(rest: str, today: date) -> date | None:
+    """Return the last day of a pause of `2 weeks` or `until 6 January` (by default a week), or None if invalid."""
+    text = rest.lower().rstrip(".!")
+    if not text:
+        return today + DEFAULT_PAUSE
+    length = PAUSE_LENGTH.fullmatch(text)
+    many = pause_number(length["many"]) if length else None
+    if length and many:
+        return today + timedelta(days=many * UNIT_DAYS[length["unit"][0]])
+    until = PAUSE_END.fullmatch(text)
+    try:
+        return end_of_pause(until, today) if until else None
+    except ValueError:
+        return None
+
+
+def pause_number(text: str) -> int | None:
+    """Return the number in `2` or `two`, or None."""
+    return int(text) if text.isdecimal() else NUMBERS.get(text)
+
+
+def end_of_pause(until: re.Match[str], today: date) -> date | None:
+    """Return the day that a pause ends; raise ValueError for a day that does not exist."""
+    if until["iso"]:
+        return date.fromisoformat(until["iso"])
+    if until["weekday"]:
+        number = weekday_of(until["weekday"])
+        return None if number is None else today + timedelta(days=(number - today.weekday() - 1) % 7 + 1)
+    return next_date_named(
+        int(until["day"] or until["day_last"]), until["month"] or until["month_first"], today
+    )
+
+
+def next_date_named(day: int, month: str, today: date) -> date | None:
+    """Return the next date of a day and month, such as `6 January`."""
+    months = [
+        number for number, name in enumerate(figures_in_words.MONTHS, 1) if name.lower().startswith(month)
+    ]
+    if len(months) != 1:
+        return None
+    this_year = date(today.year, months[0], day)
+    return this_year if this_year > today else this_year.replace(year=today.year + 1)
+
+
+def weekday_of(word: str) -> int | None:
+    """Return the number of a weekday in `fri`, `Friday` or `fridays`, or None."""
+    name = re.sub("days$", "day", word.lower())
+    found = [number for number, each in enumerate(schedule.WEEKDAYS) if each.startswith(name)]
+    return found[0] if len(name) >= 3 and len(found) == 1 else None
+
+
+# ── schedules ───────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_schedule(line: str) -> dict[str, str] | None:
+    """Return the fields cadence, at and timezone of a line like `weekly fri 9am Europe/Oslo`, or None."""
+    fields: dict[str, str] = {}
+    before = ""
+    for word in re.split(r"[\s,]+|(?i:(?<=weekly))-", SPLIT_HOUR.sub("", line.strip().rstrip(".!"))):
+        found = schedule_field(word, before, fields)
+        if found is None or fields.keys() & found.keys():
+            return None
+        fields.update(found)
+        before = word.lower()
+    day = fields.pop("weekday", None)
+    if day and fields.setdefault("cadence", "weekly") != "weekly":
+        return None
+    if day:
+        fields["cadence"] = f"weekly-{day}"
+    return fields or None
+
+
+def schedule_field(word: str, before: str, known: dict[str, str]) -> dict[str, str] | None:
+    """Return the field that one word of a schedule gives, {} for a filler, or None for another word."""
+    folded = word.lower()
+    if folded in SCHEDULE_FILLERS or not word:
+        return {}
+    if folded in set(schedule.Cadence):
+        return {"cadence": folded}
+    if weekday_of(word) is not None:
+        return {"weekday": re.sub("days$", "day", folded)}
+    if at := time_of_day(word, is_after_at=before == "at"):
+        return {"at": at}
+    zone = zone_named(word) if known or before in SCHEDULE_FILLERS else exact_zone(word)
+    return {"timezone": zone} if zone else None
+
+
+def time_of_day(word: str, *, is_after_at: bool) -> str | None:
+    """Return `9:00` for `9am`, `9.00` or `9h`, and a written `9:00` unchanged; a bare `9` counts after `at`."""
+    found = TIME_OF_DAY.fullmatch(word)
+    if found is None or not (found["minute"] or found["full"] or found["half"] or is_after_at):
+        return None
+    hour, minute = int(found["hour"]), found["minute"] or "00"
+    if found["half"] is None:
+        return f"{found['hour']}:{minute}"
+    hour = hour % 12 + (12 if found["half"].lower() == "p" else 0) if 1 <= hour <= 12 else 24
+    return f"{hour}:{minute}"
+
+
+def zone_named(word: str) -> str | None:
+    """Return the time zone of a name in any case, or of a city; an unknown name with a slash unchanged."""
+    closest = schedule.closest_zone(word)
+    if closest and word.casefold() in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
+        return closest
+    return word if ZONE.fullmatch(word) else None
+
+
+def exact_zone(word: str) -> str | None:
+    """Return the time zone that a word alone on a line names: it must have a slash and exist."""
+    zone = zone_named(word) if "/" in word else None
+    return zone if zone in schedule.zone_names() else None
+
+
+# ── papers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_paper(rest: str) -> int | str | None:
+    """Return the number of a paper in the answered letter, or an identifier; None for a sentence."""
+    text = rest.rstrip(" ?!.")
+    if found := PAPER_NUMBER.fullmatch(text.lower()):
+        return int(found["number"])
+    return text if PAPER_ID.fullmatch(text) else None

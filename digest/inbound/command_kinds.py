@@ -1,0 +1,254 @@
+"""Define the mail commands: a class each, with its words, its line in `help`, and how its line is read. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from typing import ClassVar
+
+from digest.inbound import command_arguments, reply_text
+from digest.letters import figures_in_words
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+MAX_SENTENCE_LENGTH = 100  #: characters of an unclear command; a longer line is text
+
+
+class Verb(StrEnum):
+    """A command that can be sent by mail."""
+
+    SUBSCRIBE = "subscribe"
+    CONFIRM = "confirm"
+    UNSUBSCRIBE = "leave"
+    PAUSE = "pause"
+    RESUME = "resume"
+    TOPICS = "topics"
+    ADD = "add"
+    DROP = "drop"
+    SCHEDULE = "at"
+    HELP = "help"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """One command in a mail."""
+
+    verb: Verb
+    line: str  #: as written
+    argument: str = ""  #: the text after the first word
+    topic: str = ""  #: of `subscribe`: the topic after it, as `add` takes it
+    is_clear: bool = True  #: False if the line may be a sentence about something else
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandLine:
+    """A line that begins with the word of a command."""
+
+    text: str  #: as written
+    bare: str  #: without the polite words at its start
+    word: str  #: its first word in lower case
+    rest: str  #: the text after the first word
+    names: frozenset[str] = frozenset()  #: the words of the writer's name and address
+
+    def command(self, verb: Verb, topic: str = "") -> Command:
+        """Return the command of this line."""
+        return Command(verb=verb, line=self.text, argument=self.rest, topic=topic)
+
+    def command_if_clear(self, verb: Verb, *, is_clear: bool) -> Command | None:
+        """Return the command, marked as clear or unclear; None for a long line that only begins like it."""
+        if is_clear or len(self.text) <= MAX_SENTENCE_LENGTH:
+            return replace(self.command(verb), is_clear=is_clear)
+        return None
+
+
+class MailCommand:
+    """A command: the words that begin it, and its lines in `help`."""
+
+    verb: ClassVar[Verb]
+    words: ClassVar[tuple[str, ...]]  #: its name, then its aliases
+    usage: ClassVar[str]  #: an example, as readers write it
+    effect: ClassVar[str]  #: its effect in one sentence
+    description: ClassVar[str] = ""  #: what else `help NAME` says
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line without further words; None for a sentence."""
+        has_more = reply_text.words_in(line.rest) or "?" in line.text
+        return None if has_more else line.command(cls.verb)
+
+
+class AddTopic(MailCommand):
+    """Add a topic."""
+
+    verb = Verb.ADD
+    words = ("add",)
+    usage = "add flows: flow matching"
+    effect = _("Add a topic called flows.")
+    description = _(
+        "The words after the colon are the topic's filter. Quotes, AND, OR, NOT and fields such as ti: work. "
+        "Without a name and a colon, the topic is named after its filter."
+    )
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with a topic."""
+        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+
+
+class DropTopic(MailCommand):
+    """Remove a topic."""
+
+    verb = Verb.DROP
+    words = ("drop", "del", "delete", "remove")
+    usage = "drop flows"
+    effect = _("Remove the topic called flows.")
+    description = _("The number of the topic in your list works, too: drop 2.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with a topic; `remove me` unsubscribes."""
+        if reply_text.is_about_writer(line.rest):
+            return replace(line.command(Verb.UNSUBSCRIBE), is_clear="?" not in line.text)
+        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+
+
+class ShowTopics(MailCommand):
+    """Show the topics and the schedule."""
+
+    verb = Verb.TOPICS
+    words = ("list", "topics", "settings", "show", "status")
+    usage = "list"
+    effect = _("See your topics, your hour and the link to your settings.")
+
+
+class ChangeSchedule(MailCommand):
+    """Change when digests are sent."""
+
+    verb = Verb.SCHEDULE
+    words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
+    usage = "weekly fri at 8:00"
+    effect = _("Change the day or hour; daily, weekdays and monthly work too.")
+    description = _("Examples: at 9am; daily at 7:30 Europe/Oslo; weekly fri; monthly.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command; it is unclear unless the whole line is a schedule."""
+        line = replace(line, rest=reply_text.without_thanks(line.bare))
+        return line.command_if_clear(
+            cls.verb, is_clear=command_arguments.parse_schedule(line.rest) is not None
+        )
+
+
+class PauseDigests(MailCommand):
+    """Pause the digests."""
+
+    verb = Verb.PAUSE
+    words = ("pause", "vacation")
+    usage = "pause 2 weeks"
+    effect = _("Pause for two weeks, then get one catch-up digest. Write resume to end it sooner.")
+    description = _("Examples: pause until 6 January; pause for three days. A bare pause lasts a week.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command; it is unclear unless a length or an end follows, or nothing."""
+        line = replace(line, rest=reply_text.without_thanks(line.rest))
+        return line.command_if_clear(
+            cls.verb, is_clear=command_arguments.parse_pause(line.rest, date.min) is not None
+        )
+
+
+class ResumeDigests(MailCommand):
+    """End a pause."""
+
+    verb = Verb.RESUME
+    words = ("resume",)
+    usage = "resume"
+    effect = _("End a pause.")
+
+
+class Subscribe(MailCommand):
+    """Subscribe the writer's address."""
+
+    verb = Verb.SUBSCRIBE
+    words = ("subscribe", "sub", "join")
+    usage = "subscribe flows: flow matching"
+    effect = _("Subscribe to a daily digest, here on one topic.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command if at most a name and a topic follow."""
+        if not reply_text.other_words(line.rest, line.names):
+            is_plain = reply_text.ADVERTISING_WORDS.isdisjoint(reply_text.words_in(line.rest))
+            return line.command(cls.verb) if is_plain else None
+        topic = command_arguments.topic_after_name(line.rest, line.names)
+        if topic is None or set("!?") & set(line.rest) or (line.word == "join" and ":" not in topic):
+            return None
+        return line.command(cls.verb, topic=topic)
+
+
+class Confirm(MailCommand):
+    """Confirm a subscription."""
+
+    verb = Verb.CONFIRM
+    words = ("confirm",)
+    usage = "yes"
+    effect = _("Confirm your subscription, as a reply to the mail that asks for it.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with at most a token after it."""
+        is_token = not line.rest or (len(line.rest.split()) == 1 and "." in line.rest)
+        return line.command(cls.verb) if is_token else None
+
+
+class Unsubscribe(MailCommand):
+    """Unsubscribe."""
+
+    verb = Verb.UNSUBSCRIBE
+    words = ("leave", "unsubscribe", "cancel", "signoff", "stop", "unsub")
+    usage = "leave"
+    effect = _("Unsubscribe.")
+    description = _("unsubscribe, cancel and stop work, too. The answer has a link to undo it.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command; it is unclear unless the line only says to unsubscribe."""
+        return line.command_if_clear(
+            cls.verb, is_clear=reply_text.says_unsubscribe(line.word, line.bare, line.names)
+        )
+
+
+class Help(MailCommand):
+    """Send the list of commands."""
+
+    verb = Verb.HELP
+    words = ("help", "commands")
+    usage = "help"
+    effect = _("See all commands; help pause says more about one.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line without further words, except the name of a command."""
+        if line.rest.strip(" .?").casefold() in KIND_OF_WORD:
+            return line.command(cls.verb)
+        return super().read(line)
+
+
+#: All commands, in the order of `help`.
+KINDS: tuple[type[MailCommand], ...] = (
+    AddTopic,
+    DropTopic,
+    ChangeSchedule,
+    PauseDigests,
+    ResumeDigests,
+    ShowTopics,
+    Unsubscribe,
+    Subscribe,
+    Confirm,
+    Help,
+)
+#: The commands by the words that begin them.
+KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
+#: The commands that a reader's `help` lists: a reader has subscribed and confirmed.
+HELP_KINDS = tuple(kind for kind in KINDS if kind not in {Subscribe, Confirm, Help})

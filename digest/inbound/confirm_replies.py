@@ -1,0 +1,83 @@
+"""Confirm a subscription by a reply of `yes` to the letter that asks for it.
+
+The reply address is as secret as the link in the letter. Mail programs answer by themselves, so a reply
+confirms only if the writer's own first line says so; any other reply gets the letter once more.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from email.message import EmailMessage
+
+from sqlalchemy.orm import Session
+
+from digest import links, subscribers
+from digest.db.tables import Confirmation
+from digest.delivery import outbox
+from digest.inbound import mail_text, reply_text, writer
+from digest.inbound.writer import MailIgnored
+from digest.site_profile import Site
+from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
+from digest.subscribers.invitations import INVITED_MARK
+
+
+def apply_reply(
+    session: Session,
+    site: Site,
+    number: int,
+    message: EmailMessage,
+    *,
+    choose_papers: ChoosePapers | None,
+    now: datetime,
+) -> str | None:
+    """Confirm, or answer with the link, and return the outcome; None if there is nothing left to confirm.
+
+    Raises MailIgnored for an automatic reply.
+    """
+    writer.address_of_writer(site, message)  # a machine's address is refused
+    if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):
+        raise MailIgnored("it reads like an automatic reply, or like spam")
+    token = links.sign_token(site, "confirm", str(number))
+    confirmation = subscribers.confirmation_in(session, site, token, now)
+    is_yes = reply_text.says_yes(list(mail_text.written_lines(message)))
+    if confirmation is None or (confirmation.used_at is not None and not is_yes):
+        return None
+    if not is_yes and confirmation.requested_settings == INVITED_MARK:
+        raise MailIgnored("it answers an invitation, but not with yes")
+    if not is_yes:
+        return ask_again(session, site, confirmation, message, now)
+    was_used = confirmation.used_at is not None
+    subscriber = subscribers.confirm(
+        session, site, token, now, how="confirmed by reply", choose_papers=choose_papers
+    )
+    if subscriber is None:
+        raise MailIgnored("its address is suppressed")
+    if was_used:
+        subscribers.send_link(session, site, subscriber, now)
+        return f"subscriber {subscriber.id} had confirmed before"
+    return f"subscriber {subscriber.id} confirmed"
+
+
+def ask_again(
+    session: Session, site: Site, confirmation: Confirmation, message: EmailMessage, now: datetime
+) -> str:
+    """Queue the letter with the link once more, once for each confirmation, and return the outcome."""
+    subscriber = subscribers.subscriber_of(session, confirmation)
+    number = outbox.queue_letter(
+        session,
+        letter="confirm",
+        subscriber_id=subscriber.id,
+        email=subscriber.email,
+        decision={
+            **confirmation_decision(session, confirmation.id, subscriber, confirmation.requested_settings),
+            **writer.answered_mail(message),
+            "is_answer": True,
+        },
+        dedupe_key=f"confirm-{confirmation.id}-again",
+        site=site,
+        now=now,
+        expires_at=confirmation.expires_at,
+    )
+    if number is None:
+        raise MailIgnored("its writer was already asked to confirm again")
+    return f"asked subscriber {subscriber.id} to confirm again"

@@ -1,0 +1,53 @@
+"""Define what the settings decide about incoming mail, and open it from an app context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from digest import publishing
+from digest.app_context import AppContext
+from digest.letters.dkim_verification import Lookup
+from digest.subscribers.confirmations import ChoosePapers
+
+MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None for all
+NOBODY: frozenset[str] = frozenset()
+
+
+def no_lookup(name: str) -> list[str]:
+    """Return no keys, so that no sender is proven by DKIM."""
+    del name
+    return []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailRules:
+    """The settings and resources for processing incoming mail."""
+
+    may_sign_up: MaySignUp = NOBODY
+    lookup: Lookup = no_lookup  #: looks up DKIM keys
+    authserv_id: str = ""  #: our mail server's name in Authentication-Results headers; empty: none is trusted
+    operator: str = ""  #: the address that gets mail for a person; empty: such mail is only stored
+    prepare_welcome: Callable[[], ChoosePapers] | None = None  #: prepares the papers of welcome letters
+
+
+def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
+    """Return the rules of an app context, with its DNS lookup unless another is given."""
+
+    def prepare_welcome() -> ChoosePapers:
+        with context.read_session() as session:
+            return publishing.welcome_chooser(
+                session,
+                site=context.site,
+                templates=context.templates,
+                caches=context.caches,
+                now=context.clock(),
+            )
+
+    return MailRules(
+        may_sign_up=context.settings.signup,
+        lookup=lookup or context.lookup,
+        authserv_id=context.settings.authserv_id,
+        operator=context.settings.operator_email,
+        prepare_welcome=prepare_welcome,
+    )

@@ -1,0 +1,84 @@
+"""Read the subject and the text that somebody wrote in a mail. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.message import EmailMessage, MIMEPart
+from email.utils import getaddresses
+from html import unescape
+from itertools import dropwhile, islice, zip_longest
+
+from digest.inbound import reply_text
+from digest.letters.headers import one_line
+
+MAX_BYTES = 32 * 1024  #: bytes of a mail that are parsed, since some mail is designed to be slow to parse
+MAX_LINE_LENGTH = 2000  #: characters of a line that are read; the maximum length of a filter
+MAX_LINES = 20  #: lines of a mail that are read for commands
+
+HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^>]*>", re.IGNORECASE)
+HIDDEN_HTML = re.compile(
+    r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?-->", re.IGNORECASE | re.DOTALL
+)
+HTML_TAG = re.compile(r"<[^>]*>")
+
+
+def parse_mail(content: bytes) -> EmailMessage:
+    """Return the beginning of a mail, parsed."""
+    return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
+
+
+def names_of(message: EmailMessage) -> frozenset[str]:
+    """Return the words of the writer's name and address, from the From line."""
+    found = getaddresses([one_line(str(value)) for value in message.get_all("From", [])])
+    called = (f"{name} {address} {address.rpartition('@')[0]}" for name, address in found)
+    return frozenset(word for each in called for word in reply_text.words_in(each, polite=False))
+
+
+def subject_of(message: EmailMessage) -> tuple[str, bool]:
+    """Return the subject without prefixes, and whether the mail is a reply; ("", True) if forwarded."""
+    subject = one_line(str(message.get("Subject", "")))
+    bare = reply_text.without_prefixes(subject)
+    return ("", True) if reply_text.is_forwarded(subject) else (bare, bare != subject)
+
+
+def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]:
+    """Yield the first lines that the sender wrote, without quoted and empty lines."""
+    visible = (one_line(line[:MAX_LINE_LENGTH]) for line in body_text(message).splitlines())
+    lines = list(islice(below_quote(list(filter(None, visible))), most))
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        if reply_text.is_end_of_text(line, following):
+            return
+        yield line
+
+
+def below_quote(lines: list[str]) -> Iterator[str]:
+    """Yield the lines, without the letter quoted at the top if the sender wrote below it."""
+    quoted = reply_text.attribution_length(lines)
+    rest = list(dropwhile(lambda line: line.startswith(">"), lines[quoted:]))
+    yield from rest if len(rest) < len(lines) - quoted else lines
+
+
+def body_text(message: EmailMessage) -> str:
+    """Return the text of a mail, converted from HTML if it has no plain text; "" if it has no text."""
+    body = message.get_body(("plain", "html"))
+    if body is None:
+        return ""
+    text = decoded(body)
+    return text if body.get_content_subtype() == "plain" else text_of_html(text)
+
+
+def decoded(part: MIMEPart) -> str:
+    """Return the text of a part; an unknown character set is read as UTF-8."""
+    try:
+        return str(part.get_content())
+    except (LookupError, ValueError):
+        payload = part.get_payload(decode=True)
+        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+
+
+def text_of_html(html: str) -> str:
+    """Return the text of an HTML mail, with line breaks."""
+    flat = " ".join(HIDDEN_HTML.sub("\n", html).split())
+    return unescape(HTML_TAG.sub("", HTML_LINE_BREAK.sub("\n", flat)))

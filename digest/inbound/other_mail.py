@@ -1,0 +1,139 @@
+"""Answer mail that is no command: say what commands look like, and pass the mail on to the operator.
+
+Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic replies and mail with links from strangers get no
+answer, since their From lines may be forged.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+
+from sqlalchemy.orm import Session
+
+from digest import bounces, links, subscribers
+from digest.db.tables import SubscriberState
+from digest.delivery import outbox
+from digest.inbound import answer_limits, mail_text, reader_commands, writer
+from digest.inbound.command_kinds import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
+from digest.inbound.mail_rules import MailRules
+from digest.inbound.writer import MailIgnored
+from digest.letters.headers import one_line
+from digest.site_profile import Site
+
+MAX_PASSED_ON = 20_000  #: characters of a mail that the operator gets
+MAX_PASSED_ON_A_DAY = 5  #: mails of one writer that the operator gets in a day
+READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailOutcome:
+    """The outcome of a mail from a person."""
+
+    outcome: str
+    needs_human: bool = False  #: the mail may not be meant as a command, so it is kept
+
+
+def answer(
+    session: Session, site: Site, message: EmailMessage, rules: MailRules, *, now: datetime
+) -> MailOutcome:
+    """Answer a mail without commands, or raise MailIgnored."""
+    email = writer.address_of_writer(site, message)
+    subscriber = subscribers.find(session, email)
+    is_reader = subscriber is not None and subscriber.state in {
+        SubscriberState.ACTIVE,
+        SubscriberState.PAUSED,
+    }
+    if subscriber is None or not is_reader:
+        return answer_stranger(session, site, message, email, rules, is_command=False, now=now)
+    check_writer(session, site, message, email)
+    is_passed_on = pass_on(session, site, message, email, rules, now)
+    decision = {
+        "examples": reader_commands.help_lines(READER_EXAMPLES),
+        "is_passed_on": is_passed_on,
+        **writer.answered_mail(message),
+    }
+    with kept_if(is_passed_on):
+        answer_limits.queue_reply(
+            session, site, subscriber, "no_command", decision, now, once_a_day=["no command"]
+        )
+    return MailOutcome(
+        outcome=f"it has no command; subscriber {subscriber.id} was sent examples", needs_human=True
+    )
+
+
+def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001  (a condition)
+    """Return a context in which a missing answer is no error if the operator gets the mail."""
+    return suppress(MailIgnored) if is_passed_on else nullcontext()
+
+
+def answer_stranger(
+    session: Session,
+    site: Site,
+    message: EmailMessage,
+    email: str,
+    rules: MailRules,
+    *,
+    is_command: bool,
+    now: datetime,
+) -> MailOutcome:
+    """Explain to somebody who gets no digests how to subscribe, once a day, or raise MailIgnored."""
+    check_writer(session, site, message, email)
+    if writer.has_links(message):
+        raise MailIgnored("its writer gets no digests, and it has links")
+    is_passed_on = not is_command and pass_on(session, site, message, email, rules, now)
+    decision = {
+        "word": Subscribe.words[0],
+        "example": Subscribe.usage,
+        "is_passed_on": is_passed_on,
+        **writer.answered_mail(message),
+    }
+    with kept_if(is_passed_on):
+        answer_limits.queue_answer_to_stranger(session, site, email, "how_to_subscribe", decision, now)
+    return MailOutcome(
+        outcome="its writer gets no digests, and was sent how to subscribe", needs_human=not is_command
+    )
+
+
+def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
+    """Raise MailIgnored if no answer may go to the writer of this mail."""
+    if writer.is_marked_as_spam(message):
+        raise MailIgnored("it is marked as spam or as forged")
+    if writer.reads_as_automatic(message):
+        raise MailIgnored("it reads like an automatic reply")
+    if bounces.is_suppressed(session, site, email):
+        raise MailIgnored("its writer's address is suppressed")
+
+
+def pass_on(
+    session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
+) -> bool:
+    """Queue a letter with this mail to the operator; return False if no operator is set, or they wrote it.
+
+    Only a few mails of each writer are passed on in a day, so that nobody can flood the operator.
+    """
+    if not rules.operator or rules.operator.casefold() == email.casefold():
+        return False
+    text = mail_text.body_text(message)[:MAX_PASSED_ON]
+    decision = {
+        "writer": email,
+        "mail_subject": one_line(str(message.get("Subject", ""))),
+        "lines": [one_line(line) for line in text.splitlines()],
+    }
+    prefix = f"passed-on-{links.address_hash(site, email.casefold())}-{now.date()}"
+    queued = (
+        outbox.queue_letter(
+            session,
+            letter="passed_on",
+            subscriber_id=None,
+            email=rules.operator,
+            decision=decision,
+            dedupe_key=f"{prefix}-{number}",
+            site=site,
+            now=now,
+        )
+        for number in range(MAX_PASSED_ON_A_DAY)
+    )
+    return any(delivery is not None for delivery in queued)

@@ -1,0 +1,288 @@
+"""Run one command of a reader: apply it, or prefill the change that the reader must save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from sqlalchemy.orm import Session
+
+from digest import subscribers
+from digest.db.tables import Subscriber, SubscriberState
+from digest.editions import schedule
+from digest.editions.schedule import Schedule
+from digest.errors import BadField, BadFilter, UsageError
+from digest.inbound import command_arguments, writer
+from digest.inbound.command_kinds import HELP_KINDS, KIND_OF_WORD, Command, MailCommand, Verb
+from digest.letters import figures_in_words
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+
+@dataclass(kw_only=True, slots=True)
+class CommandReply:
+    """The outcomes of the commands of one mail, and the changes to prefill on the settings page."""
+
+    is_trusted: bool = False  #: whether lasting changes take effect at once
+    outcomes: list[dict[str, str]] = field(default_factory=list)
+    wants_help: bool = False
+    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe, so the reply has the link
+    prefilled: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
+        """Record the result of a command."""
+        self.outcomes.append({"command": writer.safe_quote(command.line) or command.verb, "result": result})
+        self.prefilled.extend(prefilled)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReaderRequest:
+    """A reader's mail with commands, and its reply."""
+
+    session: Session
+    subscriber: Subscriber
+    reply: CommandReply
+    now: datetime
+
+
+def run_command(request: ReaderRequest, command: Command) -> None:
+    """Run one command, or prefill the change that the reader must save."""
+    HANDLERS[command.verb](request, command)
+
+
+def question_unsubscribe(request: ReaderRequest, command: Command) -> None:
+    """Ask whether the reader wants to unsubscribe, with the link."""
+    request.reply.asks_to_unsubscribe = True
+    said = _("Do you want to unsubscribe? Nothing has changed yet: use the link below.")
+    request.reply.add_outcome(command, said)
+
+
+def answer_subscribed(request: ReaderRequest, command: Command) -> None:
+    """Add the topic after `subscribe`, or say that the reader is subscribed."""
+    if command.topic:
+        add_topic(request, replace(command, argument=command.topic))
+    else:
+        request.reply.add_outcome(command, _("You are subscribed already."))
+
+
+# ── undo ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingsBefore:
+    """The settings that commands can change at once, before the commands of a mail."""
+
+    topics: dict[str, str]
+    schedule: Schedule
+
+
+def settings_before(session: Session, subscriber: Subscriber) -> SettingsBefore:
+    """Return the reader's topics and schedule."""
+    return SettingsBefore(topics=topics_of(session, subscriber), schedule=subscribers.schedule_of(subscriber))
+
+
+def undo_fields(before: SettingsBefore, after: SettingsBefore) -> list[tuple[str, str]]:
+    """Return the values to prefill on the settings page so that saving it restores the earlier settings."""
+    added = [("drop", name) for name in after.topics if name not in before.topics]
+    restored = [
+        field
+        for name, text in before.topics.items()
+        if after.topics.get(name) != text
+        for field in (("name", name), ("filter", text))
+    ]
+    earlier, later = schedule_fields(before.schedule), schedule_fields(after.schedule)
+    return [*added, *restored, *((name, text) for name, text in earlier.items() if text != later[name])]
+
+
+def schedule_fields(current: Schedule) -> dict[str, str]:
+    """Return a schedule as values of the settings page."""
+    return {
+        "cadence": schedule.cadence_text(current),
+        "at": f"{current.at:%H:%M}",
+        "timezone": current.timezone,
+    }
+
+
+# ── the pause ───────────────────────────────────────────────────────────────────────────────────
+
+
+def pause_digests(request: ReaderRequest, command: Command) -> None:
+    """Pause the reader's digests."""
+    today = request.now.astimezone(schedule.zone_of(request.subscriber.timezone)).date()
+    until = command_arguments.parse_pause(command.argument, today) if command.is_clear else None
+    if until is None:
+        said = _("Not understood. Write: pause 2 weeks, or: pause until 6 January")
+        request.reply.add_outcome(command, said)
+        return
+    try:
+        subscribers.pause(request.session, request.subscriber, until, request.now)
+    except BadField as error:
+        request.reply.add_outcome(command, error_text(error))
+        return
+    said = _('Paused until %s. Then you will get one catch-up digest. Write "resume" to get digests sooner.')
+    request.reply.add_outcome(command, said % figures_in_words.day_in_words(until))
+
+
+def resume_digests(request: ReaderRequest, command: Command) -> None:
+    """End a pause."""
+    if not command.is_clear:
+        said = _('Not understood. To get digests again, write only the word "resume".')
+    elif subscribers.resume(request.session, request.subscriber):
+        said = _("Resumed. You will get one catch-up digest with the papers you missed.")
+    else:
+        said = _("You were not paused.")
+    request.reply.add_outcome(command, said)
+
+
+SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
+    """Return the reader's filters by the names of their topics, in order."""
+    return {
+        topic.name: topic.typed or topic.canonical for topic in subscribers.topics_of(session, subscriber)
+    }
+
+
+def add_topic(request: ReaderRequest, command: Command) -> None:
+    """Add a topic, or replace the filter of the topic with its name."""
+    session, subscriber, reply = request.session, request.subscriber, request.reply
+    name, text = command_arguments.parse_topic(command.argument)
+    topics = topics_of(session, subscriber)
+    known = next((each for each in topics if each.casefold() == name.casefold()), None)
+    try:
+        if reply.is_trusted:
+            changed = {**topics, known or name: text}
+            subscribers.edit(session, subscriber, now=request.now, topics=changed)
+        else:
+            subscribers.check_topics({name: text}, subscribers.FilterRegistry(session))
+    except UsageError as error:
+        reply.add_outcome(command, error_text(error))
+        return
+    if not reply.is_trusted:
+        reply.add_outcome(command, SAVE_ON_PAGE, ("name", name), ("filter", text))
+    else:
+        reply.add_outcome(command, (_("Changed: %s.") if known else _("Added: %s.")) % (known or name))
+
+
+def drop_topic(request: ReaderRequest, command: Command) -> None:
+    """Remove a topic, given its name or its number in the list."""
+    reply, topics = request.reply, topics_of(request.session, request.subscriber)
+    name = named_topic(command.argument, list(topics))
+    if not topics:
+        reply.add_outcome(command, _("You have no topics. You get trending papers."))
+    elif name is None:
+        said = _("You have no topic of that name. Yours are: %s") % ", ".join(topics)
+        reply.add_outcome(command, said)
+    elif reply.is_trusted:
+        del topics[name]
+        subscribers.edit(request.session, request.subscriber, now=request.now, topics=topics)
+        reply.add_outcome(command, _("Removed: %s.") % name)
+    else:
+        reply.add_outcome(command, SAVE_ON_PAGE, ("drop", name))
+
+
+def named_topic(given: str, names: list[str]) -> str | None:
+    """Return the topic with this name, in any case, or with this number; None if there is none."""
+    folded = given.casefold().rstrip(".")
+    found = next((name for name in names if name.casefold() == folded), None)
+    if found is None and folded.isdecimal() and 1 <= int(folded) <= len(names):
+        return names[int(folded) - 1]
+    return found
+
+
+def list_topics(request: ReaderRequest, command: Command) -> None:
+    """List the reader's topics and filters, numbered."""
+    topics = topics_of(request.session, request.subscriber)
+    said = "; ".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(topics.items(), 1))
+    request.reply.add_outcome(command, said or _("You have no topics. You get trending papers."))
+
+
+# ── the schedule ────────────────────────────────────────────────────────────────────────────────
+
+
+def change_schedule(request: ReaderRequest, command: Command) -> None:
+    """Change the hour, the time zone or the cadence."""
+    reply, changes = request.reply, command_arguments.parse_schedule(command.argument)
+    if changes is None:
+        reply.add_outcome(command, _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo"))
+        return
+    try:
+        changed = subscribers.changed_schedule(request.subscriber, **changes)
+        if reply.is_trusted:
+            subscribers.edit(request.session, request.subscriber, now=request.now, schedule=changed)
+    except BadField as error:
+        reply.add_outcome(command, error_text(error))
+        return
+    if reply.is_trusted:
+        reply.add_outcome(command, _("Changed to: %s.") % figures_in_words.schedule_in_words(changed))
+    else:
+        reply.add_outcome(command, SAVE_ON_PAGE, *changes.items())
+
+
+# ── the answer ──────────────────────────────────────────────────────────────────────────────────
+
+
+def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> list[str]:
+    """Return the sentences at the end of every reply that say what the reader gets, and when."""
+    when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
+    topics = list(topics_of(session, subscriber))
+    about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
+    said = [_("Your digest: %(when)s, on %(about)s.") % {"when": when, "about": about}]
+    if subscriber.state == SubscriberState.PAUSED:
+        until = subscriber.paused_until
+        return [
+            *said,
+            _("It is paused until %s.") % figures_in_words.day_in_words(until)
+            if until
+            else _("It is paused."),
+        ]
+    due = subscriber.next_due_at or schedule.next_edition(subscribers.schedule_of(subscriber), now).due_at
+    return [*said, _("Next: %s.") % figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)]
+
+
+def explain_command(request: ReaderRequest, command: Command) -> None:
+    """Explain the command that follows `help`, or note that the reader wants the list."""
+    kind = KIND_OF_WORD.get(command.argument.strip(" .?").casefold())
+    if kind is None:
+        request.reply.wants_help = True
+        return
+    words = _("Also: %s.") % ", ".join(kind.words[1:]) if kind.words[1:] else ""
+    said = (_("Write: %s.") % kind.usage, kind.effect, kind.description, words)
+    request.reply.add_outcome(command, " ".join(filter(None, said)))
+
+
+def help_lines(kinds: Sequence[type[MailCommand]] = HELP_KINDS) -> list[dict[str, str]]:
+    """Return commands with their effects, by default all commands of a reader."""
+    return [{"spelled": kind.usage, "does": kind.effect} for kind in kinds]
+
+
+def error_text(error: UsageError) -> str:
+    """Return an error as text for a reply, without field names; filters are quoted if that is safe."""
+    if isinstance(error, BadFilter):
+        shown = writer.safe_quote(error.text)  # the error message quotes words of the filter
+        message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
+        return message if shown else _("The filter cannot be read, from column %d on.") % error.column
+    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
+
+
+Handler = Callable[[ReaderRequest, Command], None]
+HANDLERS: Mapping[Verb, Handler] = MappingProxyType(
+    {
+        Verb.ADD: add_topic,
+        Verb.CONFIRM: answer_subscribed,
+        Verb.DROP: drop_topic,
+        Verb.HELP: explain_command,
+        Verb.PAUSE: pause_digests,
+        Verb.RESUME: resume_digests,
+        Verb.SCHEDULE: change_schedule,
+        Verb.SUBSCRIBE: answer_subscribed,
+        Verb.TOPICS: list_topics,
+        Verb.UNSUBSCRIBE: question_unsubscribe,
+    }
+)

@@ -1,0 +1,94 @@
+"""Decide who wrote a mail, and whether a person wrote it. Pure."""
+
+from __future__ import annotations
+
+import re
+from email.message import EmailMessage
+from email.utils import getaddresses
+
+from digest import addresses
+from digest.errors import BadField
+from digest.inbound import mail_text, reply_text
+from digest.letters import figures_in_words
+from digest.letters.headers import one_line
+from digest.site_profile import Site
+
+#: Local parts of addresses whose mail no person reads (RFC 3834, 5.2).
+AUTOMATIC_SENDERS = re.compile(
+    r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
+    re.IGNORECASE,
+)
+#: Text that mail programs turn into links.
+ADVERTISING = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
+WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
+MAX_LINES_SEARCHED = 200  #: lines of a stranger's mail that are searched for links
+#: The headers by which upstream mail servers mark spam and forgeries, with patterns of their values.
+SPAM_HEADERS = {
+    "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
+    "X-Spam-Status": re.compile(r"yes", re.IGNORECASE),
+    "X-Spam": re.compile(r"yes", re.IGNORECASE),
+    "Authentication-Results": re.compile(r".*\bdmarc=fail\b", re.IGNORECASE | re.DOTALL),
+    "Subject": re.compile(r"\W*spam\W", re.IGNORECASE),
+}
+
+
+class MailIgnored(Exception):
+    """The reason why a mail is neither processed nor answered, and is kept for a person."""
+
+
+def address_of_writer(site: Site, message: EmailMessage) -> str:
+    """Return the address in the From line; raise MailIgnored unless it is one address of a person."""
+    named = getaddresses(message.get_all("From", []))
+    try:
+        ((_name, address),) = named
+        email = addresses.parse_address(address).email
+    except (ValueError, BadField):
+        raise MailIgnored("its From line does not name one address") from None
+    if AUTOMATIC_SENDERS.match(email.rpartition("@")[0]) or is_own_address(site, email):
+        raise MailIgnored("no person would read a reply")
+    return email
+
+
+def is_own_address(site: Site, email: str) -> bool:
+    """Return whether mail to this address comes back to us."""
+    local, _, domain = email.lower().rpartition("@")
+    if domain != site.domain.lower():
+        return False
+    return local == site.mailbox or local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
+
+
+def is_marked_as_spam(message: EmailMessage) -> bool:
+    """Return whether an upstream mail server marked a mail as spam or as forged."""
+    return any(
+        sign.match(str(value)) for name, sign in SPAM_HEADERS.items() for value in message.get_all(name, [])
+    )
+
+
+def reads_as_automatic(message: EmailMessage) -> bool:
+    """Return whether the text of a mail has a phrase of automatic replies, which may lack their headers."""
+    text = "\n".join([str(message.get("Subject", "")), *mail_text.written_lines(message)])
+    return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
+
+
+def has_links(message: EmailMessage) -> bool:
+    """Return whether the subject or the written text of a mail has a web address."""
+    text = "\n".join([str(message.get("Subject", "")), *mail_text.written_lines(message, MAX_LINES_SEARCHED)])
+    return bool(WEB_ADDRESS.search(text))
+
+
+def answered_mail(message: EmailMessage) -> dict[str, str]:
+    """Return the subject and the Message-ID of a mail, for our answer."""
+    subject = reply_text.without_prefixes(one_line(str(message.get("Subject", ""))))
+    return {
+        "answered_subject": safe_quote(subject),
+        "answered_id": str(message.get("Message-ID", "")).strip(),
+    }
+
+
+def safe_quote(text: str) -> str:
+    """Return a quote of a mail for our reply, or "" if the text may be an advertisement in a forged mail."""
+    return (
+        ""
+        if ADVERTISING.search(text)
+        else figures_in_words.cut_at_word(text, figures_in_words.MAX_SUBJECT_LENGTH)
+    )

@@ -1,0 +1,364 @@
+"""A reply changes settings at once only with the token of the reader's own letter and a proven sender."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+import pytest
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from digest import inbound, links, subscribers
+from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.delivery import delivery_run, outbox
+from digest.delivery.transports.memory import MemoryTransport
+from digest.inbound import MailRules, sender_proof
+from digest.letters import Templates
+from digest.site_profile import Site
+from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
+from tests.inbound.test_mail_commands import text_of
+from tests.support.shared_caches import CACHES
+
+BOB = "bob@uni.example"
+TRUSTED = "mx.example.org"
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="example.org")
+
+
+@pytest.fixture
+def ada(session: Session, now: datetime) -> Subscriber:
+    row = subscribers.add(
+        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
+    )  # fmt: skip
+    session.commit()
+    return row
+
+
+@pytest.fixture
+def bob(session: Session, now: datetime) -> Subscriber:
+    row = subscribers.add(session, BOB, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    session.commit()
+    return row
+
+
+Deliver = Callable[[], list[EmailMessage]]
+
+
+@pytest.fixture
+def deliver(session: Session, site: Site, templates: Templates, now: datetime) -> Deliver:
+    """Return a function that delivers what is due and returns the messages."""
+
+    def delivered() -> list[EmailMessage]:
+        memory = MemoryTransport()
+        delivery_run.deliver(
+            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
+        )
+        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+
+    return delivered
+
+
+@pytest.fixture
+def token(session: Session, site: Site, ada: Subscriber, deliver: Deliver, now: datetime) -> str:
+    """The reply address of a letter that Ada got."""
+    outbox.queue_letter(
+        session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
+    )  # fmt: skip
+    session.commit()
+    (letter,) = deliver()
+    return str(letter["Reply-To"])
+
+
+Receive = Callable[..., str]
+
+
+@pytest.fixture
+def receive(session: Session, site: Site, now: datetime) -> Receive:
+    """Return a function that stores and processes a mail and returns the outcome."""
+
+    def arrived(content: bytes, to: str, *, authserv_id: str = "", after: timedelta = timedelta()) -> str:
+        rules = MailRules(may_sign_up=None, lookup=lookup, authserv_id=authserv_id)
+        (number,) = inbound.store_mail(session, sender=ADA, recipients=[to], content=content, now=now + after)
+        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now + after)
+
+    return arrived
+
+
+def state_of(session: Session, reader: Subscriber) -> SubscriberState:
+    """Return the stored state."""
+    session.refresh(reader)
+    return SubscriberState(reader.state)
+
+
+def topics(session: Session, reader: Subscriber) -> list[str]:
+    return [topic.name for topic in subscribers.topics_of(session, reader)]
+
+
+def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undoes_it(
+    receive: Receive, deliver: Deliver, session: Session, site: Site, ada: Subscriber, token: str
+) -> None:
+    asked = "add robots: robot*\ndel flows\nweekly fri 9am Europe/Oslo\npause 2 weeks\n"
+
+    outcome = receive(signed_reply(token, asked), token)
+
+    assert outcome == f"ran for subscriber {ada.id}, at once: add, drop, at, pause"
+    session.refresh(ada)
+    assert topics(session, ada) == ["robots"]
+    assert (ada.cadence, ada.weekday, f"{ada.at:%H:%M}", ada.timezone) == (
+        "weekly",
+        4,
+        "09:00",
+        "Europe/Oslo",
+    )
+    assert ada.state == SubscriberState.PAUSED
+    (answer,) = deliver()
+    said = text_of(answer)
+    assert "> add robots: robot*\nAdded: robots." in said
+    assert "> del flows\nRemoved: Flows." in said
+    assert "Your digest: Every Friday at 09:00, Oslo, on robots.\nIt is paused until 4 December 2026." in said
+    undo = "drop=robots&name=Flows&filter=flow+matching&cadence=daily&at=08%3A00&timezone=UTC"
+    assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?{undo}\n" in said
+    assert "Not you? Undo it." in " ".join(said.split())
+
+
+def test_every_answer_has_its_own_reply_address_which_works_too(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "list\n"), token)
+    (answer,) = deliver()
+
+    receive(signed_reply(answer["Reply-To"], "add robots: robot*\n"), answer["Reply-To"])
+
+    assert answer["Reply-To"] != token
+    assert topics(session, ada) == ["Flows", "robots"]
+
+
+def test_a_topic_added_again_gets_the_new_filter_and_undo_restores_the_old_one(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "add FLOWS: rectified flow\n"), token)
+
+    (topic,) = subscribers.topics_of(session, ada)
+    assert (topic.name, topic.typed) == ("Flows", "rectified flow")
+    said = text_of(*deliver())
+    assert "Changed: Flows." in said
+    assert "?name=Flows&filter=flow+matching\n" in said
+
+
+def test_a_mistake_in_a_trusted_reply_changes_nothing(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "add flows: (flow OR\nat 25:00\ndel robots\n"), token)
+
+    assert topics(session, ada) == ["Flows"]
+    said = text_of(*deliver())
+    assert "Column 7" in said
+    assert "is not a time of day" in said
+    assert "Undo:" not in said
+
+
+def is_waiting_for_a_click(session: Session, reader: Subscriber, deliver: Deliver) -> bool:
+    """Return whether nothing changed and the reply has the link to confirm."""
+    session.refresh(reader)
+    answers = deliver()
+    return topics(session, reader) == ["Flows"] and "Check and save:" in text_of(answers[-1])
+
+
+def test_a_token_without_a_signature_changes_nothing_lasting(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(reply(token, "add robots: robot*\n"), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+@pytest.mark.parametrize("domain", ["else.example", "b.uni.example"])
+def test_a_signature_of_another_domain_changes_nothing_lasting(
+    domain: str, receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "add robots: robot*\n", domain=domain), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_a_signed_mail_without_a_token_changes_nothing_lasting(
+    receive: Receive, deliver: Deliver, session: Session, site: Site, ada: Subscriber
+) -> None:
+    receive(signed_reply(site.sender_address, "add robots: robot*\n"), site.sender_address)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_a_token_in_another_address_than_the_signed_one_changes_nothing_lasting(
+    receive: Receive, deliver: Deliver, session: Session, site: Site, ada: Subscriber, token: str
+) -> None:
+    """A mail that Ada signed for somebody else cannot be sent on to her reply address."""
+    receive(signed_reply(site.sender_address, "add robots: robot*\n"), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_the_token_of_a_forwarded_letter_does_not_work_for_another_reader(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, bob: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "add robots: robot*\n", sender=BOB), token)
+
+    (answer,) = deliver()
+    assert answer["To"] == BOB
+    assert "Check and save:" in text_of(answer)
+    assert (topics(session, ada), topics(session, bob)) == (["Flows"], [])
+
+
+def test_a_stranger_with_a_forwarded_letter_is_sent_how_to_subscribe(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    receive(signed_reply(token, "add robots: robot*\n", sender="eve@uni.example"), token)
+
+    (answer,) = deliver()
+    assert (answer["To"], "How to subscribe" in text_of(answer)) == ("eve@uni.example", True)
+    assert topics(session, ada) == ["Flows"]
+
+
+def test_a_token_expires_when_its_letter_is_deleted(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    session.execute(delete(Delivery))
+    session.commit()
+
+    receive(signed_reply(token, "add robots: robot*\n"), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_a_token_is_revoked_with_the_other_links(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    ada.link_version += 1
+    session.commit()
+
+    receive(signed_reply(token, "add robots: robot*\n"), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_a_changed_token_is_no_address(site: Site, token: str) -> None:
+    local, _, domain = token.partition("@")
+    other = f"{local[:-1]}{'0' if local[-1] != '0' else '1'}@{domain}"
+
+    assert inbound.is_accepted_recipient(site, token.upper())
+    assert not inbound.is_accepted_recipient(site, other)
+    assert not inbound.is_accepted_recipient(site, token.replace("reply+", "bounce+"))
+    assert not inbound.is_accepted_recipient(replace(site, keys=(b"another key",)), token)
+
+
+# ── the result of the operator's mail server ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        f"{TRUSTED}; dmarc=pass (p=none dis=none) header.from=uni.example",
+        f"{TRUSTED} 1; spf=fail smtp.mailfrom=else.example; dkim=pass header.d=uni.example header.s=s",
+        f'{TRUSTED}; dkim=pass reason="2048-bit key" header.i=@uni.example',
+        "MX.Example.org; spf=pass smtp.mailfrom=bounces@uni.example",
+    ],
+)
+def test_the_result_of_our_mail_server_proves_the_sender(
+    result: str, receive: Receive, session: Session, ada: Subscriber, token: str
+) -> None:
+    mail = reply(token, "add robots: robot*\n", Authentication_Results=result)
+
+    receive(mail, token, authserv_id=TRUSTED)
+
+    assert topics(session, ada) == ["Flows", "robots"]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        ["mx.else.example; dmarc=pass header.from=uni.example"],
+        [f"{TRUSTED}; dmarc=none header.from=uni.example"],
+        [f"{TRUSTED}; dmarc=pass header.from=else.example"],
+        [f"{TRUSTED}; dkim=pass header.d=else.example"],
+        [f"{TRUSTED}; dkim=fail header.d=uni.example"],
+        [f"{TRUSTED}; spf=pass smtp.mailfrom=eve@else.example"],
+        [f"{TRUSTED}; arc=pass header.d=uni.example"],
+        [f"{TRUSTED}; (dmarc=pass header.from=uni.example)"],
+        [
+            f"{TRUSTED}; spf=pass"
+            " smtp.mailfrom==?utf-8?q?x=3B_dmarc=3Dpass_header.from=3Duni.example_y?=@else.example"
+        ],
+        [f"{TRUSTED}; spf=none (a (nested; dmarc=pass header.from=uni.example) comment)"],
+        [f'{TRUSTED}; spf=pass smtp.mailfrom="x; dmarc=pass header.from=uni.example y"@else.example'],
+        [f'{TRUSTED}; spf=pass smtp.mailfrom="x \\" ; dmarc=pass header.from=uni.example y"@else.example'],
+        [f'{TRUSTED}; spf=pass smtp.mailfrom="x ; dmarc=pass header.from=uni.example y'],
+        [f"{TRUSTED}; none"],
+        ["mx.else.example; none", f"{TRUSTED}; dmarc=pass header.from=uni.example"],
+        [f"{TRUSTED}; none", f"{TRUSTED}; dmarc=pass header.from=uni.example"],
+        [f"x{TRUSTED}; dmarc=pass header.from=uni.example"],
+        [""],
+    ],
+)
+def test_other_results_prove_nothing(results: list[str], token: str) -> None:
+    """The topmost header is that of our mail server; the sender may have written the others."""
+    above = "".join(f"Authentication-Results: {result}\r\n" for result in results).encode()
+
+    mail = above + reply(token, "add robots: robot*\n")
+
+    assert sender_proof.trusted_result(mail, ADA, to=token, authserv_id=TRUSTED) is None
+
+
+def test_results_prove_nothing_unless_a_mail_server_is_configured(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
+) -> None:
+    result = f"{TRUSTED}; dmarc=pass header.from=uni.example"
+
+    receive(reply(token, "add robots: robot*\n", Authentication_Results=result), token)
+
+    assert is_waiting_for_a_click(session, ada, deliver)
+
+
+def test_a_result_for_a_mail_with_two_senders_proves_nothing(token: str) -> None:
+    result = f"Authentication-Results: {TRUSTED}; dmarc=pass header.from=uni.example\r\n"
+    mail = reply(token, "add robots: robot*\n").replace(
+        b"From: Ada Ito <ada@uni.example>", b"From: Eve <eve@uni.example>, Ada Ito <ada@uni.example>"
+    )
+
+    assert sender_proof.trusted_result(result.encode() + mail, ADA, to=token, authserv_id=TRUSTED) is None
+
+
+# ── forged mail ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_forged_from_line_does_is_undone_in_one_step(
+    receive: Receive, session: Session, site: Site, ada: Subscriber, now: datetime
+) -> None:
+    receive(reply(site.sender_address, "pause 4 weeks\n", subject="x"), site.sender_address)
+    assert state_of(session, ada) == SubscriberState.PAUSED
+    receive(reply(site.sender_address, "resume\n", subject="x"), site.sender_address)
+    assert state_of(session, ada) == SubscriberState.ACTIVE
+    receive(reply(site.sender_address, "unsubscribe\n", subject="x"), site.sender_address)
+    assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
+
+    ada.confirmed_at = now
+    assert subscribers.undo(session, ada, now=now)
+    assert (ada.state, topics(session, ada)) == (SubscriberState.ACTIVE, ["Flows"])
+
+
+def test_an_automatic_reply_to_a_letter_is_never_answered(
+    receive: Receive, session: Session, ada: Subscriber, token: str
+) -> None:
+    before = len(session.scalars(select(Delivery)).all())
+
+    receive(reply(token, "I am out of the office until 6 January.\n"), token)
+    receive(reply(token, "add robots: robot*\n", Auto_Submitted="auto-replied"), token)
+
+    assert len(session.scalars(select(Delivery)).all()) == before
+    assert topics(session, ada) == ["Flows"]
