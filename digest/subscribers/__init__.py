@@ -85,7 +85,7 @@ from digest.subscribers.subscriber_rows import (
     topics_of,
     typed_topics,
 )
-from digest.subscribers.topic_feedback import TopicProposal, propose_less, propose_more
+from digest.subscribers.topic_feedback import TopicProposal, propose_less, propose_more, propose_saved_topic
 from digest.subscribers.unsubscribe import (
     can_undo,
     erase,
@@ -159,6 +159,7 @@ __all__ = [
     "previous_version",
     "propose_less",
     "propose_more",
+    "propose_saved_topic",
     "proxy_header_seen",
     "prune_unconfirmed",
     "publish",

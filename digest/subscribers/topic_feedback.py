@@ -18,9 +18,9 @@ from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import Paper, catalog, display
-from digest.subscribers import subscriber_rows
+from digest.subscribers import saved_papers, subscriber_rows
 from digest.subscribers.subscriber_rows import SubscriberTopic
-from digest.topics import ClauseProposal, Filter, filter_registry, recent_papers
+from digest.topics import ClauseProposal, Filter, SuggestedTopic, filter_registry, recent_papers
 from digest.topics.recent_papers import RecentPapers
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -29,6 +29,7 @@ ngettext = figures_in_words.TRANSLATIONS.ngettext
 MAX_TITLES = 3  #: maximum titles in the sentence about an effect
 MAX_TITLE_LENGTH = 80
 MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
+MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: saved papers for which a topic is proposed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +101,24 @@ def propose_more(
         for topic, resolved in matching_or_all(read_topics(session, subscriber), paper)[:MAX_TOPICS]
         for one in topics.propose_additions(topic.text, resolved, paper, recent.index, recent.days)
     )
+
+
+def propose_saved_topic(
+    session: Session, caches: Caches, subscriber: Subscriber, *, now: datetime
+) -> SuggestedTopic | None:
+    """Return a topic for the saved papers that no topic matches, or None if there are fewer than three.
+
+    Papers saved before the subscriber's last decision about such a topic do not count.
+    """
+    since = subscriber.saved_topic_decided_at
+    saved = saved_papers.list_saved(session, subscriber.id)
+    fresh = [paper for paper, at in saved if since is None or at > since][:MAX_EXAMPLES]
+    resolved = [filter_ for _, filter_ in read_topics(session, subscriber)]
+    unmatched = [paper for paper in fresh if not any(topics.explain(one, paper).matched for one in resolved)]
+    if len(unmatched) < MIN_EXAMPLES:
+        return None
+    recent = recent_papers.recent_papers(session, caches, now=now)
+    return topics.suggest_topic(unmatched, recent.index)
 
 
 def matching_or_all(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
+from itertools import count
 
 from sqlalchemy.orm import Session
 
@@ -28,6 +29,7 @@ from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.topic_feedback import TopicProposal
 from digest.subscribers.unsubscribe import undo, unsubscribe
+from digest.topics import SuggestedTopic
 
 HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of subscribers with topics
 
@@ -117,6 +119,29 @@ def remove_saved_paper(session: Session, subscriber: Subscriber, paper_id: int) 
     was_saved = saved_papers.remove(session, subscriber.id, paper_id)
     session.commit()
     return was_saved
+
+
+def decide_saved_topic(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    topic: SuggestedTopic | None,
+    *,
+    now: datetime,
+) -> None:
+    """Add the topic proposed for the saved papers, or none if it was declined; it is not proposed again."""
+    subscriber.saved_topic_decided_at = now
+    if topic is not None:
+        found = {one.name: one.text for one in subscriber_rows.topics_of(session, subscriber)}
+        name = next(name for name in numbered_names(topic.name) if name not in found)
+        save_settings(session, site, subscriber, topics={**found, name: topic.filter.canonical}, now=now)
+    session.commit()
+
+
+def numbered_names(name: str) -> Iterator[str]:
+    """Yield a name, then `NAME 2`, `NAME 3` and so on."""
+    yield name
+    yield from (f"{name} {number}" for number in count(2))
 
 
 def save_settings(  # noqa: PLR0913  (settings, by keyword)

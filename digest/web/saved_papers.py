@@ -89,6 +89,7 @@ def show_list(request: Request) -> Response:
     with db.read_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "manage")
         saved = subscribers.list_saved(session, reader.id)
+        offer = subscribers.propose_saved_topic(session, context.caches, reader, now=context.clock())
     return page_rendering.render_page(
         request,
         "saved",
@@ -101,18 +102,26 @@ def show_list(request: Request) -> Response:
             }
             for paper, at in saved
         ],
+        offer=offer,
         settings_url=links.manage_url(context.site, reader.id, reader.link_version),
         feed_url=links.saved_feed_url(context.site, reader.id, reader.link_version),
     )
 
 
 def handle_list_form(request: Request, form: FormData) -> Response:
-    """Remove a paper from the list, and redirect to the list."""
-    number = field_text(form, "paper", 20)
-    with db.write_session(request_context.context_of(request).engine) as session:
+    """Remove a paper from the list, or accept or decline the proposed topic, and redirect to the list."""
+    context, number = request_context.context_of(request), field_text(form, "paper", 20)
+    now = context.clock()
+    with db.write_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "manage")
-        if number.isascii() and number.isdigit() and int(number) < 2**63:
-            use_cases.remove_saved_paper(session, reader, int(number))
+        match field_text(form, "do"):
+            case "add-topic":
+                offer = subscribers.propose_saved_topic(session, context.caches, reader, now=now)
+                use_cases.decide_saved_topic(session, context.site, reader, offer, now=now)
+            case "decline-topic":
+                use_cases.decide_saved_topic(session, context.site, reader, None, now=now)
+            case _ if number.isascii() and number.isdigit() and int(number) < 2**63:
+                use_cases.remove_saved_paper(session, reader, int(number))
     return page_rendering.redirect_back(request)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from digest import links, subscribers
 from digest.papers import catalog
-from digest.subscribers import saved_papers
+from digest.subscribers import saved_papers, subscriber_rows
 from tests.web.conftest import path_of
 
 
@@ -114,3 +114,45 @@ def test_erasing_a_reader_erases_the_list(served, alice, save_path):
         assert saved_papers.list_saved(session, alice.id) == []
 
     assert served.client.get(save_path).status_code == 404
+
+
+# ── a topic for saved papers ────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def three_saved(served, alice, papers, save_path):
+    place = save_path.rpartition("/")[0]
+    for number in papers[2:5]:
+        served.client.post(f"{place}/{number}", data={"do": "save"})
+
+
+def topics_of(served) -> dict[str, str]:
+    with served.writing() as session:
+        reader = subscribers.get(session, "alice@uni.edu")
+        return {one.name: one.text for one in subscribers.topics_of(session, reader)}
+
+
+def test_three_saved_papers_that_no_topic_matches_lead_to_one_proposal(served, three_saved, manage_path):
+    assert "Add this topic" in served.client.get(f"{manage_path}/saved").text
+
+    served.client.post(f"{manage_path}/saved", data={"do": "add-topic"})
+
+    assert len(topics_of(served)) == 2
+    assert "Add this topic" not in served.client.get(f"{manage_path}/saved").text
+
+
+def test_a_declined_topic_is_not_proposed_again(served, three_saved, manage_path):
+    served.client.post(f"{manage_path}/saved", data={"do": "decline-topic"})
+
+    assert topics_of(served) == {"Vision": "title:image*"}
+    assert "Add this topic" not in served.client.get(f"{manage_path}/saved").text
+
+
+def test_two_saved_papers_or_papers_of_a_topic_lead_to_no_proposal(
+    served, alice, papers, three_saved, manage_path
+):
+    with served.writing() as session:
+        subscriber_rows.replace_topics(session, alice.id, {"Quiet": "title:quiet"})
+        session.commit()
+
+    assert "Add this topic" not in served.client.get(f"{manage_path}/saved").text

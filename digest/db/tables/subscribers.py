@@ -64,6 +64,8 @@ class Subscriber(Base):
     #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    #: when they accepted or declined a topic for their saved papers; papers saved later may lead to another
+    saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
