@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from threading import RLock
 from typing import Any
 
 from digest import papers
@@ -54,7 +55,10 @@ _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org
 
 
 class PaperIndex:
-    """A batch of papers that filters are matched against."""
+    """A batch of papers that filters are matched against.
+
+    Several threads may evaluate filters at the same time.
+    """
 
     def __init__(
         self,
@@ -67,11 +71,8 @@ class PaperIndex:
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
         self.postings = self._posted()
-        self._plan = QueryPlan()
-        self._values: list[int] = []
-        self._matches_by_clause: dict[str, int] = {}
-        self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
-        self._clause_scores: dict[str, Mapping[int, float]] = {}
+        self._lock = RLock()  # two threads that append to the same results would mix them up
+        self.forget_results()
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             AuthorClause: self._person,
             CategoryClause: self._category,
@@ -102,6 +103,20 @@ class PaperIndex:
                 if written:
                     yield place * self.size + number, written
 
+    def forget_results(self) -> None:
+        """Drop the cached results of all clauses."""
+        with self._lock:
+            self._plan = QueryPlan()
+            self._values: list[int] = []
+            self._matches_by_clause: dict[str, int] = {}
+            self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
+            self._clause_scores: dict[str, Mapping[int, float]] = {}
+
+    @property
+    def results(self) -> int:
+        """Return the number of cached results."""
+        return len(self._values)
+
     # ── matching ───────────────────────────────────────────────────────────────────────────────
 
     def matches(self, filter_: Filter) -> int:
@@ -110,8 +125,9 @@ class PaperIndex:
 
     def matches_of_node(self, node: Node) -> int:
         """Return the set of papers that a part of a filter matches."""
-        slot = self._plan.add(node)
-        return self._plan.run(self.leaf, self.full, self._values)[slot]
+        with self._lock:
+            slot = self._plan.add(node)
+            return self._plan.run(self.leaf, self.full, self._values)[slot]
 
     def evaluate(self, filters: Mapping[int, Filter] | QueryPlan) -> dict[int, int]:
         """Return {filter id: set of matching papers} for many filters.
@@ -122,9 +138,10 @@ class PaperIndex:
         if isinstance(filters, QueryPlan):
             values = filters.run(self.leaf, self.full, [])
             return {key: values[slot] for key, slot in filters.slots.items()}
-        slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
-        values = self._plan.run(self.leaf, self.full, self._values)
-        return {key: values[slot] for key, slot in slots.items()}
+        with self._lock:
+            slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
+            values = self._plan.run(self.leaf, self.full, self._values)
+            return {key: values[slot] for key, slot in slots.items()}
 
     def prepare(self) -> None:
         """Build the tables that are otherwise built on demand; call this before evaluating many filters."""

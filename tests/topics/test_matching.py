@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from digest import topics
@@ -243,3 +245,25 @@ def test_an_index_prepared_for_many_filters_gives_the_same_answers():
 def test_a_number_is_not_split_in_two():
     assert not matches("gpt45", paper("gpt4 5 things"))
     assert not matches("v3.5", paper("v3 .5 things"))
+
+
+def test_threads_that_share_an_index_find_what_one_thread_finds():
+    batch = [paper(f"word{n} and word{n + 1}") for n in range(200)]
+    written = [f"word{n} OR (word{n + 1} ANDNOT word{n + 2})" for n in range(200)] * 3
+    alone, shared = topics.PaperIndex(batch), topics.PaperIndex(batch)
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda text: shared.matches(topics.parse(text)), written))
+
+    assert found == [alone.matches(topics.parse(text)) for text in written]
+
+
+def test_an_index_that_forgot_its_results_finds_the_same_again():
+    index = topics.PaperIndex([paper("slow diffusion"), paper("quiet robots")])
+    before = index.matches(topics.parse('robot* OR about:"slow diffusion"'))
+    assert index.results > 0
+
+    index.forget_results()
+
+    assert index.results == 0
+    assert index.matches(topics.parse('robot* OR about:"slow diffusion"')) == before
