@@ -111,6 +111,7 @@ def ask_to_subscribe(
     """
     given = [mail.commands[0].topic, *(one.argument for one in mail.commands[1:] if one.verb is Verb.ADD)]
     topics = dict(command_arguments.parse_topic(text) for text in given if text)
+    requested = subscribers.RequestedSettings(topics=topics)
     try:
         if mail.proof and subscribers.request_proven(
             session,
@@ -118,7 +119,7 @@ def ask_to_subscribe(
             email,
             signed_by=mail.proof.domain,
             evidence=str(mail.proof),
-            topics=topics,
+            requested=requested,
             may_sign_up=rules.may_sign_up,
             now=now,
         ):
@@ -127,7 +128,7 @@ def ask_to_subscribe(
             session,
             email,
             network=subscribers.BY_MAIL,
-            topics=topics,
+            requested=requested,
             may_sign_up=rules.may_sign_up,
             now=now,
         )

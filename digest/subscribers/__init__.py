@@ -8,6 +8,7 @@ from digest.addresses import fold_address
 from digest.subscribers.account import export_data, new_address_of_link, subscriber_of_account_link
 from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
 from digest.subscribers.confirmations import (
+    Request,
     SignUpOutcome,
     SignUpResult,
     WelcomePapers,
@@ -15,6 +16,7 @@ from digest.subscribers.confirmations import (
     confirmation_in,
     is_scanner,
     queue_reminders,
+    request_of,
     request_subscription,
     send_link,
     skip_reminders,
@@ -49,6 +51,7 @@ from digest.subscribers.preferences import (
     resume_due,
 )
 from digest.subscribers.reading_library import ReadLibrary, read_library
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.saved_papers import is_saved, list_saved
 from digest.subscribers.settings_changes import (
     LastChange,
@@ -101,6 +104,7 @@ from digest.topics.filter_registry import FilterRegistry, filter_id, filter_ids,
 __all__ = [
     "BY_MAIL",
     "COLUMNS",
+    "NOTHING_REQUESTED",
     "CsvRows",
     "FilterChange",
     "FilterRegistry",
@@ -110,6 +114,8 @@ __all__ = [
     "LastChange",
     "PackChange",
     "ReadLibrary",
+    "Request",
+    "RequestedSettings",
     "SavedSettings",
     "SignUpOutcome",
     "SignUpResult",
@@ -170,6 +176,7 @@ __all__ = [
     "record_change",
     "remove",
     "request",
+    "request_of",
     "request_proven",
     "request_subscription",
     "resume",

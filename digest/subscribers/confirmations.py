@@ -7,7 +7,6 @@ confirmation is used.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -31,16 +30,15 @@ from digest.db.tables import (
 from digest.delivery import outbox
 from digest.editions import schedule as edition_schedule
 from digest.editions import shown
-from digest.editions.schedule import Schedule
-from digest.errors import BadField, BadFilter
+from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.letters.cards import Card
 from digest.letters.headers import one_line
 from digest.links import verify_token
 from digest.site_profile import Site
-from digest.subscribers import invitations, sign_up_limits, subscriber_rows
+from digest.subscribers import invitations, requested_settings, sign_up_limits, subscriber_rows
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.sign_up_counts import counts
-from digest.topics.filter_registry import FilterRegistry
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +99,7 @@ def request_subscription(
     site: Site,
     email: str,
     *,
-    topics: Mapping[str, str] | None = None,
-    schedule: Schedule | None = None,
+    requested: RequestedSettings = NOTHING_REQUESTED,
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> SignUpResult:
@@ -112,15 +109,15 @@ def request_subscription(
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
-    requested_settings = requested_settings_json(session, topics or {}, schedule)
-    return queue_sign_up_letter(session, site, address, requested_settings, now=now)
+    requested_settings.check(session, requested)
+    return queue_sign_up_letter(session, site, address, requested.to_json(), now=now)
 
 
 def queue_sign_up_letter(
     session: Session,
     site: Site,
     address: addresses.Address,
-    requested_settings: str,
+    requested: str,
     *,
     network: str = sign_up_limits.BY_OPERATOR,
     evidence: str = "",
@@ -130,7 +127,7 @@ def queue_sign_up_letter(
     """Queue the confirmation or settings letter for an address if it may get a letter.
 
     With `may_lift`, addresses suppressed by bounces or a complaint also get a confirmation, at most
-    every 30 days; confirming lifts the suppression.
+    every 30 days; confirming lifts the suppression. `requested` is the JSON of the requested settings.
     """
     suppression = bounces.find_suppression(session, site, address.email)
     if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
@@ -146,7 +143,7 @@ def queue_sign_up_letter(
         session,
         site,
         subscriber,
-        requested_settings,
+        requested,
         network=network,
         evidence=evidence,
         lifts_suppression=suppression is not None,
@@ -162,19 +159,6 @@ def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
     if not may_sign_up:
         raise BadField("email", "This site is closed to new subscribers. Ask its operators.")
     raise BadField("email", f"This site is for addresses at {', '.join(sorted(may_sign_up))}.")
-
-
-def requested_settings_json(session: Session, topics: Mapping[str, str], schedule: Schedule | None) -> str:
-    """Check the requested settings, and return them as the JSON stored with the confirmation."""
-    subscriber_rows.check_topics(topics, FilterRegistry(session))
-    requested_settings: dict[str, Any] = {}
-    if topics:
-        requested_settings["topics"] = dict(topics)
-    if schedule is not None:
-        requested_settings["cadence"] = edition_schedule.cadence_text(schedule)
-        requested_settings["at"] = f"{schedule.at:%H:%M}"
-        requested_settings["timezone"] = schedule.timezone
-    return json.dumps(requested_settings, separators=(",", ":"), ensure_ascii=False)
 
 
 def lock_or_create_pending(session: Session, address: addresses.Address, now: datetime) -> Subscriber:
@@ -215,7 +199,7 @@ def queue_confirmation(
     session: Session,
     site: Site,
     subscriber: Subscriber,
-    requested_settings: str,
+    requested: str,
     *,
     network: str,
     evidence: str,
@@ -227,14 +211,14 @@ def queue_confirmation(
         subscriber_id=subscriber.id,
         made_at=now,
         expires_at=now + CONFIRMATION_LIFETIME,
-        requested_settings=requested_settings,
+        requested_settings=requested,
         network=network,
         evidence=evidence,
         lifts_suppression=lifts_suppression,
     )
     session.add(confirmation)
     session.flush()
-    decision = confirmation_decision(session, confirmation.id, subscriber, requested_settings)
+    decision = confirmation_decision(session, confirmation, subscriber)
     if lifts_suppression:
         decision[outbox.LIFTS_SUPPRESSION] = True
     invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
@@ -255,31 +239,47 @@ def queue_confirmation(
 
 
 def confirmation_decision(
-    session: Session, confirmation_id: int, subscriber: Subscriber, requested_settings: str
+    session: Session, confirmation: Confirmation, subscriber: Subscriber
 ) -> dict[str, Any]:
-    """Return the content of a letter with a confirmation link: the requested digest and its schedule.
+    """Return the content of a letter with a confirmation link: what was asked for, and when it will come."""
+    asked = request_of(session, confirmation, subscriber)
+    return {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
 
-    For settings that were not requested, the subscriber's current settings are used.
-    """
-    wanted = json.loads(requested_settings)
-    schedule = requested_schedule(wanted) or subscriber_rows.schedule_of(subscriber)
-    topics = wanted.get("topics") or subscriber_rows.typed_topics(session, [subscriber.id]).get(
-        subscriber.id, {}
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What somebody asked for, in words and as topics."""
+
+    digest: str  #: such as `a daily paper digest on: diffusion, robots`
+    schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
+    topics: Mapping[str, str]  #: filters by name
+
+
+def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
+    """Return what a confirmation asks for; settings that were not requested remain those of the subscriber."""
+    requested = RequestedSettings.from_json(confirmation.requested_settings)
+    schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
+    stored = subscriber_rows.typed_topics(session, [subscriber.id])
+    topics = requested.topics or stored.get(subscriber.id, {})
+    return Request(
+        digest=figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
+        schedule=figures_in_words.schedule_in_words(schedule),
+        topics=topics,
     )
-    return {
-        "confirmation_id": confirmation_id,
-        "requested": figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
-        "schedule": figures_in_words.schedule_in_words(schedule),
-    }
 
 
-def requested_schedule(wanted: Mapping[str, Any]) -> Schedule | None:
-    """Return the requested schedule, or None if none was requested."""
-    if "cadence" not in wanted:
-        return None
-    return edition_schedule.parse_schedule(
-        cadence=wanted["cadence"], at=wanted["at"], timezone=wanted["timezone"]
+def last_requested(session: Session, subscriber: Subscriber) -> RequestedSettings:
+    """Return the settings of the subscriber's latest request that was not an invitation."""
+    latest = (
+        select(Confirmation.requested_settings)
+        .where(
+            Confirmation.subscriber_id == subscriber.id,
+            Confirmation.requested_settings != invitations.INVITED_MARK,
+        )
+        .order_by(Confirmation.id.desc())
     )
+    found = session.scalar(latest.limit(1))
+    return RequestedSettings.from_json(found) if found else NOTHING_REQUESTED
 
 
 def confirmation_key(confirmation_id: int) -> str:
@@ -348,9 +348,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
             letter="reminder",
             subscriber_id=subscriber.id,
             email=subscriber.email,
-            decision=confirmation_decision(
-                session, confirmation.id, subscriber, confirmation.requested_settings
-            ),
+            decision=confirmation_decision(session, confirmation, subscriber),
             dedupe_key=reminder_key(subscriber.id),
             site=site,
             now=now,
@@ -431,7 +429,9 @@ def confirm(
         return None
     if not is_resumed and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return subscriber
-    apply_requested_settings(session, subscriber, confirmation.requested_settings)
+    requested_settings.apply(
+        session, subscriber, RequestedSettings.from_json(confirmation.requested_settings)
+    )
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
@@ -469,30 +469,6 @@ def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bo
         .returning(Confirmation.id)
     )
     return used.first() is not None
-
-
-def apply_requested_settings(session: Session, subscriber: Subscriber, requested_settings: str) -> None:
-    """Apply the settings of a confirmed request to the subscriber."""
-    wanted = json.loads(requested_settings)
-    schedule = requested_schedule(wanted)
-    if schedule is not None:
-        for column, value in subscriber_rows.schedule_columns(schedule).items():
-            setattr(subscriber, column, value)
-    if "topics" in wanted:
-        subscriber_rows.replace_topics(session, subscriber.id, readable_topics(session, wanted["topics"]))
-
-
-def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested topics whose filters are still valid, so that a removed pack breaks nothing."""
-    registry, kept = FilterRegistry(session), {}
-    for name, text in topics.items():
-        try:
-            registry.canonical(text)
-        except BadFilter as error:
-            log.warning("a requested topic is no longer valid and is left out: %s", error)
-        else:
-            kept[name] = text
-    return kept
 
 
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:

@@ -8,7 +8,7 @@ Only a keyed hash of a network is stored, and only while it counts for the rate.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, exists, func, select, update
@@ -19,8 +19,9 @@ from digest.db.tables import Confirmation, Observation, SignUp
 from digest.errors import UsageError
 from digest.links import keyed_hash
 from digest.site_profile import Site
-from digest.subscribers import confirmations
+from digest.subscribers import confirmations, requested_settings
 from digest.subscribers import sign_up_limits as limits
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
 from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
@@ -45,22 +46,23 @@ def request(
     email: str,
     *,
     network: str,
-    topics: Mapping[str, str] | None = None,
+    requested: RequestedSettings = NOTHING_REQUESTED,
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> None:
     """Queue a sign-up of an address, whether or not the address is subscribed. Sends nothing.
 
-    A second sign-up from the same network replaces the requested settings. Raises BadField if the address is
-    invalid or its domain may not sign up, and UsageError if the network has too many sign-ups waiting.
+    A second sign-up from the same network replaces the requested settings. Raises BadField if the address or a
+    requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too many sign-ups waiting.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
+    requested_settings.check(session, requested)
     row = {
         "email": address.email,
         "email_key": address.folded,
         "network": network,
-        "requested_settings": confirmations.requested_settings_json(session, topics or {}, None),
+        "requested_settings": requested.to_json(),
         "asked_at": now,
     }
     limit_waiting(session, network)
@@ -76,7 +78,7 @@ def request_proven(
     *,
     signed_by: str,
     evidence: str,
-    topics: Mapping[str, str],
+    requested: RequestedSettings,
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> bool:
@@ -87,7 +89,7 @@ def request_proven(
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
-    requested_settings = confirmations.requested_settings_json(session, topics, None)
+    requested_settings.check(session, requested)
     network = proven_network(site, signed_by)
     counts = counts_of_network(session, network, now)
     if counts.unanswered >= limits.network_limit(network, counts, Recent(counts=limits.Counts())):
@@ -97,7 +99,7 @@ def request_proven(
         session,
         site,
         address,
-        requested_settings,
+        requested.to_json(),
         network=network,
         evidence=evidence,
         may_lift=True,

@@ -27,6 +27,7 @@ from digest.subscribers import (
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.topic_feedback import TopicProposal
 from digest.subscribers.unsubscribe import undo, unsubscribe
 from digest.topics import SuggestedTopic
@@ -42,7 +43,7 @@ def sign_up(
     email: str,
     *,
     network: str,
-    topics: Mapping[str, str] | None = None,
+    requested: RequestedSettings = NOTHING_REQUESTED,
     may_sign_up: frozenset[str] | None,
     is_proxied: bool = False,
     now: datetime,
@@ -50,7 +51,9 @@ def sign_up(
     """Queue a sign-up from the form, and record whether it came through an unconfigured proxy."""
     if is_proxied:
         sign_up_queue.note_proxy_header(session, now)
-    sign_up_queue.request(session, email, network=network, topics=topics, may_sign_up=may_sign_up, now=now)
+    sign_up_queue.request(
+        session, email, network=network, requested=requested, may_sign_up=may_sign_up, now=now
+    )
     session.commit()
 
 
@@ -63,13 +66,18 @@ def send_link_or_sign_up(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Mail a new settings link to a subscriber; sign up an unknown address if it may sign up."""
+    """Mail a new settings link to a subscriber; sign up another address if it may sign up.
+
+    An address whose confirmation link expired is signed up with the settings that it asked for.
+    """
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
         mail_link(session, site, reader, now=now)
         return
+    is_pending = reader is not None and reader.state == SubscriberState.PENDING
+    requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_REQUESTED
     with suppress(UsageError):  # the response must not reveal who may sign up
-        sign_up(session, email, network=network, may_sign_up=may_sign_up, now=now)
+        sign_up(session, email, network=network, requested=requested, may_sign_up=may_sign_up, now=now)
 
 
 def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
@@ -315,9 +323,8 @@ def add_unconfirmed(
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in HAS_TOPICS:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
-    result = confirmations.request_subscription(
-        session, site, email, topics=topics, schedule=schedule, now=now
-    )
+    requested = RequestedSettings(topics=topics, schedule=schedule)
+    result = confirmations.request_subscription(session, site, email, requested=requested, now=now)
     if result.outcome == SignUpOutcome.SUPPRESSED:
         raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
     if result.outcome == SignUpOutcome.CAPPED:

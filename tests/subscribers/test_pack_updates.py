@@ -300,8 +300,10 @@ def test_a_topic_with_an_unknown_pack_is_refused(lab: Lab, wrong: str):
 def test_a_confirmation_succeeds_although_its_pack_filter_was_removed(lab: Lab):
     lab.put(nlp="LLM", old="ICL")
     with db.write_session(lab.engine) as session:
-        wishes = {"NLP": "use:lab/nlp", "Old": "use:lab/old"}
-        asked = subscribers.request_subscription(session, lab.site, ALICE, topics=wishes, now=at("20T02:00"))
+        requested = subscribers.RequestedSettings(topics={"NLP": "use:lab/nlp", "Old": "use:lab/old"})
+        asked = subscribers.request_subscription(
+            session, lab.site, ALICE, requested=requested, now=at("20T02:00")
+        )
         session.commit()
     lab.put(nlp="LLM")
 

@@ -26,7 +26,7 @@ from digest.db.tables import (
 from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
-from digest.subscribers import SignUpOutcome
+from digest.subscribers import RequestedSettings, SignUpOutcome
 
 OSLO = Schedule(timezone="Europe/Oslo")
 
@@ -42,9 +42,10 @@ def alice(session, now):
 @pytest.fixture
 def bob(session, site, now):
     """Bob's confirmation: its id and its link token."""
-    asked = subscribers.request_subscription(
-        session, site, "bob@uni.edu", schedule=OSLO, topics={"Robots": "robot*"}, now=now
+    requested = RequestedSettings(
+        schedule=OSLO, topics={"Robots": "robot*"}, max_papers=5, abstracts="titles"
     )
+    asked = subscribers.request_subscription(session, site, "bob@uni.edu", requested=requested, now=now)
     assert asked.confirmation_id
     return asked.confirmation_id, links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
 
@@ -164,6 +165,7 @@ def test_confirming_applies_the_requested_settings_and_announces_the_next_editio
     assert subscriber.state == SubscriberState.ACTIVE
     assert subscribers.schedule_of(subscriber) == OSLO
     assert [topic.name for topic in subscribers.topics_of(session, subscriber)] == ["Robots"]
+    assert (subscriber.max_papers, subscriber.abstracts) == (5, "titles")
     assert subscriber.next_due_at == datetime(2026, 11, 21, 7, tzinfo=UTC)
     assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
     [proof] = session.scalars(select(Consent))
@@ -249,9 +251,8 @@ def test_a_suppression_after_the_confirmation_letter_wins(session, site, bob, no
 
 def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, now):
     for _ in range(3):
-        asked = subscribers.request_subscription(
-            session, site, "alice@uni.edu", topics={"Evil": "spam"}, now=now
-        )
+        requested = RequestedSettings(topics={"Evil": "spam"})
+        asked = subscribers.request_subscription(session, site, "alice@uni.edu", requested=requested, now=now)
         assert asked.outcome is SignUpOutcome.KNOWN
 
     assert alice.state == SubscriberState.ACTIVE
