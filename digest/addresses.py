@@ -87,6 +87,19 @@ def ascii_domain(domain: str) -> str:
         return domain.casefold()
 
 
+def readable_address(email: str) -> str:
+    """Return an address with its domain in its own script, as its owner writes it."""
+    local, _, domain = email.rpartition("@")
+    if "xn--" not in domain:
+        return email
+    import idna
+
+    try:
+        return f"{local}@{idna.decode(domain)}"
+    except idna.IDNAError:
+        return email
+
+
 def suggest_correction(email: str) -> str | None:
     """Return the address with its domain corrected (`gmial.com` to `gmail.com`), or None."""
     local, _, domain = email.rpartition("@")

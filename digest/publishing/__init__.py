@@ -7,12 +7,15 @@ from digest.publishing.paper_eligibility import overflow_papers, positions, posi
 from digest.publishing.preview import Preview, decide_for, edition_for, preview
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
-from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser
+from digest.publishing.sample_digest import DEFAULT_PAPERS, SampleDigest, sample_digest, sample_letter
+from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser, welcome_press
 
 __all__ = [
     "CHUNK_SUBSCRIBERS",
+    "DEFAULT_PAPERS",
     "Preview",
     "PublishReport",
+    "SampleDigest",
     "choose_welcome_papers",
     "considered_until_of",
     "decide_for",
@@ -29,5 +32,8 @@ __all__ = [
     "preview",
     "publish",
     "publish_chunk",
+    "sample_digest",
+    "sample_letter",
     "welcome_chooser",
+    "welcome_press",
 ]

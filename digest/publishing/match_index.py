@@ -69,11 +69,12 @@ class MatchIndex:
         found = self.index.evaluate(known)
         self.canonicals.update(filters)
         for number in filters:
-            matches = found.get(number, 0)
-            relevance = self.index.relevance(known[number], matches) if matches else {}
-            self.choices[number] = compose.rank_matches(
-                matches, self.press.scores, relevance, self.near_duplicates
-            )
+            self.choices[number] = self.rank(known.get(number), found.get(number, 0))
+
+    def rank(self, filter_: topics.Filter | None, matches: int) -> RankedMatches:
+        """Return the matches of a filter, sorted by worth."""
+        relevance = self.index.relevance(filter_, matches) if filter_ and matches else {}
+        return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
 
     def forget_filters(self) -> None:
         """Drop the results of all filters."""

@@ -14,6 +14,7 @@ from digest.subscribers.confirmations import (
     WelcomePapers,
     confirm,
     confirmation_in,
+    is_expired,
     is_scanner,
     queue_reminders,
     request_of,
@@ -21,6 +22,7 @@ from digest.subscribers.confirmations import (
     send_link,
     skip_reminders,
     subscriber_of,
+    welcome_of,
 )
 from digest.subscribers.csv_import import (
     COLUMNS,
@@ -51,7 +53,7 @@ from digest.subscribers.preferences import (
     resume_due,
 )
 from digest.subscribers.reading_library import ReadLibrary, read_library
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
 from digest.subscribers.saved_papers import is_saved, list_saved
 from digest.subscribers.settings_changes import (
     LastChange,
@@ -149,6 +151,7 @@ __all__ = [
     "forget_sign_ups",
     "get",
     "import_rows",
+    "is_expired",
     "is_pack_topic",
     "is_saved",
     "is_scanner",
@@ -179,6 +182,7 @@ __all__ = [
     "request_of",
     "request_proven",
     "request_subscription",
+    "resolved_filters",
     "resume",
     "resume_due",
     "saved_settings",
@@ -194,4 +198,5 @@ __all__ = [
     "undo",
     "undo_last_change",
     "unsubscribe",
+    "welcome_of",
 ]

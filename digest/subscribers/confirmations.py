@@ -7,6 +7,7 @@ confirmation is used.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -395,6 +396,13 @@ def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> 
     return confirmation
 
 
+def is_expired(session: Session, site: Site, token: str, now: datetime) -> bool:
+    """Return whether a token names a confirmation that was not used in time."""
+    number = verify_token(site, "confirm", token)
+    confirmation = session.get(Confirmation, int(number)) if number is not None else None
+    return confirmation is not None and confirmation.used_at is None and confirmation.expires_at <= now
+
+
 def subscriber_of(session: Session, confirmation: Confirmation) -> Subscriber:
     """Return the subscriber of a confirmation."""
     return session.get_one(Subscriber, confirmation.subscriber_id)
@@ -486,6 +494,18 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     session.flush()
 
 
+def welcome_key(confirmation_id: int) -> str:
+    """Return the dedupe key of the welcome letter."""
+    return f"welcome-{confirmation_id}"
+
+
+def welcome_of(session: Session, confirmation: Confirmation) -> Mapping[str, Any]:
+    """Return the content of the welcome letter: `until_then`, `is_on_topics` and `cards`; empty if it is gone."""
+    query = select(Delivery.decision).where(Delivery.dedupe_key == welcome_key(confirmation.id))
+    found: Mapping[str, Any] = json.loads(session.scalar(query) or "{}")
+    return found
+
+
 def queue_welcome(
     session: Session,
     site: Site,
@@ -508,7 +528,7 @@ def queue_welcome(
             "has_topics": bool(subscriber_rows.typed_topics(session, [subscriber.id])),
             "cards": [card.to_json() for card in papers.cards.values()],
         },
-        dedupe_key=f"welcome-{confirmation_id}",
+        dedupe_key=welcome_key(confirmation_id),
         site=site,
         now=now,
     )

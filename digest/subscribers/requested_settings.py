@@ -15,6 +15,7 @@ from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadFilter
 from digest.subscribers import preferences, subscriber_rows
+from digest.topics import Filter
 from digest.topics.filter_registry import FilterRegistry
 
 log = logging.getLogger(__name__)
@@ -89,12 +90,15 @@ def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings
 
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
     """Return the requested topics whose filters are still valid, so that a removed pack breaks nothing."""
-    registry, kept = FilterRegistry(session), {}
+    return {name: topics[name] for name in resolved_filters(session, topics)}
+
+
+def resolved_filters(session: Session, topics: Mapping[str, str]) -> dict[str, Filter]:
+    """Return the filters, with their packs resolved, of the topics that are still valid."""
+    registry, found = FilterRegistry(session), {}
     for name, text in topics.items():
         try:
-            registry.canonical(text)
+            found[name] = registry.resolve_text(text)
         except BadFilter as error:
             log.warning("a requested topic is no longer valid and is left out: %s", error)
-        else:
-            kept[name] = text
-    return kept
+    return found

@@ -4,7 +4,7 @@ from digest.errors import BadFilter
 from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
 from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
 from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
-from digest.topics.filter_parser import Filter, parse
+from digest.topics.filter_parser import Filter, any_of, parse
 from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
 from digest.topics.narrower_filters import Narrowing, find_narrowing
 from digest.topics.pack_files import Pack
@@ -42,6 +42,7 @@ __all__ = [
     "RelevanceTerm",
     "SuggestedClause",
     "SuggestedTopic",
+    "any_of",
     "backtest",
     "compare_filters",
     "expand_like",

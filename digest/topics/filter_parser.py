@@ -12,6 +12,7 @@ The language, which combines arXiv's field names with GitHub's search syntax, is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
@@ -52,6 +53,12 @@ def parse(written: str) -> Filter:
     if len(written) > MAX_CHARACTERS:
         _refuse_length(written)
     return _FilterParser(written).filter()
+
+
+def any_of(filters: Iterable[Filter]) -> Filter:
+    """Return the filter that matches what any of these filters matches; there must be at least one."""
+    tree = filter_tree.disjunction([one.tree for one in filters])
+    return Filter(tree=tree, canonical=tree.canonical, text=tree.canonical)
 
 
 def _refuse_length(written: str) -> NoReturn:

@@ -49,6 +49,9 @@ from digest.topics.query_plan import QueryPlan
 from digest.topics.relevance import RelevanceWeights
 from digest.topics.word_rows import LazyDict
 
+#: Number of cached results of visitors' filters; each takes up to three kilobytes for 4,000 papers.
+MAX_RESULTS = 10_000
+
 #: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
 FIELDS = ("title", "abstract", "comment", "journal", "organization")
 _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org": (4,)}
@@ -112,10 +115,10 @@ class PaperIndex:
             self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
             self._clause_scores: dict[str, Mapping[int, float]] = {}
 
-    @property
-    def results(self) -> int:
-        """Return the number of cached results."""
-        return len(self._values)
+    def limit_results(self, most: int = MAX_RESULTS) -> None:
+        """Drop the cached results if there are too many: visitors may try any number of filters."""
+        if len(self._values) > most:
+            self.forget_results()
 
     # ── matching ───────────────────────────────────────────────────────────────────────────────
 

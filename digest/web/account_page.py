@@ -17,7 +17,7 @@ from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
-from digest.web.front_page import error_sentence
+from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import mask_address
 
 NOT_SURE = "Tick the box to erase your data."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +19,7 @@ from digest.web import (
     confirm_page,
     feedback_page,
     feeds,
+    forms,
     front_page,
     health,
     metrics,
@@ -40,13 +42,12 @@ from digest.web import (
 from digest.web.middleware import HttpMiddleware, PublicPageCompression
 
 if TYPE_CHECKING:
-    import asyncio
-
     import uvicorn
 
 ROUTES: list[BaseRoute] = [
     Route("/", front_page.show_front),
     Route("/", front_page.subscribe, methods=["POST"]),
+    Route("/preview", front_page.post_preview, methods=["POST"]),
     Route("/link", new_link.send_new_link, methods=["POST"]),
     Route("/email", front_page.show_as_email),
     Route("/c/{token}", confirm_page.show_button),
@@ -124,6 +125,7 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
     )
     app.router.redirect_slashes = False  # it redirects to the request's Host header, which any client can set
     app.state.context = context
+    app.state.uploads = asyncio.Semaphore(forms.UPLOADS_AT_ONCE)
     app.state.certificates = provider_webhook.CertificateCache(fetch=provider_webhook.make_fetch(context))
     return app
 

@@ -6,65 +6,136 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, publishing, subscribers
-from digest.db.tables import Subscriber, SubscriberState
-from digest.letters import figures_in_words
-from digest.subscribers import use_cases
-from digest.web import forms, page_rendering, request_context
+from digest import addresses, db, links, publishing, subscribers
+from digest.app_context import AppContext
+from digest.db import Session
+from digest.db.tables import Confirmation, Subscriber, SubscriberState
+from digest.letters import Card, cards, figures_in_words
+from digest.letters.cards import CardForm
+from digest.subscribers import Request as SubscriptionRequest
+from digest.subscribers import RequestedSettings, use_cases
+from digest.topics import Filter
+from digest.web import forms, page_rendering, request_context, topic_preview
 from digest.web.front_page import request_network
+
+MAX_PAPERS = 3
 
 
 def show_button(request: Request) -> Response:
-    """Show the button. A GET changes nothing, because mail scanners open every link."""
+    """Show what was asked for, and the button. A GET changes nothing, because mail scanners open every link."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
+    token = request.path_params["token"]
     with db.read_session(context.engine) as session:
-        confirmation = subscribers.confirmation_in(session, context.site, request.path_params["token"], now)
+        confirmation = subscribers.confirmation_in(session, context.site, token, now)
         if confirmation is None:
-            return page_rendering.problem_page(request, 410)
-        subscriber = subscribers.subscriber_of(session, confirmation)
+            return refused_page(request, session)
         if confirmation.used_at is not None:
-            return confirmed_page(request, subscriber)
-    return page_rendering.render_page(request, "confirm", is_early=False)
+            return confirmed_page(request, session, confirmation)
+        return button_page(request, session, confirmation, is_early=False)
+
+
+def refused_page(request: Request, session: Session) -> Response:
+    """Say that the link has expired or is invalid, and offer a new one."""
+    context = request_context.context_of(request)
+    token = request.path_params["token"]
+    has_expired = subscribers.is_expired(session, context.site, token, context.clock())
+    return page_rendering.problem_page(
+        request, 410, texts=page_rendering.EXPIRED_LINK if has_expired else None
+    )
+
+
+def button_page(
+    request: Request, session: Session, confirmation: Confirmation, *, is_early: bool
+) -> Response:
+    """Show the address, the topics, the hour, three papers on these topics, and the button."""
+    context = request_context.context_of(request)
+    subscriber = subscribers.subscriber_of(session, confirmation)
+    asked = subscribers.request_of(session, confirmation, subscriber)
+    return page_rendering.render_page(
+        request,
+        "confirm",
+        is_early=is_early,
+        email=addresses.readable_address(subscriber.email),
+        requested=asked.digest,
+        schedule=asked.schedule,
+        has_topics=bool(asked.topics),
+        cards=sample_cards(context, session, asked),
+    )
+
+
+def sample_cards(context: AppContext, session: Session, asked: SubscriptionRequest) -> list[Card]:
+    """Return up to three papers that the requested digest would have now."""
+    filters = subscribers.resolved_filters(session, asked.topics)
+    if asked.topics and not filters:
+        return []
+    return cards_of_sample(context, session, filters)
+
+
+def cards_of_sample(context: AppContext, session: Session, filters: dict[str, Filter]) -> list[Card]:
+    """Return the cards of a sample of three papers."""
+    requested = RequestedSettings(max_papers=MAX_PAPERS)
+    assembler, sample = topic_preview.sample_of(context, session, requested, filters)
+    press = assembler.press
+    return [
+        cards.make_card(
+            press.papers[press.rank_of_paper[paper]],
+            page=links.paper_url(context.site, paper),
+            form=CardForm.BRIEF,
+        )
+        for paper in sample.digest.papers
+    ]
 
 
 def handle_button(request: Request, form: FormData) -> Response:
     """Confirm the subscription; if a mail scanner may have pressed the button, show the button again instead."""
     del form
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
-    token = request.path_params["token"]
-    pressed_from = subscribers.network_hash(context.site, request_network(request))
+    token, network = request.path_params["token"], request_network(request)
     with db.read_session(context.engine) as session:
+        confirmation = subscribers.confirmation_in(session, context.site, token, now)
+        if confirmation is None:
+            return refused_page(request, session)
+        pressed_from = subscribers.network_hash(context.site, network)
+        if subscribers.is_scanner(session, context.site, token, network=pressed_from, now=now):
+            return button_page(request, session, confirmation, is_early=True)
         choose_papers = publishing.welcome_chooser(
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
     with db.write_session(context.engine) as session:
-        if subscribers.is_scanner(session, context.site, token, network=pressed_from, now=now):
-            return page_rendering.render_page(request, "confirm", is_early=True)
         subscriber = use_cases.confirm_on_page(
-            session,
-            context.site,
-            token,
-            network=request_network(request),
-            choose_papers=choose_papers,
-            now=now,
+            session, context.site, token, network=network, choose_papers=choose_papers, now=now
         )
-    if subscriber is None:
-        return page_rendering.problem_page(request, 410)
-    return confirmed_page(request, subscriber)
+    with db.read_session(context.engine) as session:
+        if subscriber is None:
+            return refused_page(request, session)
+        return confirmed_page(request, session, confirmation)
 
 
 confirm = forms.form_endpoint(handle_button)
 
 
-def confirmed_page(request: Request, subscriber: Subscriber) -> Response:
+def confirmed_page(request: Request, session: Session, confirmation: Confirmation) -> Response:
     """Show when the first digest will arrive; return 410 if the subscriber has since unsubscribed."""
     context = request_context.context_of(request)
+    subscriber = subscribers.subscriber_of(session, confirmation)
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return page_rendering.problem_page(request, 410)
-    due, now = subscriber.next_due_at, context.clock()
+    welcome = subscribers.welcome_of(session, confirmation)
     return page_rendering.render_page(
         request,
         "confirmed",
-        first=figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now) if due else None,
+        email=addresses.readable_address(subscriber.email),
+        first=first_digest(context, subscriber),
+        topics=list(subscribers.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
+        until_then=welcome.get("until_then", ""),
+        cards=[Card.from_json(one) for one in welcome.get("cards", ())],
         manage_url=links.manage_url(context.site, subscriber.id, subscriber.link_version),
+    )
+
+
+def first_digest(context: AppContext, subscriber: Subscriber) -> str | None:
+    """Return in words when the first digest will arrive."""
+    due = subscriber.next_due_at
+    return (
+        figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
     )

@@ -23,7 +23,7 @@ from digest.papers import Paper, catalog
 from digest.subscribers import LastChange, TopicProposal, use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
-from digest.web.front_page import error_sentence
+from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
 
 #: The message after a button was pressed, by the `done` parameter.

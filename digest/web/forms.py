@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +21,10 @@ from digest.web import middleware, request_context
 MIN_FORM_AGE = timedelta(seconds=2)  #: no person fills in a form faster
 MAX_FORM_AGE = timedelta(days=2)  #: time after which the page must be loaded again
 
+MAX_FIELDS = 200
+READ_SECONDS = 30.0
+UPLOADS_AT_ONCE = 8  #: large forms that are read at the same time
+
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -26,7 +32,8 @@ Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoint:
     """Return an endpoint that reads a form and passes it to `action` in a thread.
 
-    Forms must come from our own pages, except the one-click unsubscribe, which mail programs send.
+    Forms must come from our own pages, except the one-click unsubscribe, which mail programs send. A form on
+    one of the `UPLOAD_PATHS` may have a file.
     """
 
     async def endpoint(request: Request) -> Response:
@@ -34,16 +41,52 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
             request.headers, request_context.context_of(request).site.url
         ):
             raise HTTPException(403)
-        async with request.form(max_files=0, max_fields=200) as form:
+        if request.scope["path"] in middleware.UPLOAD_PATHS:
+            async with uploads_in_turn(request), read_form(request, files=1) as form:
+                return await run_in_threadpool(action, request, form)
+        async with read_form(request, files=0) as form:
             return await run_in_threadpool(action, request, form)
 
     return endpoint
 
 
+@asynccontextmanager
+async def uploads_in_turn(request: Request) -> AsyncIterator[None]:
+    """Let only a few large forms be read at a time, so that they cannot fill the memory."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) <= middleware.MAX_BYTES:
+        yield
+        return
+    async with request.app.state.uploads:
+        yield
+
+
+@asynccontextmanager
+async def read_form(request: Request, *, files: int) -> AsyncIterator[FormData]:
+    """Read a form within a time limit, and close its files afterwards."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            form = await request.form(
+                max_files=files, max_fields=MAX_FIELDS, max_part_size=middleware.MAX_UPLOAD
+            )
+    except TimeoutError:
+        raise HTTPException(408) from None
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
 def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
     """Return the text of a field without NULs, truncated to `max_length`."""
-    value = form.get(name, "")
-    return value.replace("\0", "").strip()[:max_length] if isinstance(value, str) else ""
+    return clean_text(form.get(name, "")).strip()[:max_length]
+
+
+def clean_text(value: object) -> str:
+    """Return the text of a form value, without NULs and halves of surrogate pairs; a file has no text."""
+    if not isinstance(value, str):
+        return ""
+    return value.encode("utf-8", errors="replace").decode().replace("\0", "")
 
 
 # ── when a form was opened ──────────────────────────────────────────────────────────────────────

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from time import perf_counter
 from typing import Any
 
@@ -17,24 +20,41 @@ from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.subscribers import use_cases
-from digest.web import forms, page_rendering, request_context, starter_topics, trending
+from digest.subscribers import FilterRegistry, RequestedSettings, use_cases
+from digest.web import (
+    forms,
+    library_upload,
+    page_rendering,
+    request_context,
+    sentence_choices,
+    sign_up_form,
+    starter_topics,
+    suggested_topics,
+    topic_preview,
+    trending,
+)
 from digest.web.form_limits import is_proxied, network_of
 from digest.web.forms import field_text
-from digest.web.middleware import mail_headers
+from digest.web.middleware import mail_headers, script_headers
+from digest.web.sign_up_form import EMPTY_FORM, SignUpForm, error_sentence
+from digest.web.topic_preview import ChosenTopics, TopicPreview
+
+_ = figures_in_words.TRANSLATIONS.gettext
 
 STAMP_PLACEHOLDER = "time-of-the-form"  #: in the cached page; each response replaces it with a new form stamp
 #: Response times to the form are multiples of this many seconds, so that they do not reveal who is
 #: subscribed.
 RESPONSE_STEP = 0.2
+TOO_MANY = _("Too many requests. Try again in a minute.")
+PRESS_AGAIN = _("Please press the button again.")
+NO_SAMPLE = _("Nothing from the past week matches, so there is no sample. Add a topic.")
 
 
 def show_front(request: Request) -> Response:
     """Show the front page, which is cached."""
     context = request_context.context_of(request)
-    return HTMLResponse(
-        cached_page(context).replace(STAMP_PLACEHOLDER, forms.form_stamp(context.site, context.clock()))
-    )
+    stamp = forms.form_stamp(context.site, context.clock())
+    return HTMLResponse(cached_page(context).replace(STAMP_PLACEHOLDER, stamp), headers=script_headers())
 
 
 def cached_page(context: AppContext) -> str:
@@ -42,98 +62,272 @@ def cached_page(context: AppContext) -> str:
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())
         return context.caches.get_or_make(
-            "front", key, lambda: render_front(context, session, stamp=STAMP_PLACEHOLDER)
+            "front", key, lambda: render_front(context, session, EMPTY_FORM, stamp=STAMP_PLACEHOLDER)
         )
 
 
-def render_front(context: AppContext, session: Session, **values: Any) -> str:
-    """Return the front page as HTML."""
-    fields = {
-        "email": "",
-        "filter": "",
-        "error": None,
-        "meant": None,
-        "wrong": None,
-        "tried": None,
-        "chosen": (),
-    }
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormErrors:
+    """What is wrong with a form, by field."""
+
+    by_field: Mapping[str, str] = field(default_factory=dict)
+    filter: BadFilter | None = None
+    meant: str | None = None  #: the address that was probably meant
+    email: addresses.Address | None = None  #: the valid address
+
+    def __bool__(self) -> bool:
+        return bool(self.by_field or self.filter or self.meant)
+
+
+NO_ERRORS = FormErrors()
+
+
+def render_front(
+    context: AppContext,
+    session: Session,
+    form: SignUpForm,
+    *,
+    stamp: str,
+    errors: FormErrors = NO_ERRORS,
+    preview: TopicPreview | None = None,
+    focus: str = "",
+) -> str:
+    """Return the front page as HTML; `focus` is the field to begin with."""
     return page_rendering.render_html(
         context,
         "front_page",
         today=trending.todays_list(context, session),
-        interests=starter_topics.topics_with_rates(starter_topics.recent_papers(context, session)),
+        interests=starter_rates(context, session),
         is_closed=context.settings.signup == frozenset(),
-        **{**fields, **values},
+        guesses_zone=form is EMPTY_FORM,
+        script=page_rendering.static_url("front_page.js"),
+        form=form,
+        errors=errors.by_field,
+        wrong=errors.filter,
+        meant=errors.meant,
+        preview=preview,
+        stamp=stamp,
+        focus=focus or next(iter(errors.by_field), "filter" if errors.filter else ""),
+        cadences=sentence_choices.CADENCES,
+        lengths=sentence_choices.ABSTRACTS,
+        numbers=sentence_choices.PAPERS,
     )
 
 
-def show_again(request: Request, status: int, **values: Any) -> Response:
-    """Return the front page with the submitted values and the error."""
+def starter_rates(context: AppContext, session: Session) -> list[tuple[str, str]]:
+    """Return the starter topics with their papers a day, cached until the catalog or the day changes."""
+    return context.caches.get_or_make(
+        "starter rates",
+        (catalog.state(session), context.clock().date()),
+        lambda: starter_topics.topics_with_rates(starter_topics.recent_papers(context, session)),
+    )
+
+
+def show_again(
+    request: Request, status: int, form: SignUpForm, errors: FormErrors = NO_ERRORS, focus: str = ""
+) -> Response:
+    """Return the front page with the submitted values and the errors, and a preview of valid topics."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        return HTMLResponse(
-            render_front(context, session, stamp=forms.form_stamp(context.site, context.clock()), **values),
-            status,
+        shows_preview = status != 429 and (form.has_topics or form.is_open)
+        preview = preview_or_none(context, session, form) if shows_preview else None
+        html = render_front(
+            context,
+            session,
+            form,
+            stamp=forms.form_stamp(context.site, context.clock()),
+            errors=errors,
+            preview=preview,
+            focus=focus,
         )
+        return HTMLResponse(html, status, headers=script_headers())
+
+
+def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> TopicPreview | None:
+    """Return the preview of the form's topics, or None if a filter is invalid."""
+    with suppress(UsageError):
+        chosen = topic_preview.chosen_topics(context, session, form)
+        return topic_preview.preview_topics(context, session, chosen, requested_settings(form, chosen))
+    return None
+
+
+def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSettings:
+    """Return what the form asks for; an invalid schedule is left out."""
+    checked = sign_up_form.check_schedule(form)
+    return RequestedSettings(
+        topics=chosen.filters,
+        schedule=checked.schedule,
+        max_papers=checked.max_papers,
+        abstracts=checked.abstracts,
+    )
+
+
+# ── the buttons ─────────────────────────────────────────────────────────────────────────────────
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Try a filter, or sign up."""
-    typed = {
-        "email": field_text(form, "use", 320) or field_text(form, "email", 320),
-        "filter": field_text(form, "filter"),
-        "chosen": tuple(starter_topics.chosen_topics(form.getlist("interest"))),
-    }
+    """Sign up, or show what the topics would have sent."""
+    do, has_file = field_text(form, "do"), library_upload.has_file(form)
+    if (do in {"try", "sample"} or has_file) and not may_preview(request, has_file=has_file):
+        typed = sign_up_form.read(form)
+        return show_again(request, 429, typed, FormErrors(by_field={"preview": TOO_MANY}))
+    typed, errors = read_with_library(request, form)
+    match do:
+        case "try":
+            return show_trial(request, replace(typed, is_open=True), errors)
+        case "sample":
+            return show_sample(request, typed, errors)
+        case "change":
+            return show_again(request, 200, typed, focus="email")
+        case _:
+            return handle_sign_up(request, form, typed, errors)
+
+
+def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dict[str, str]]:
+    """Return the submitted form with the topics of an uploaded library, and what is wrong with the library."""
+    context = request_context.context_of(request)
+    typed = sign_up_form.read(form)
     try:
-        return (
-            show_trial(request, typed)
-            if field_text(form, "do") == "try"
-            else handle_sign_up(request, form, typed)
-        )
-    except BadFilter as error:
-        return show_again(request, 422, wrong=error, **typed)
-    except UsageError as error:
-        return show_again(request, 422, error=error_sentence(error), **typed)
+        papers = library_upload.uploaded_papers(form, context.clock())
+    except BadField as error:
+        return typed, {error.field: error_sentence(error)}
+    if not papers:
+        return typed, {}
+    with db.read_session(context.engine) as session:
+        found = suggested_topics.topics_of_library(context, session, papers)
+    offered = tuple(dict.fromkeys((*typed.offered, *found)))
+    return replace(typed, offered=offered, kept=typed.kept | {one.value for one in found}), {}
 
 
-def show_trial(request: Request, fields: Mapping[str, Any]) -> Response:
-    """Show what a filter would have matched recently."""
+def may_preview(request: Request, *, has_file: bool) -> bool:
+    """Return whether this network may have a preview now."""
+    context = request_context.context_of(request)
+    return topic_preview.is_allowed(
+        context.caches,
+        request_network(request),
+        context.clock(),
+        cost=topic_preview.UPLOAD_COST if has_file else 1,
+    )
+
+
+def show_trial(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
+    """Show the page with what the chosen topics would have sent."""
+    checked = check_topics(request, form)
+    if errors or checked:
+        return show_again(request, 422, form, FormErrors(by_field=errors, filter=checked.filter))
+    return show_again(request, 200, form)
+
+
+def check_topics(request: Request, form: SignUpForm) -> FormErrors:
+    """Return what is wrong with the topics of a form."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        resolved = subscribers.FilterRegistry(session).resolve_text(fields["filter"])
-        found = starter_topics.recent_papers(context, session).backtest(resolved)
-    lines = (starter_topics.rate_sentence(found.per_day), *found.warnings[:3])
-    return show_again(request, 200, tried=lines, **fields)
+        registry = FilterRegistry(session)
+        try:
+            if form.filter:
+                registry.resolve_text(form.filter)
+        except BadFilter as error:
+            return FormErrors(filter=error)
+        try:
+            subscribers.check_topics(topic_preview.chosen_topics(context, session, form).filters, registry)
+        except UsageError as error:
+            return FormErrors(by_field={"topics": error_sentence(error)})
+    return NO_ERRORS
 
 
-def handle_sign_up(request: Request, form: FormData, fields: Mapping[str, Any]) -> Response:
+def post_fragment(request: Request, form: FormData) -> Response:
+    """Return the preview as a part of the page, for our script."""
+    context = request_context.context_of(request)
+    if not may_preview(request, has_file=library_upload.has_file(form)):
+        return page_rendering.render_page(request, "preview", status=429, **preview_values(error=TOO_MANY))
+    typed, errors = read_with_library(request, form)
+    checked = check_topics(request, typed)
+    with db.read_session(context.engine) as session:
+        preview = None if checked else preview_or_none(context, session, typed)
+    values = preview_values(
+        form=typed, preview=preview, wrong=checked.filter, error=next(iter(errors.values()), "")
+    )
+    return page_rendering.render_page(request, "preview", **values)
+
+
+def preview_values(
+    *,
+    form: SignUpForm = EMPTY_FORM,
+    preview: TopicPreview | None = None,
+    wrong: BadFilter | None = None,
+    error: str = "",
+) -> dict[str, Any]:
+    """Return the values of the preview's template."""
+    return {"form": form, "preview": preview, "wrong": wrong, "error": error}
+
+
+def show_sample(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
+    """Show the digest that these topics would get now, as it would look in a mail."""
+    context = request_context.context_of(request)
+    checked = check_topics(request, form)
+    if errors or checked:
+        return show_again(request, 422, form, FormErrors(by_field=errors, filter=checked.filter))
+    with db.read_session(context.engine) as session:
+        chosen = topic_preview.chosen_topics(context, session, form)
+        html = topic_preview.sample_as_email(context, session, requested_settings(form, chosen))
+    if html is None:
+        return show_again(request, 200, form, FormErrors(by_field={"preview": NO_SAMPLE}))
+    return HTMLResponse(page_rendering.letter_page(html), headers=mail_headers())
+
+
+def handle_sign_up(
+    request: Request, form: FormData, typed: SignUpForm, errors: Mapping[str, str]
+) -> Response:
     """Queue a sign-up; the response is the same whether or not the address is known."""
     context = request_context.context_of(request)
     now = context.clock()
     if field_text(form, "website"):  # a hidden field that only bots fill in
-        return show_sent(request, fields["email"])
-    if not forms.is_timely(context.site, field_text(form, "made"), now):
-        return show_again(
-            request,
-            422,
-            error=figures_in_words.TRANSLATIONS.gettext("Please press the button again."),
-            **fields,
-        )
-    address = addresses.parse_address(fields["email"])
-    meant = None if field_text(form, "keep") else addresses.suggest_correction(address.email)
-    if meant:
-        return show_again(request, 422, meant=meant, **fields)
+        return show_sent(request, typed)
+    found = check_form(request, typed, errors, keeps_email=bool(field_text(form, "keep")))
+    if not found and not forms.is_timely(context.site, field_text(form, "made"), now):
+        found = FormErrors(by_field={"email": PRESS_AGAIN})
+    if found or found.email is None:
+        return show_again(request, 422, typed, found)
+    try:
+        sign_up(request, typed, found.email.email, now)
+    except UsageError as error:
+        name = error.field if isinstance(error, BadField) else "email"
+        return show_again(request, 422, typed, FormErrors(by_field={name: error_sentence(error)}))
+    return show_sent(request, typed)
+
+
+def check_form(
+    request: Request, form: SignUpForm, errors: Mapping[str, str], *, keeps_email: bool
+) -> FormErrors:
+    """Return everything that is wrong with a sign-up, and its valid address."""
+    by_field: dict[str, str] = {}
+    address: addresses.Address | None = None
+    try:
+        address = addresses.parse_address(form.email)
+    except BadField as error:
+        by_field["email"] = error_sentence(error)
+    by_field |= sign_up_form.check_schedule(form).errors
+    by_field |= errors
+    topics = check_topics(request, form)
+    by_field |= topics.by_field
+    meant = addresses.suggest_correction(address.email) if address and not keeps_email else None
+    return FormErrors(by_field=by_field, filter=topics.filter, meant=meant, email=address)
+
+
+def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> None:
+    """Queue the sign-up of a checked form."""
+    context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
+        chosen = topic_preview.chosen_topics(context, session, form)
         use_cases.sign_up(
             session,
-            address.email,
+            email,
             network=subscribers.network_hash(context.site, request_network(request)),
-            topics=starter_topics.as_topics(fields["chosen"], fields["filter"]),
+            requested=requested_settings(form, chosen),
             may_sign_up=context.settings.signup,
             is_proxied=is_proxied(request.headers, proxies=context.settings.proxies),
             now=now,
         )
-    return show_sent(request, address.email)
 
 
 def request_network(request: Request) -> str | None:
@@ -142,20 +336,16 @@ def request_network(request: Request) -> str | None:
     return network_of(client, request.headers, proxies=request_context.context_of(request).settings.proxies)
 
 
-def error_sentence(error: UsageError) -> str:
-    """Return an error without the name of its field, because the page shows the error next to the field."""
-    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
-
-
-def show_sent(request: Request, email: str) -> Response:
-    """Show the page after a sign-up; it is the same for every address."""
+def show_sent(request: Request, form: SignUpForm) -> Response:
+    """Show what happens next; the page is the same for every address."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         is_slow = subscribers.are_slow(session, context.clock())
-    return page_rendering.render_page(request, "request_sent", email=email, is_slow=is_slow)
+    return page_rendering.render_page(request, "request_sent", email=form.email, form=form, is_slow=is_slow)
 
 
 post_form = forms.form_endpoint(handle_form)
+post_preview = forms.form_endpoint(post_fragment)
 
 
 async def subscribe(request: Request) -> Response:

@@ -17,9 +17,15 @@ log = logging.getLogger("digest.web")
 
 CLIENT_GONE = 499  #: the client closed the connection; only logged, as in nginx
 MAX_BYTES = 64 * 1024  #: maximum size of a request body: forms are small
+MAX_UPLOAD = (
+    3 * 1024 * 1024
+)  #: on `UPLOAD_PATHS`: a library of 1 MB, and fields that are too long but are kept
+UPLOAD_PATHS = frozenset({"/", "/preview"})
 
 #: Allows only our own style sheet, images and forms.
 PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+#: For pages with our own script file, which sends forms to this site only.
+SCRIPT_POLICY = f"{PAGE_POLICY}; script-src 'self'; connect-src 'self'"
 #: For a mail's HTML: allows its own styles but no scripts, and only inside our sandboxed frame.
 MAIL_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
@@ -39,7 +45,7 @@ PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|s|outbox|mirror)/(.*)$")
 
 
 class RequestTooLarge(HTTPException):
-    """The request body is larger than MAX_BYTES."""
+    """The request body is larger than allowed."""
 
     def __init__(self) -> None:
         super().__init__(413)
@@ -80,7 +86,8 @@ class HttpMiddleware:
             await send(message)
 
         try:
-            await self.app(scope, limit_body(receive, Headers(scope=scope)), send_with_headers)
+            most = MAX_UPLOAD if scope["path"] in UPLOAD_PATHS else MAX_BYTES
+            await self.app(scope, limit_body(receive, Headers(scope=scope), most), send_with_headers)
         except ClientDisconnect:
             status = CLIENT_GONE  # the request is incomplete, and there is nobody to respond to
         finally:
@@ -102,21 +109,26 @@ def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
     headers.setdefault("cache-control", "max-age=86400" if path.startswith("/static/") else "no-cache")
 
 
+def script_headers() -> dict[str, str]:
+    """Return the headers of a page with our own script file."""
+    return {"content-security-policy": SCRIPT_POLICY}
+
+
 def mail_headers() -> dict[str, str]:
     """Return the headers that make it safe to show a mail's HTML."""
     return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
-def limit_body(receive: Receive, headers: Headers) -> Receive:
+def limit_body(receive: Receive, headers: Headers, most: int) -> Receive:
     """Return `receive` with a limit on the size of the body."""
     announced = headers.get("content-length", "")
-    taken = MAX_BYTES if announced.isdigit() and int(announced) > MAX_BYTES else 0
+    taken = most if announced.isdigit() and int(announced) > most else 0
 
     async def counted() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > MAX_BYTES:
+        if taken > most:
             raise RequestTooLarge
         return message
 

@@ -15,6 +15,7 @@ from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, front_page, page_rendering, request_context
 from digest.web.forms import field_text
+from digest.web.sign_up_form import SignUpForm, error_sentence
 
 
 def handle_form(request: Request, form: FormData) -> Response:
@@ -24,12 +25,15 @@ def handle_form(request: Request, form: FormData) -> Response:
     try:
         addresses.parse_address(email)
     except UsageError as error:
-        return page_rendering.problem_page(request, 410, error=front_page.error_sentence(error))
+        return page_rendering.problem_page(request, 410, email=email, error=error_sentence(error))
     if field_text(form, "website"):  # a hidden field that only bots fill in
-        return front_page.show_sent(request, email)
+        return front_page.show_sent(request, SignUpForm(email=email))
     if not forms.is_timely(context.site, field_text(form, "made"), now):
         return page_rendering.problem_page(
-            request, 410, error=figures_in_words.TRANSLATIONS.gettext("Please press the button again.")
+            request,
+            410,
+            email=email,
+            error=figures_in_words.TRANSLATIONS.gettext("Please press the button again."),
         )
     with db.write_session(context.engine) as session:
         use_cases.send_link_or_sign_up(
@@ -40,7 +44,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             may_sign_up=context.settings.signup,
             now=now,
         )
-    return front_page.show_sent(request, email)
+    return front_page.show_sent(request, SignUpForm(email=email))
 
 
 post_form = forms.form_endpoint(handle_form)

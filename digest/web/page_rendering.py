@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
     return context.templates.html.get_template(f"web/{name}.html").render(
         {
             "site": context.site,
-            "style": stylesheet_url(),
+            "style": static_url("site.css"),
             "has_archive": context.settings.archive == "on",
             "legal_links": legal_links(context),
             "shows_outbox": request_context.shows_outbox(context),
@@ -68,11 +69,11 @@ def static_dir() -> Path:
     return templates_dir() / "web" / "static"
 
 
-@lru_cache(maxsize=1)  # there is one style sheet
-def stylesheet_url() -> str:
-    """Return the style sheet's address, which changes with its content."""
-    content = (static_dir() / "site.css").read_bytes()
-    return f"/static/site.css?v={hashlib.sha256(content).hexdigest()[:8]}"
+@lru_cache(maxsize=16)  # there are a few static files
+def static_url(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    content = (static_dir() / name).read_bytes()
+    return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:8]}"
 
 
 # ── error pages ─────────────────────────────────────────────────────────────────────────────────
@@ -81,11 +82,9 @@ def stylesheet_url() -> str:
 PROBLEM_TEXTS = {
     400: ("The request was incomplete", "Go back and send the form again."),
     403: ("The form came from another site", "Open this site and send the form from here."),
-    404: (
-        "Page not found",
-        "The link may be incomplete. Try it again from your mail, or start at the front page.",
-    ),
+    404: ("Page not found", "This site has no page at this address. Check it, or start at the front page."),
     405: ("This request is not allowed", "Go back and use the buttons on the page."),
+    408: ("The upload took too long", "Nothing was changed. Try again, or choose a smaller file."),
     410: ("This link no longer works", "Enter your address and we will mail you a new one."),
     413: ("The form is too large", "Shorten your text and try again."),
     429: ("Too many requests", "Try again in ten minutes."),
@@ -97,15 +96,46 @@ PROBLEM_TEXTS = {
 REMOVED_TEXTS = "This paper was removed", "It is no longer shown here."
 
 
-def problem_page(request: Request, status: int, *, error: str = "") -> Response:
-    """Return an error page; for a link that no longer works (410), include a form to request a new link."""
-    headline, sentence = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
-    context, is_link = request_context.context_of(request), status == 410
-    if is_link and "number" in request.path_params:
-        headline, sentence, is_link = *REMOVED_TEXTS, False
-    stamp = forms.form_stamp(context.site, context.clock()) if is_link else ""
+#: The same for pages that are not found, by the start of the path: what was looked for.
+NOT_FOUND_TEXTS = {
+    "papers": ("Paper not found", "This site has no paper with this number."),
+    "outbox": (
+        "Mail not found",
+        "There is no such mail on this machine, or this site does not show its mail.",
+    ),
+    "feed": ("Feed not found", "There is no feed with this name."),
+}
+LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l"})
+INCOMPLETE_LINK = (
+    "This link is incomplete",
+    "Some mail programs cut long links. Copy the whole link, or enter your address and we will mail you a new one.",
+)
+#: For a confirmation link after 48 hours.
+EXPIRED_LINK = (
+    "This link has expired",
+    "Enter your address and we will mail you a new one. Your topics and time are kept.",
+)
+
+
+def problem_page(
+    request: Request, status: int, *, email: str = "", error: str = "", texts: tuple[str, str] | None = None
+) -> Response:
+    """Return an error page; for a link that does not work, include a form to request a new link."""
+    known = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
+    is_hidden = status == 410 and "number" in request.path_params and "token" not in request.path_params
+    headline, sentence = texts or (REMOVED_TEXTS if is_hidden else known)
+    context = request_context.context_of(request)
+    offers_link = (status == 410 and not is_hidden) or texts is INCOMPLETE_LINK
+    stamp = forms.form_stamp(context.site, context.clock()) if offers_link else ""
     return render_page(
-        request, "problem", status=status, headline=headline, sentence=sentence, stamp=stamp, error=error
+        request,
+        "problem",
+        status=status,
+        headline=headline,
+        sentence=sentence,
+        stamp=stamp,
+        email=email,
+        error=error,
     )
 
 
@@ -113,9 +143,18 @@ def on_http(request: Request, error: Exception) -> Response:
     """Return the error page for an HTTPException."""
     if not isinstance(error, HTTPException):
         raise error
-    answer = problem_page(request, 410 if is_retired_link(request, error.status_code) else error.status_code)
+    status = 410 if is_retired_link(request, error.status_code) else error.status_code
+    answer = not_found_page(request) if status == 404 else problem_page(request, status)
     answer.headers.update(error.headers or {})
     return answer
+
+
+def not_found_page(request: Request) -> Response:
+    """Return the error page for an unknown address: it says what was not found."""
+    sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
+    if sought in LINKS_OF_LETTERS:
+        return problem_page(request, 404, texts=INCOMPLETE_LINK)
+    return problem_page(request, 404, texts=NOT_FOUND_TEXTS.get(sought))
 
 
 def is_retired_link(request: Request, status: int) -> bool:

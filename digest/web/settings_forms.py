@@ -21,8 +21,8 @@ from digest.letters import figures_in_words
 from digest.subscribers import SubscriberTopic, use_cases
 from digest.web import forms, page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
 from digest.web.forms import field_text
-from digest.web.front_page import error_sentence
 from digest.web.settings_page import FormState, TypedTopic
+from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import subscriber_of_link
 
 EMPTY_FIELD = "Fill this in."

@@ -38,36 +38,24 @@ def recent_papers(context: AppContext, session: Session) -> RecentPapers:
 
 
 def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:
-    """Return the starter topics, each with its rate."""
+    """Return the starter topics, each with its papers a day."""
     return [
-        (name, rate_text(recent.backtest(topics.parse(text)).per_day))
+        (name, rate_figure(recent.backtest(topics.parse(text)).per_day))
         for name, text in STARTER_TOPICS.items()
     ]
 
 
-def rate_text(per_day: PerDay) -> str:
-    """Return a rate such as `4 a day`; an empty string if there is only one day of papers."""
-    return (
-        figures_in_words.TRANSLATIONS.gettext("%s a day") % f"{per_day.median:g}"
-        if per_day.median and per_day.days > 1
-        else ""
-    )
+def rate_figure(per_day: PerDay) -> str:
+    """Return papers a day as a short figure: `4`, or `<1` if fewer than half of the days have a paper."""
+    if not per_day.median and per_day.max:
+        return "<1"
+    return f"{per_day.median:g}" if per_day.days else ""
 
 
 def chosen_topics(names: Iterable[object]) -> dict[str, str]:
     """Return the filters of the starter topics among `names`, by name."""
     chosen = set(names)
     return {name: text for name, text in STARTER_TOPICS.items() if name in chosen}
-
-
-def as_topics(names: Iterable[object], own: str) -> dict[str, str]:
-    """Return the chosen starter topics and the reader's own filter, named after its text."""
-    chosen = chosen_topics(names)
-    if own:
-        taken = {name.casefold() for name in chosen}
-        name = figures_in_words.cut_at_word(own, 60)
-        chosen[figures_in_words.TRANSLATIONS.gettext("My own") if name.casefold() in taken else name] = own
-    return chosen
 
 
 def rate_sentence(per_day: PerDay) -> str:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from digest import db, links, subscribers
+from digest import addresses, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
@@ -117,5 +117,5 @@ def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
 
 def mask_address(email: str) -> str:
     """Return an address masked as `a•••@uni.edu`: its owner recognises it, but a forwarded mail does not reveal it."""
-    local, _, domain = email.rpartition("@")
+    local, _, domain = addresses.readable_address(email).rpartition("@")
     return f"{local[:1]}•••@{domain}"

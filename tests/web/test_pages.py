@@ -179,18 +179,19 @@ def test_a_server_error_shows_our_page_with_security_headers(served, papers):
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_an_oversized_request_body_is_refused(served, chunked):
-    body = b"email=" + b"a" * middleware.MAX_BYTES
-    sent = (body[start : start + 9999] for start in range(0, len(body), 9999)) if chunked else body
+    for path, most in (("/link", middleware.MAX_BYTES), ("/", middleware.MAX_UPLOAD)):
+        body = b"email=" + b"a" * most
+        sent = (body[start : start + 9999] for start in range(0, len(body), 9999)) if chunked else body
 
-    answer = served.client.post(
-        "/", content=sent, headers={"content-type": "application/x-www-form-urlencoded"}
-    )
+        answer = served.client.post(
+            path, content=sent, headers={"content-type": "application/x-www-form-urlencoded"}
+        )
 
-    assert answer.status_code == 413
+        assert answer.status_code == 413
 
 
-def test_file_uploads_are_refused(served):
-    assert served.client.post("/", files={"email": ("x.txt", b"x")}).status_code == 400
+def test_file_uploads_are_refused_where_no_form_has_a_file(served):
+    assert served.client.post("/link", files={"email": ("x.txt", b"x")}).status_code == 400
 
 
 def test_the_log_has_no_signed_links(served, unsubscribe_path, caplog):
@@ -200,6 +201,43 @@ def test_the_log_has_no_signed_links(served, unsubscribe_path, caplog):
 
     assert "GET /u/... 200" in caplog.text
     assert unsubscribe_path.removeprefix("/u/") not in caplog.text
+
+
+def test_only_the_front_page_may_run_a_script_and_only_our_own(served, papers, manage_path):
+    allowed = served.client.get("/").headers["content-security-policy"]
+
+    assert "script-src 'self';" in allowed
+    assert "unsafe" not in allowed
+    for path in ("/privacy", manage_path, f"/papers/{papers[0]}", "/email", "/nowhere"):
+        assert "script-src" not in served.client.get(path).headers["content-security-policy"]
+
+
+def test_the_front_page_and_its_assets_are_small(served, papers):
+    page = Page()
+    page.feed(served.client.get("/").text)
+    sizes = [
+        len(served.client.get(path).content) for path in ("/", *{*page.loads} - {"/feed.atom", "/feed.json"})
+    ]
+
+    assert sum(sizes) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("path", "headline"),
+    [
+        ("/papers/999", "Paper not found"),
+        ("/feed/nobody/nothing.atom", "Feed not found"),
+        ("/outbox/none", "Mail not found"),
+        ("/nowhere", "Page not found"),
+        ("/m/cut", "This link is incomplete"),
+        ("/t/cut", "This link is incomplete"),
+    ],
+)
+def test_a_page_that_is_not_found_says_what_was_sought(served, path, headline):
+    answer = served.client.get(path)
+
+    assert (answer.status_code, f"<h1>{headline}</h1>" in answer.text) == (404, True)
+    assert ('action="/link"' in answer.text) == (headline == "This link is incomplete")
 
 
 def test_successful_requests_are_not_logged_by_default(served, papers, caplog):
@@ -224,7 +262,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
         if (
-            tag in {"script", "style"}
+            (tag == "script" and "src" not in attributes)
+            or tag == "style"
             or "style" in attributes
             or any(name.startswith("on") for name in attributes)
         ):
@@ -235,13 +274,14 @@ class Page(HTMLParser):
             tag in {"input", "select"}
             and attributes.get("type") not in {"hidden", "checkbox"}
             and attributes.get("name") != "website"
+            and "aria-label" not in attributes
         ):
             self.fields.append(attributes.get("id") or "?")
         if tag == "label" and "for" in attributes:
             self.labels.append(attributes["for"] or "")
 
 
-def test_pages_load_nothing_external_run_no_scripts_and_label_every_field(
+def test_pages_load_nothing_external_have_no_inline_scripts_and_label_every_field(
     served, papers, alice, manage_path, mail
 ):
     for path in ("/", manage_path, f"/papers/{papers[1]}", "/outbox/", f"/outbox/{mail}", "/privacy"):

@@ -1,0 +1,91 @@
+"""Compose the digest that these topics would get now, for somebody who has not subscribed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from digest import topics
+from digest.caches import Caches
+from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
+from digest.letters import Personalization, RenderedLetter
+from digest.letters.press import LetterAssembler
+from digest.publishing.decide_digest import digest_limits
+from digest.publishing.due_readers import match_index_of
+from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
+from digest.subscribers import RequestedSettings
+
+LONGER_LOOK = timedelta(days=7)  #: the period if nothing new of the last day matches
+DEFAULT_PAPERS = 10
+READER = "you@example.org"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleDigest:
+    """The digest that a request would get now."""
+
+    digest: Digest
+    filters: Mapping[int, str]  #: the canonical filters, by the numbers in the sections
+    is_from_last_day: bool
+
+
+def sample_digest(
+    session: Session,
+    assembler: LetterAssembler,
+    requested: RequestedSettings,
+    filters: Mapping[str, topics.Filter],
+    *,
+    caches: Caches,
+    now: datetime,
+) -> SampleDigest:
+    """Return the digest of the last day, or of the last week if nothing new of the last day matches.
+
+    `filters` are the resolved filters by topic; without filters, the digest has trending papers.
+    """
+    match_index = match_index_of(session, assembler.press, caches)
+    wanted = requested_topics(match_index, filters)
+    limits = digest_limits(requested.max_papers or DEFAULT_PAPERS, 1)
+    numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}
+    for reach in (FIRST_LOOK, LONGER_LOOK):
+        eligible = match_index.eligible((now - reach, None), start_of_day(now - reach), now)
+        sections = compose(wanted, eligible=eligible, ids=match_index.ids, limits=limits)
+        if sections:
+            break
+    digest = Digest(sections=sections, checked=eligible.bit_count(), abstracts=requested.abstracts or "short")
+    return SampleDigest(
+        digest=assembler.fit(digest, numbered) if sections else digest,
+        filters=numbered,
+        is_from_last_day=reach == FIRST_LOOK,
+    )
+
+
+def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filter]) -> list[RequestedTopic]:
+    """Return the topics with their matches; their filters are not stored, so they have negative numbers."""
+    match_index.index.limit_results()
+    if not filters:
+        return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
+    return [
+        RequestedTopic(name, -place, match_index.rank(filter_, match_index.index.matches(filter_)))
+        for place, (name, filter_) in enumerate(filters.items(), start=1)
+    ]
+
+
+def sample_letter(
+    assembler: LetterAssembler, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
+) -> RenderedLetter:
+    """Return the letter of a sample with papers; its links lead to the front page, as it has no reader."""
+    url = assembler.site.url
+    cadence = requested.schedule.cadence if requested.schedule else "daily"
+    copy = Personalization(
+        recipient=READER,
+        edition=f"{cadence}-{now.date()}",
+        day=now.date(),
+        dated_at=now,
+        unsubscribe_url=url,
+        manage_url=url,
+        filters=sample.filters,
+    )
+    return assembler.letter(sample.digest, copy)

@@ -1,0 +1,171 @@
+"""Read the sign-up form: an address, topics from any of four places, and a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from starlette.datastructures import FormData
+
+from digest.editions import schedule as edition_schedule
+from digest.editions.schedule import Schedule
+from digest.errors import BadField, UsageError
+from digest.letters import figures_in_words
+from digest.subscribers import check_abstracts, check_max_papers
+from digest.web import starter_topics
+from digest.web.forms import clean_text, field_text
+
+MAX_LIKED = 20  #: papers that a topic is made from
+MAX_OFFERED = 12  #: topics from a library
+MAX_FILTER = 2001  #: one character more than a filter may have, so that a longer one is reported
+MAX_NAME = 80
+MAX_CHOICE = 80
+MAX_ID = 2**63
+EMPTY_FIELD = "Fill this in."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OfferedTopic:
+    """A topic made from a library; the form sends it back, because no server keeps it."""
+
+    name: str
+    filter: str
+
+    @property
+    def value(self) -> str:
+        """Return the topic as the value of a form field."""
+        return f"{self.name}\n{self.filter}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignUpForm:
+    """The form as typed and chosen, so that it can be shown again."""
+
+    email: str = ""
+    interests: tuple[str, ...] = ()  #: names of starter topics
+    liked: tuple[int, ...] = ()  #: ids of papers
+    offered: tuple[OfferedTopic, ...] = ()  #: topics from a library
+    kept: frozenset[str] = frozenset()  #: the values of the offered topics that are chosen
+    filter: str = ""
+    cadence: str = "daily"
+    at: str = "08:00"
+    timezone: str = "UTC"
+    max_papers: str = "10"
+    abstracts: str = "short"
+    is_open: bool = False  #: whether the choice of topics was open
+
+    @property
+    def has_topics(self) -> bool:
+        """Return whether any topic is chosen."""
+        return bool(self.interests or self.liked or self.kept or self.filter)
+
+    @property
+    def chosen_topics(self) -> tuple[OfferedTopic, ...]:
+        """Return the chosen topics among those from a library."""
+        return tuple(one for one in self.offered if one.value in self.kept)
+
+
+EMPTY_FORM = SignUpForm()
+
+
+def read(form: FormData) -> SignUpForm:
+    """Return the submitted form; fields that were not sent have their defaults."""
+    offered = tuple(offered_topics(form.getlist("offered")))
+    return SignUpForm(
+        email=field_text(form, "use", 321) or field_text(form, "email", 321),
+        interests=tuple(starter_topics.chosen_topics(form.getlist("interest"))),
+        liked=tuple(paper_ids(form.getlist("like"))),
+        offered=offered,
+        kept=frozenset(one.value for one in offered_topics(form.getlist("topic"))),
+        filter=field_text(form, "filter", MAX_FILTER),
+        cadence=choice(form, "cadence", EMPTY_FORM.cadence),
+        at=choice(form, "at", EMPTY_FORM.at),
+        timezone=choice(form, "timezone", EMPTY_FORM.timezone),
+        max_papers=choice(form, "max_papers", EMPTY_FORM.max_papers),
+        abstracts=choice(form, "abstracts", EMPTY_FORM.abstracts),
+    )
+
+
+def choice(form: FormData, name: str, default: str) -> str:
+    """Return the text of a field, or the default if the form does not have the field."""
+    return field_text(form, name, MAX_CHOICE) if name in form else default
+
+
+def paper_ids(values: Iterable[object]) -> list[int]:
+    """Return the distinct ids among form values."""
+    numbers = [int(text) for text in map(str, values) if text.isascii() and text.isdigit() and len(text) < 20]
+    return list(dict.fromkeys(number for number in numbers if number < MAX_ID))[:MAX_LIKED]
+
+
+def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
+    """Return the topics that an earlier page made from a library; anything else is dropped."""
+    found = dict.fromkeys(
+        OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
+        for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)
+    )
+    return [one for one in found if one.name and one.filter][:MAX_OFFERED]
+
+
+# ── the schedule ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckedSchedule:
+    """The schedule and the length of a digest, and a sentence for each invalid field."""
+
+    schedule: Schedule | None = None
+    max_papers: int | None = None
+    abstracts: str | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_schedule(form: SignUpForm) -> CheckedSchedule:
+    """Check the fields of the sentence."""
+    values: dict[str, object] = {}
+    errors: dict[str, str] = {}
+    for name, parse in FIELD_PARSERS.items():
+        text = getattr(form, name)
+        try:
+            values[name] = parse(text) if text else None
+        except BadField as error:
+            errors[name] = error_sentence(error)
+        if not text:
+            errors[name] = figures_in_words.TRANSLATIONS.gettext(EMPTY_FIELD)
+    if errors:
+        return CheckedSchedule(errors=errors)
+    schedule = edition_schedule.parse_schedule(
+        cadence=form.cadence, at=form.at, timezone=str(values["timezone"])
+    )
+    return CheckedSchedule(
+        schedule=schedule, max_papers=int(form.max_papers), abstracts=str(values["abstracts"])
+    )
+
+
+def parse_number(text: str) -> int:
+    """Return the number of papers, or raise BadField."""
+    if not (text.isascii() and text.isdigit() and len(text) < 5):
+        raise BadField("max_papers", f"{text!r} is not a number.")
+    return check_max_papers(int(text))
+
+
+def parse_place(text: str) -> str:
+    """Return the time zone with this name, or of this city; raise BadField if there is none."""
+    closest = edition_schedule.closest_zone(text)
+    folded = text.casefold().replace(" ", "_")
+    if closest and folded in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
+        return closest
+    return edition_schedule.parse_zone(text)
+
+
+FIELD_PARSERS = {
+    "cadence": edition_schedule.parse_cadence,
+    "at": edition_schedule.parse_time,
+    "timezone": parse_place,
+    "max_papers": parse_number,
+    "abstracts": check_abstracts,
+}
+
+
+def error_sentence(error: UsageError) -> str:
+    """Return an error without the name of its field, because the page shows the error next to the field."""
+    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)

@@ -1,0 +1,240 @@
+"""Show what the chosen topics would have sent, before somebody gives an address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+
+from digest import publishing, topics
+from digest.app_context import AppContext
+from digest.caches import Caches
+from digest.db import Session
+from digest.letters import cards, figures_in_words
+from digest.letters.press import LetterAssembler, assembler_of
+from digest.links import paper_url
+from digest.papers import Paper, catalog
+from digest.publishing import SampleDigest
+from digest.subscribers import FilterRegistry, RequestedSettings
+from digest.topics import Backtest, Filter
+from digest.topics.backtest import PerDay, effect_in_words
+from digest.web import starter_topics
+from digest.web.sign_up_form import SignUpForm
+from digest.web.suggested_topics import topic_of_liked
+
+MAX_TITLES = 5
+MAX_EFFECTS = 12  #: clauses whose effect is shown
+MAX_CACHED = 512  #: previews
+OLD_YEARS = 1  #: a paper published longer ago carries its year
+
+PER_MINUTE = 60  #: previews of one network
+PER_MINUTE_UNKNOWN = 300  #: previews of all networks that we cannot tell apart
+UPLOAD_COST = 10  #: an uploaded library counts as this many previews
+MAX_NETWORKS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreviewTitle:
+    """A paper that the topics would have sent."""
+
+    title: str
+    href: str
+    year: str = ""  #: of an old paper
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TriedTopic:
+    """A topic whose filter the visitor did not get from our list, with the effect of each clause."""
+
+    name: str
+    filter: str
+    effects: tuple[tuple[str, str], ...]  #: (clause, what it does)
+    notes: tuple[str, ...]
+    is_liked: bool = False  #: made from the papers that the visitor likes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicPreview:
+    """What the chosen topics would have sent."""
+
+    rate: str
+    heading: str
+    titles: tuple[PreviewTitle, ...]
+    tried: tuple[TriedTopic, ...]
+
+
+# ── the topics of a form ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChosenTopics:
+    """The topics that a form asks for."""
+
+    filters: Mapping[str, str]  #: as written, by name
+    tried: tuple[str, ...]  #: the names of those that are not starter topics
+    liked: str = ""  #: the name of the topic made from liked papers
+
+
+def chosen_topics(context: AppContext, session: Session, form: SignUpForm) -> ChosenTopics:
+    """Return the topics of the form: starter topics, liked papers, a library, and the visitor's own filter."""
+    chosen = dict(starter_topics.chosen_topics(form.interests))
+    starters, liked = len(chosen), ""
+    if found := topic_of_liked(context, session, form.liked):
+        liked = add_topic(chosen, found.name, found.filter)
+    for one in form.chosen_topics:
+        add_topic(chosen, one.name, one.filter)
+    if form.filter:
+        add_topic(chosen, figures_in_words.cut_at_word(form.filter, 60), form.filter)
+    return ChosenTopics(filters=chosen, tried=tuple(chosen)[starters:], liked=liked)
+
+
+def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
+    """Add a topic and return its name, numbered if another topic has the name."""
+    taken = {known.casefold() for known in chosen}
+    names = (name if place == 1 else f"{name} {place}" for place in count(1))
+    free = next(one for one in names if one.casefold() not in taken)
+    chosen[free] = text
+    return free
+
+
+# ── what they would have sent ───────────────────────────────────────────────────────────────────
+
+
+def preview_topics(
+    context: AppContext, session: Session, chosen: ChosenTopics, requested: RequestedSettings
+) -> TopicPreview:
+    """Return the preview of these topics, cached until the catalog or the day changes.
+
+    Raises BadFilter if a filter is invalid. One thread at a time computes a preview, so visitors who try many
+    filters cannot take all processors.
+    """
+    registry = FilterRegistry(session)
+    filters = {name: registry.resolve_text(text) for name, text in chosen.filters.items()}
+    names = tuple((name, one.canonical) for name, one in filters.items())
+    key = (catalog.state(session), context.clock().date(), names, chosen.tried, requested.max_papers)
+    return context.caches.get_or_make(
+        "topic previews",
+        key,
+        lambda: make_preview(context, session, chosen, filters, requested),
+        bound=MAX_CACHED,
+    )
+
+
+def make_preview(
+    context: AppContext,
+    session: Session,
+    chosen: ChosenTopics,
+    filters: Mapping[str, Filter],
+    requested: RequestedSettings,
+) -> TopicPreview:
+    """Return the preview: figures of the last month, and the titles of the digest that would come now."""
+    recent = starter_topics.recent_papers(context, session)
+    recent.index.limit_results()
+    found = topics.compare_filters(
+        None, topics.any_of(filters.values()) if filters else None, recent.index, recent.days
+    )
+    assembler, sample = sample_of(context, session, requested, filters)
+    press = assembler.press
+    papers = [press.papers[press.rank_of_paper[number]] for number in sample.digest.papers]
+    latest = [recent.index.papers[number] for number in found.gained[:MAX_TITLES]]
+    return TopicPreview(
+        rate=rate_sentence(found.after, requested.max_papers) if filters else trending_sentence(requested),
+        heading=preview_heading(is_new=bool(papers), is_today=sample.is_from_last_day)
+        if papers or latest
+        else "",
+        titles=tuple(preview_title(context, paper) for paper in (papers or latest)[:MAX_TITLES]),
+        tried=tuple(tried_topic(name, chosen, recent.backtest(filters[name])) for name in chosen.tried),
+    )
+
+
+def sample_of(
+    context: AppContext, session: Session, requested: RequestedSettings, filters: Mapping[str, Filter]
+) -> tuple[LetterAssembler, SampleDigest]:
+    """Return the digest that these topics would get now, and the assembler of its letter."""
+    press = publishing.welcome_press(
+        session,
+        site=context.site,
+        templates=context.templates,
+        caches=context.caches,
+        now=context.clock(),
+    )
+    assembler = assembler_of(press, context.site, context.caches)
+    sample = publishing.sample_digest(
+        session, assembler, requested, filters, caches=context.caches, now=context.clock()
+    )
+    return assembler, sample
+
+
+def sample_as_email(context: AppContext, session: Session, requested: RequestedSettings) -> str | None:
+    """Return the digest that a request would get now as the HTML of a letter; None if it has no papers."""
+    registry = FilterRegistry(session)
+    filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
+    assembler, sample = sample_of(context, session, requested, filters)
+    if not sample.digest.sections:
+        return None
+    return publishing.sample_letter(assembler, sample, requested, now=context.clock()).html
+
+
+def preview_title(context: AppContext, paper: Paper) -> PreviewTitle:
+    """Return the title and link of a paper, and the year of an old one."""
+    card = cards.make_card(paper, page=paper_url(context.site, paper.id))
+    return PreviewTitle(title=card.title, href=card.href, year=old_year(paper, context.clock()))
+
+
+def old_year(paper: Paper, now: datetime) -> str:
+    """Return the year of a paper that was published more than a year ago, else nothing."""
+    born = paper.published
+    is_old = born is not None and (now.date() - born).days > 366 * OLD_YEARS
+    return f"{born.year}" if born and is_old else ""
+
+
+def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
+    """Return a tried topic with the effect of each of its clauses."""
+    effects = [(clause, effect_in_words("", effect).strip()) for clause, effect in found.clauses]
+    return TriedTopic(
+        name=name,
+        filter=chosen.filters[name],
+        effects=tuple(effects[:MAX_EFFECTS]),
+        notes=tuple(note for note in found.warnings if not note.startswith("Based on"))[:3],
+        is_liked=name == chosen.liked,
+    )
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
+    """Return `About 6 papers a day (busiest day 11, from 31 days)`."""
+    _ = figures_in_words.TRANSLATIONS.gettext
+    usual, _bracket, basis = starter_topics.rate_sentence(per_day).partition(" (")
+    if per_day.days > 1:
+        basis = _("busiest day %(most)d, from %(days)d days)") % {"most": per_day.max, "days": per_day.days}
+    if max_papers is not None and per_day.median > max_papers:
+        usual = _("%(usual)s; you get the best %(most)d") % {"usual": usual, "most": max_papers}
+    return f"{usual} ({basis}"
+
+
+def trending_sentence(requested: RequestedSettings) -> str:
+    """Return what comes without topics."""
+    most = requested.max_papers or publishing.DEFAULT_PAPERS
+    return figures_in_words.TRANSLATIONS.gettext("The %d most trending papers of the day") % most
+
+
+def preview_heading(*, is_new: bool, is_today: bool) -> str:
+    """Return what the titles are."""
+    _ = figures_in_words.TRANSLATIONS.gettext
+    if not is_new:
+        return _("Nothing new this week. The latest that matched:")
+    return _("Today you would have got:") if is_today else _("This week you would have got:")
+
+
+# ── limits ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_allowed(caches: Caches, network: str | None, now: datetime, *, cost: int = 1) -> bool:
+    """Return whether this network may have another preview in this minute."""
+    minute = int(now.timestamp()) // 60
+    counted = caches.get_or_make("preview counts", (network, minute), count, bound=MAX_NETWORKS)
+    used = max(next(counted) for _ in range(cost))
+    return used < (PER_MINUTE if network else PER_MINUTE_UNKNOWN)

@@ -1,0 +1,537 @@
+"""The sign-up form: topics from four places, a schedule, previews, and what goes wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from sqlalchemy import select, update
+
+from digest import links, subscribers
+from digest.db.tables import Confirmation, PaperRow
+from digest.web import front_page, library_upload, sign_up_form, starter_topics, topic_preview
+from tests.web.conftest import path_of
+
+LIBRARY = "\n".join(
+    f"@article{{key{number}, title = {{Slow Diffusion of {word}}}, author = {{Ito, Ada}}, year = {{2025}}}}"
+    for number, word in enumerate(("Salt", "Heat", "Ink"))
+)
+
+
+def requested(served):
+    """Return the settings that the newest confirmation asks for."""
+    with served.writing() as session:
+        query = select(Confirmation.requested_settings).order_by(Confirmation.id.desc())
+        return json.loads(session.scalars(query.limit(1)).one())
+
+
+def fields_of(page):
+    """Return the values of the text fields and the chosen options of a page."""
+    found = dict(re.findall(r'<input [^>]*name="(\w+)"[^>]*value="([^"]*)"', page))
+    for name, options in re.findall(r'<select [^>]*name="(\w+)".*?>(.*?)</select>', page, re.DOTALL):
+        chosen = re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options)
+        found[name] = (chosen[1] or chosen[2]) if chosen else ""
+    return {name: unescape(value) for name, value in found.items()}
+
+
+def checked(page):
+    """Return the values of the checked boxes."""
+    return [
+        unescape(value)
+        for value in re.findall(r'type="checkbox" name="\w+" value="([^"]*)"[^>]* checked', page, re.DOTALL)
+    ]
+
+
+CHOICES = {
+    "interest": ["Robots", "Vision"],
+    "filter": "slow* AND (",
+    "cadence": "weekly-fri",
+    "at": "07:15",
+    "timezone": "Europe/Oslo",
+    "max_papers": "15",
+    "abstracts": "full",
+}
+
+
+@pytest.fixture(autouse=True)
+def _respond_at_once(monkeypatch):
+    monkeypatch.setattr(front_page, "RESPONSE_STEP", 0.001)
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chip_and_a_button_subscribe(served, papers):
+    assert "Check your inbox." in served.sign_up("bob@uni.edu", interest="Robots").text
+
+    assert requested(served)["topics"] == {"Robots": starter_topics.STARTER_TOPICS["Robots"]}
+
+
+def test_chips_show_how_many_papers_a_day_match(served, papers):
+    page = served.client.get("/").text
+
+    assert '<span>Diffusion <span class="count">1</span></span>' in page
+    assert '<span>Robots <span class="count">0</span></span>' in page
+
+
+def test_papers_that_a_visitor_likes_become_a_named_topic(served, papers):
+    liked = [str(number) for number in papers[2:5]]
+
+    shown = served.sign_up("", like=liked, do="try")
+    served.sign_up("bob@uni.edu", like=liked)
+
+    [(name, text)] = requested(served)["topics"].items()
+    assert "quiet" in name.lower()
+    assert "quiet" in text.lower()
+    assert "From 3 papers you like:" in shown.text
+    assert f"<b>{name}</b>" in shown.text
+    assert checked(shown.text) == liked
+
+
+@pytest.mark.parametrize("liked", ["0", "x", "-1", str(2**63), "9" * 400, "①", ""])
+def test_a_liked_paper_that_does_not_exist_is_ignored(served, papers, liked):
+    assert served.sign_up("bob@uni.edu", like=liked).status_code == 200
+    assert "topics" not in requested(served)
+
+
+def test_a_library_becomes_topics_that_the_next_page_offers(served, papers):
+    answer = upload(served, LIBRARY.encode(), do="try")
+
+    [value] = checked(answer.text)
+    name, _, text = value.partition("\n")
+    assert "diffusion" in (name + text).lower()
+    assert answer.status_code == 200
+
+    served.sign_up("bob@uni.edu", offered=value, topic=value)
+    assert requested(served)["topics"] == {name: text}
+
+
+def test_a_library_can_be_sent_with_the_address(served, papers):
+    assert upload(served, LIBRARY.encode(), email="bob@uni.edu").status_code == 200
+    served.send_confirmations()
+
+    assert len(requested(served)["topics"]) == 1
+
+
+def test_an_offered_topic_that_is_not_chosen_is_shown_again_but_not_subscribed(served, papers):
+    offered = "Slow things\nslow*"
+
+    page = served.sign_up("", offered=offered, do="try").text
+    served.sign_up("bob@uni.edu", offered=offered)
+
+    assert 'value="Slow things\nslow*"' in page
+    assert checked(page) == []
+    assert "topics" not in requested(served)
+
+
+def test_topics_of_one_name_are_numbered(served, papers):
+    mine = "Robots\nquiet*"
+
+    served.sign_up("bob@uni.edu", interest="Robots", offered=mine, topic=mine)
+
+    assert list(requested(served)["topics"]) == ["Robots", "Robots 2"]
+
+
+# ── the schedule ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_requested_schedule_and_length_are_those_of_the_sentence(served, papers):
+    served.sign_up("bob@uni.edu", **CHOICES | {"filter": "", "interest": []})
+
+    assert requested(served) == {
+        "cadence": "weekly-fri", "at": "07:15", "timezone": "Europe/Oslo", "max_papers": 15, "abstracts": "full",
+    }  # fmt: skip
+
+
+def test_a_city_is_a_time_zone(served, papers):
+    served.sign_up("bob@uni.edu", timezone="new york")
+
+    assert requested(served)["timezone"] == "America/New_York"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("timezone", "Oslp", "Did you mean"),
+        ("timezone", "", "Fill this in."),
+        ("at", "25:00", "is not a time of day"),
+        ("cadence", "hourly", "is not a cadence"),
+        ("max_papers", "0", "is not between 1 and 100"),
+        ("max_papers", "ten", "is not a number"),
+        ("abstracts", "all", "is not one of"),
+    ],
+)
+def test_a_wrong_field_is_named_below_the_sentence_and_the_rest_is_kept(
+    served, papers, field, value, sentence
+):
+    answer = served.sign_up("ada@uni.edu", **CHOICES | {"filter": "slow*", field: value})
+
+    assert answer.status_code == 422
+    assert sentence in unescape(answer.text)
+    assert f'aria-describedby="{field}-error"' in answer.text
+    assert f'id="{field}-error"' in answer.text
+    kept = {name: one for name, one in CHOICES.items() if name not in (field, "interest", "filter")}
+    assert fields_of(answer.text).items() >= (kept | {"email": "ada@uni.edu", "filter": "slow*"}).items()
+    assert checked(answer.text) == ["Vision", "Robots"]
+    assert served.letters() == []
+
+
+# ── what goes wrong keeps every choice ──────────────────────────────────────────────────────────
+
+
+def test_an_error_keeps_every_choice(served, papers):
+    liked = [str(papers[0])]
+
+    answer = served.sign_up(
+        "ada@gmial.com", **CHOICES, like=liked, offered="Mine\nslow*", topic="Mine\nslow*"
+    )
+
+    kept = {name: value for name, value in CHOICES.items() if name != "interest"}
+    assert answer.status_code == 422
+    assert "Use gmail.com" in answer.text
+    assert "Column" in answer.text
+    assert fields_of(answer.text).items() >= (kept | {"email": "ada@gmial.com"}).items()
+    assert checked(answer.text) == ["Vision", "Robots", "Mine\nslow*", *liked]
+
+
+def test_changing_a_wrong_address_keeps_every_choice(served, papers):
+    chosen = CHOICES | {"filter": "slow*"}
+    sent = served.sign_up("ada@uni.edu", **chosen, like=str(papers[0]), offered="M\nslow*", topic="M\nslow*")
+    assert "Change it" in sent.text
+    hidden = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', sent.text, re.DOTALL)
+    again: dict[str, list[str]] = {}
+    for name, value in hidden:
+        again.setdefault(name, []).append(unescape(value))
+
+    page = served.client.post("/", data=again | {"do": "change"}).text
+
+    kept = {name: value for name, value in chosen.items() if name != "interest"}
+    assert fields_of(page).items() >= (kept | {"email": "ada@uni.edu"}).items()
+    assert checked(page) == ["Vision", "Robots", "M\nslow*", str(papers[0])]
+
+
+LARGE = "x" * 2**20
+BAD_VALUES = {
+    "empty": b"",
+    "1 MB": LARGE.encode(),
+    "NULs": b"a\0b\0",
+    "half a surrogate pair": b"\\ud800",
+    "latin-1": "é€ß".encode("latin-1", "replace"),
+    "bytes": bytes(range(256)),
+    "right to left": "\u202e\u2066".encode(),
+    "markup": b'"><script>alert(1)</script>{{7*7}}',
+    "line breaks": b"a\r\nBcc: x@example.org\r\n",
+}
+FIELDS = (
+    "email",
+    "use",
+    "interest",
+    "like",
+    "offered",
+    "topic",
+    "filter",
+    "cadence",
+    "at",
+    "timezone",
+    "max_papers",
+    "abstracts",
+    "made",
+    "do",
+    "website",
+)
+
+
+@pytest.mark.parametrize(
+    "charset", ["utf-8", "utf-7", "utf-16", "unicode_escape", "latin-1", "rot13", "none"]
+)
+@pytest.mark.parametrize("value", BAD_VALUES.values(), ids=BAD_VALUES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a codec that the client names
+def test_no_field_makes_the_form_fail_whatever_it_holds(served, papers, value, charset):
+    if len(value) > 1000 and charset != "utf-8":
+        pytest.skip("one charset is enough for a large field")
+    forms = [dict.fromkeys(FIELDS[:2], value), dict.fromkeys(FIELDS[2:], value)]
+    forms = [{name: value} for name in FIELDS] if charset == "utf-8" else forms
+    kind = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
+    stamp = served.stamp().encode()
+    for path in ("/", "/preview"):
+        for bad in forms:
+            body = multipart({"email": b"ada@uni.edu", "made": stamp} | bad)
+
+            answer = served.client.post(path, content=body, headers=kind)
+
+            assert answer.status_code in {200, 422}, (bad, path, answer.text[:500])
+            assert "<script>alert" not in answer.text
+            assert len(answer.content) < 60_000
+
+
+def multipart(fields):
+    """Return the body of a form."""
+    parts = [
+        b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), value)
+        for name, value in fields.items()
+    ]
+    return b"".join(parts) + b"--x--\r\n"
+
+
+# ── libraries ───────────────────────────────────────────────────────────────────────────────────
+
+
+def upload(served, content, *, path="/", **fields):
+    data = {"made": served.stamp(), "website": "", **fields}
+    return served.client.post(path, data=data, files={"library": ("library.bib", content)})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LIBRARY.encode(),
+        b"\xef\xbb\xbf" + LIBRARY.encode(),
+        LIBRARY.replace("Ada", "Éda").encode("latin-1"),
+        LIBRARY.encode("utf-16"),
+        b"TY  - JOUR\nTI  - Slow Diffusion of Salt\nER  - \n",
+        json.dumps([{"type": "article-journal", "title": "Slow Diffusion of Salt"}]).encode(),
+    ],
+    ids=["BibTeX", "BOM", "latin-1", "UTF-16", "RIS", "CSL-JSON"],
+)
+def test_libraries_of_three_formats_and_any_charset_are_read(served, papers, content):
+    [offered] = checked(upload(served, content, do="try").text)
+
+    assert re.search("diffusion|salt", offered.lower())
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"%" + b" " * library_upload.MAX_BYTES, "larger than 1 MB"),
+        (b"  \n", "This file is empty."),
+        (b"%PDF-1.7 \0\0", "found no papers in this file"),
+        (b"Dear diary,\n", "found no papers in this file"),
+        (gzip.compress(LIBRARY.encode()), "found no papers in this file"),
+        (b"{" * 500_000, "found no papers in this file"),
+        (b"@article{" * 100_000, "found no papers in this file"),
+        (b"@article{k, title = {" + b"{" * 200_000, "found no papers in this file"),
+        (bytes(range(256)) * 100, "found no papers in this file"),
+    ],
+    ids=["large", "empty", "PDF", "prose", "compressed", "braces", "entries", "nested", "bytes"],
+)
+def test_a_file_that_is_no_library_gets_a_sentence_and_the_choices_are_kept(
+    served, papers, content, sentence
+):
+    answer = upload(served, content, email="ada@uni.edu", interest="Robots")
+
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert 'id="library-error"' in answer.text
+    assert checked(answer.text) == ["Robots"]
+    assert 'value="ada@uni.edu"' in answer.text
+    assert served.letters() == []
+
+
+def test_a_library_is_read_up_to_a_number_of_entries(now):
+    entries = "\n".join(f"@misc{{k{n}, title={{Paper {n}}}}}" for n in range(library_upload.MAX_ENTRIES + 50))
+
+    assert len(library_upload.read_records(entries.encode(), now)) == library_upload.MAX_ENTRIES
+
+
+def test_a_library_is_read_for_a_limited_time(now, monkeypatch):
+    monkeypatch.setattr(library_upload, "MAX_SECONDS", 0.0)
+
+    assert len(library_upload.read_records(LIBRARY.encode(), now)) == 1
+
+
+# ── previews ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_preview_shows_figures_titles_and_what_each_clause_does(served, papers):
+    page = served.client.post("/preview", data={"filter": "quiet OR diffusion OR absent*"}).text
+
+    assert "About 11 papers a day; you get the best 10 (based on 1 day so far)" in page
+    assert "Today you would have got:" in page
+    assert page.count("<li dir=") == 5
+    assert "<code>OR quiet</code> adds 10 a day" in page
+    assert "<html" not in page
+
+
+def test_a_preview_agrees_with_the_digest_that_is_sent(served, papers, digest_sent):
+    titles = re.findall(
+        r'rel="noreferrer">([^<]*)<',
+        served.client.post(
+            "/preview", data={"offered": "Q\ntitle:quiet", "topic": "Q\ntitle:quiet", "max_papers": "3"}
+        ).text,
+    )
+
+    assert titles == ["Quiet Paper 3", "Quiet Paper 4", "Quiet Paper 5"]
+
+
+def test_without_topics_the_preview_is_the_trending_list(served, papers):
+    page = served.client.post("/preview", data={"max_papers": "5"}).text
+
+    assert "The 5 most trending papers of the day" in page
+    assert "Slow Diffusion" in page
+
+
+def test_an_old_paper_carries_its_year(served, papers, now):
+    with served.writing() as session:
+        session.execute(update(PaperRow).values(published=now.date() - timedelta(days=400)))
+        session.commit()
+    served.context.caches.clear()
+
+    page = served.client.post("/preview", data={"filter": "title:diffusion"}).text
+
+    assert 'Slow Diffusion</a> <span class="soft">2025</span>' in page
+    assert "16 Oct 2025" in served.client.get("/").text
+
+
+def test_an_unfinished_filter_is_pointed_at_while_typing(served, papers):
+    answer = served.client.post("/preview", data={"filter": "robot* AND"})
+
+    assert answer.status_code == 200
+    assert "Column" in answer.text
+    assert "^" in answer.text
+
+
+def test_previews_are_cached_and_limited(served, papers):
+    first = served.client.post("/preview", data={"filter": "quiet"}).text
+    entries = served.context.caches.sizes()["topic previews"]
+
+    answers = [
+        served.client.post("/preview", data={"filter": "quiet"})
+        for _ in range(topic_preview.PER_MINUTE_UNKNOWN)
+    ]
+
+    assert served.context.caches.sizes()["topic previews"] == entries
+    assert answers[0].text == first
+    assert [answers[-2].status_code, answers[-1].status_code] == [200, 429]
+    assert "Too many requests. Try again in a minute." in answers[-1].text
+    refused = served.sign_up("", do="try", filter="quiet")
+    assert (refused.status_code, fields_of(refused.text)["filter"]) == (429, "quiet")
+    assert "Too many requests" in refused.text
+
+
+def test_the_limit_of_previews_is_for_each_network(served, now):
+    caches = served.context.caches
+    own = [topic_preview.is_allowed(caches, "192.0.2.0/24", now) for _ in range(topic_preview.PER_MINUTE + 1)]
+
+    assert own == [True] * topic_preview.PER_MINUTE + [False]
+    assert topic_preview.is_allowed(caches, "198.51.100.0/24", now)
+    assert topic_preview.is_allowed(caches, "192.0.2.0/24", now + timedelta(minutes=1))
+    assert not topic_preview.is_allowed(caches, "203.0.113.0/24", now, cost=topic_preview.PER_MINUTE + 1)
+
+
+def test_many_filters_of_visitors_do_not_fill_the_memory(served, papers, monkeypatch):
+    with served.context.read_session() as session:
+        index = starter_topics.recent_papers(served.context, session).index
+    index.limit_results(most=0)
+    monkeypatch.setattr("digest.topics.paper_index.MAX_RESULTS", 50)
+    monkeypatch.setattr(type(index).limit_results, "__defaults__", (50,))
+
+    for number in range(60):
+        served.client.post("/preview", data={"filter": f"word{number} OR quiet{number}"})
+
+    assert len(index._values) < 60
+
+
+def test_a_sample_of_the_topics_can_be_seen_as_an_email(served, papers):
+    answer = served.sign_up("", interest="Diffusion", do="sample")
+
+    assert answer.status_code == 200
+    assert "Slow Diffusion" in answer.text
+    assert "Quiet Paper" not in answer.text
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert "you@example.org" in answer.text
+
+
+def test_a_sample_without_papers_says_so_and_keeps_the_choices(served, papers):
+    answer = served.sign_up("ada@uni.edu", interest="Robots", do="sample")
+
+    assert "Nothing from the past week matches" in answer.text
+    assert checked(answer.text) == ["Robots"]
+
+
+# ── confirming ──────────────────────────────────────────────────────────────────────────────────
+
+
+def confirm_path(served, number=1):
+    return path_of(links.confirm_url(served.site, number))
+
+
+def test_the_confirm_page_shows_what_was_asked_and_three_papers_on_it(served, papers):
+    served.sign_up(
+        "ada@uni.edu",
+        offered="Silence\ntitle:quiet",
+        topic="Silence\ntitle:quiet",
+        timezone="Europe/Oslo",
+        at="07:30",
+    )
+
+    page = served.client.get(confirm_path(served)).text
+
+    assert "your address, ada@uni.edu) asked for a daily paper digest on: Silence." in page
+    assert "Every day at 07:30, Oslo." in page
+    assert "On these topics now" in page
+    assert re.findall(r'class="title"[^>]*>([^<]*)', page) == [
+        "Quiet Paper 3",
+        "Quiet Paper 4",
+        "Quiet Paper 5",
+    ]
+
+
+def test_the_welcome_page_shows_the_papers_of_the_welcome_letter(served, papers):
+    served.sign_up("ada@uni.edu", offered="Silence\ntitle:quiet", topic="Silence\ntitle:quiet")
+
+    first = served.client.post(confirm_path(served)).text
+
+    assert "To ada@uni.edu, on: Silence." in first
+    assert "Until then, three from today on your topics." in first
+    assert first.count("<h3") == 3
+    assert served.client.get(confirm_path(served)).text == first
+
+
+def test_a_new_link_for_an_expired_one_keeps_what_was_asked(served, papers):
+    served.sign_up("ada@uni.edu", interest="Robots", at="07:30", timezone="Europe/Oslo", max_papers="5")
+    before = requested(served)
+    served.clock.now += timedelta(hours=50)
+
+    page = served.client.get(confirm_path(served))
+    assert page.status_code == 410
+    assert "<h1>This link has expired</h1>" in page.text
+    stamp = re.search(r'name="made" value="([^"]+)"', page.text)
+    assert stamp
+    served.clock.now += timedelta(seconds=5)
+    sent = served.client.post("/link", data={"made": stamp[1], "email": "ada@uni.edu"})
+    assert "Check your inbox." in sent.text
+    served.send_confirmations()
+
+    assert requested(served) == before
+    served.client.post(confirm_path(served, 2))
+    ada = served.subscriber("ada@uni.edu")
+    assert (ada.max_papers, subscribers.schedule_of(ada).timezone) == (5, "Europe/Oslo")
+
+
+def test_an_international_address_is_shown_as_it_is_written(served, papers):
+    sent = served.sign_up("ada@bücher.example")
+
+    assert "ada@bücher.example" in sent.text
+    assert "xn--" not in sent.text
+    assert "ada@bücher.example" in served.client.get(confirm_path(served)).text
+    served.client.post(confirm_path(served))
+    ada = served.subscriber("ada@bücher.example")
+    manage = served.client.get(path_of(links.manage_url(served.site, ada.id, ada.link_version)))
+    assert "ada@bücher.example" in manage.text
+
+
+def test_the_page_behind_a_forwarded_link_has_a_heading_for_each_choice(served, alice):
+    page = served.client.get(path_of(links.topic_links_url(served.site, alice.id, alice.link_version))).text
+
+    assert re.findall(r"<h([12])[^>]*>([^<]*)", page) == [
+        ("1", "Topics and pause"), ("2", "Topics"), ("2", "Pause"), ("2", "Unsubscribe"),
+    ]  # fmt: skip
+
+
+def test_the_form_has_bounds_for_what_it_takes():
+    assert sign_up_form.paper_ids(map(str, range(1, 99))) == list(range(1, sign_up_form.MAX_LIKED + 1))
+    assert len(sign_up_form.offered_topics(f"T{n}\nx" for n in range(99))) == sign_up_form.MAX_OFFERED
