@@ -49,16 +49,19 @@ def sample_digest(
     wanted = requested_topics(match_index, filters)
     limits = digest_limits(requested.max_papers or DEFAULT_PAPERS, 1)
     numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}
-    for reach in (FIRST_LOOK, LONGER_LOOK):
+
+    def digest_of(reach: timedelta) -> Digest:
         eligible = match_index.eligible((now - reach, None), start_of_day(now - reach), now)
         sections = compose(wanted, eligible=eligible, ids=match_index.ids, limits=limits)
-        if sections:
-            break
-    digest = Digest(sections=sections, checked=eligible.bit_count(), abstracts=requested.abstracts or "short")
+        abstracts = requested.abstracts or "short"
+        digest = Digest(sections=sections, checked=eligible.bit_count(), abstracts=abstracts)
+        return assembler.fit(digest, numbered) if sections else digest
+
+    last_day = digest_of(FIRST_LOOK)
     return SampleDigest(
-        digest=assembler.fit(digest, numbered) if sections else digest,
+        digest=last_day if last_day.sections else digest_of(LONGER_LOOK),
         filters=numbered,
-        is_from_last_day=reach == FIRST_LOOK,
+        is_from_last_day=bool(last_day.sections),
     )
 
 

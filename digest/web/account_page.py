@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, subscribers
+from digest import addresses, db, subscribers
 from digest.db import Session
 from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
@@ -37,7 +37,7 @@ def account_page(
         request,
         "account",
         status=422 if error or erase_error else 200,
-        current=subscriber.email,
+        current=addresses.readable_address(subscriber.email),
         email=email,
         error=error,
         erase_error=erase_error,

@@ -14,7 +14,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers
+from digest import addresses, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
@@ -123,7 +123,7 @@ def settings_page(
         request,
         "settings",
         status=422 if has_errors else 200,
-        email=subscriber.email,
+        email=addresses.readable_address(subscriber.email),
         state=subscriber.state,
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.datastructures import FormData
@@ -157,7 +157,7 @@ def parse_place(text: str) -> str:
     return edition_schedule.parse_zone(text)
 
 
-FIELD_PARSERS = {
+FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
     "cadence": edition_schedule.parse_cadence,
     "at": edition_schedule.parse_time,
     "timezone": parse_place,

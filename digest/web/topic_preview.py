@@ -29,7 +29,7 @@ MAX_CACHED = 512  #: previews
 OLD_YEARS = 1  #: a paper published longer ago carries its year
 
 PER_MINUTE = 60  #: previews of one network
-PER_MINUTE_UNKNOWN = 300  #: previews of all networks that we cannot tell apart
+PER_MINUTE_UNKNOWN = 300  #: previews of all visitors whose network is unknown
 UPLOAD_COST = 10  #: an uploaded library counts as this many previews
 MAX_NETWORKS = 4096
 
