@@ -271,7 +271,7 @@ class Page(HTMLParser):
         if tag in {"link", "img", "script", "iframe"}:
             self.loads.append(attributes.get("href") or attributes.get("src") or "")
         if (
-            tag in {"input", "select"}
+            tag in {"input", "select", "textarea"}
             and attributes.get("type") not in {"hidden", "checkbox"}
             and attributes.get("name") != "website"
             and "aria-label" not in attributes
