@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 
 from digest import topics
 from digest.caches import Caches
+from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
+from digest.editions.schedule import Cadence
 from digest.letters import Personalization, RenderedLetter
 from digest.letters.press import LetterAssembler
 from digest.publishing.decide_digest import digest_limits
@@ -55,7 +57,7 @@ def sample_digest(
         sections = compose(wanted, eligible=eligible, ids=match_index.ids, limits=limits)
         abstracts = requested.abstracts or "short"
         digest = Digest(sections=sections, checked=eligible.bit_count(), abstracts=abstracts)
-        return assembler.fit(digest, numbered) if sections else digest
+        return assembler.fit(digest, numbered, edition_name(requested, now)) if sections else digest
 
     last_day = digest_of(FIRST_LOOK)
     return SampleDigest(
@@ -76,15 +78,20 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filte
     ]
 
 
+def edition_name(requested: RequestedSettings, now: datetime) -> str:
+    """Return the name of the edition that the sample would be."""
+    cadence = requested.schedule.cadence if requested.schedule else Cadence.DAILY
+    return edition_schedule.edition_name(cadence, now.date())
+
+
 def sample_letter(
     assembler: LetterAssembler, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
 ) -> RenderedLetter:
     """Return the letter of a sample with papers; its links lead to the front page, as it has no reader."""
     url = assembler.site.url
-    cadence = requested.schedule.cadence if requested.schedule else "daily"
     copy = Personalization(
         recipient=READER,
-        edition=f"{cadence}-{now.date()}",
+        edition=edition_name(requested, now),
         day=now.date(),
         dated_at=now,
         unsubscribe_url=url,
