@@ -69,7 +69,7 @@ def ask_again(
         subscriber_id=subscriber.id,
         email=subscriber.email,
         decision={
-            **confirmation_decision(session, confirmation.id, subscriber, confirmation.requested_settings),
+            **confirmation_decision(session, confirmation, subscriber),
             **writer.answered_mail(message),
             "is_answer": True,
         },

@@ -52,7 +52,8 @@ def deliver(session: Session, site: Site, templates: Templates, now: datetime) -
 @pytest.fixture
 def question(session: Session, site: Site, deliver: Deliver, now: datetime) -> EmailMessage:
     """The letter that asks Bob to confirm."""
-    subscribers.request_subscription(session, site, BOB, topics={"robots": "robot*"}, now=now)
+    requested = subscribers.RequestedSettings(topics={"robots": "robot*"})
+    subscribers.request_subscription(session, site, BOB, requested=requested, now=now)
     session.commit()
     (letter,) = deliver()
     return letter
