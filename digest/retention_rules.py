@@ -1,4 +1,4 @@
-"""Parse how long old rows and files are kept: `attempts 90 days, deliveries 400 days, dumps 30 days`. Pure."""
+"""Parse how long old rows and files are kept, and how long readers may be inactive. Pure."""
 
 from __future__ import annotations
 
@@ -47,3 +47,24 @@ def parse_retention(text: str) -> Retention:
     if kept.attempts > kept.deliveries:
         raise BadField(FIELD, "attempts cannot be kept longer than their deliveries")
     return kept
+
+
+# ── inactive readers ───────────────────────────────────────────────────────────────────────────
+
+DAYS_PER_MONTH = 30.44
+MONTHS = re.compile(r"([1-9]\d{0,2}) months?")
+
+
+def parse_still_reading(text: str) -> timedelta | None:
+    """Parse the setting: `24 months`, or `never` for None; raise BadField for any other text."""
+    if text.strip() == "never":
+        return None
+    found = MONTHS.fullmatch(text.strip())
+    if found is None:
+        raise BadField("DIGEST_STILL_READING", "write a number of months, such as 24 months, or never")
+    return timedelta(days=round(int(found[1]) * DAYS_PER_MONTH))
+
+
+def still_reading_text(span: timedelta | None) -> str:
+    """Return the setting as the operator writes it."""
+    return f"{round(span.days / DAYS_PER_MONTH)} months" if span else "never"

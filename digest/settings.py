@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from email.headerregistry import Address
 from email.utils import parseaddr
 from pathlib import Path
@@ -42,7 +43,7 @@ from digest.editions.schedule import parse_zone
 from digest.errors import BadField, SetupMismatch
 from digest.papers import PublicPart
 from digest.papers.public_view import parse_public_parts, public_parts_text
-from digest.retention_rules import Retention, parse_retention
+from digest.retention_rules import Retention, parse_retention, parse_still_reading, still_reading_text
 from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
@@ -201,6 +202,12 @@ class Settings(BaseSettings):
     window: int = Field(default=50, description="Most letters that a crash may leave in doubt.", ge=1, le=50)
     keep: Annotated[Retention, ParsedBy(parse_retention)] = Field(
         default=Retention(), description="How long attempts, deliveries and dumps are kept."
+    )
+    still_reading: Annotated[timedelta | None, ParsedBy(parse_still_reading, as_text=still_reading_text)] = (
+        Field(
+            default=parse_still_reading("24 months"),
+            description="After how many inactive months a reader is asked whether they still read; or never.",
+        )
     )
     base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(
         default=LOCAL_URL, description="Public address of the site."

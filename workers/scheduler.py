@@ -121,6 +121,15 @@ def remind() -> None:
         use_cases.remind_unconfirmed(session, context.site, now=context.clock())
 
 
+def ask_still_reading() -> None:
+    """Ask readers who were long inactive whether they still read, and pause those who do not respond."""
+    context = app_context()
+    with context.write_session() as session:
+        use_cases.ask_still_reading(
+            session, context.site, after=context.settings.still_reading, now=context.clock()
+        )
+
+
 def confirm() -> None:
     """Send confirmations to the next sign-ups in the queue."""
     context = app_context()
@@ -157,7 +166,7 @@ def tidy() -> None:
 
 #: All ticks, with their intervals in seconds.
 TICKS: dict[Tick, float] = {
-    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, process_stored_mail: 60, save_opt_outs: 10, tidy: 86_400,
+    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, ask_still_reading: 3600, process_stored_mail: 60, save_opt_outs: 10, tidy: 86_400,
 }  # fmt: skip
 
 

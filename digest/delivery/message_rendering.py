@@ -101,7 +101,7 @@ def letter_headers(
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
     reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
-    if delivery.letter not in {"nothing_today", "invite", "changed"} or recipient is None:
+    if delivery.letter not in {"nothing_today", "invite", "changed", "still_reading"} or recipient is None:
         return *reply, *letters.reply_headers(answered_id=str(decision.get("answered_id", "")))
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     url = links.unsubscribe_url(context.site, *reader, key=key)

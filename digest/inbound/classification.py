@@ -174,6 +174,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
     row = session.get(InboundMail, number)
     if row is not None:
         row.state, row.reason = MailState.SHUNTED, reason
+        subscribers.note_mail(session, row.sender, received_at=row.received_at)
     session.commit()
     return f"shunted: {reason}"
 

@@ -310,6 +310,11 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
     }
 
 
+def still_reading_question() -> str:
+    """Return the question to a reader who was long inactive, the text of a link."""
+    return _("Still reading? You have not used our links for a long time. Keep my digests")
+
+
 def followup_text(kind: str, text: str) -> str:
     """Return the update of a paper in words: `Published: J. Gravel 12 (2026)`."""
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)

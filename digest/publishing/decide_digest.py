@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 
-from digest.db.tables import Subscriber
+from digest.db.tables import StillReadingStep, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import (
     TRENDING_TOPIC,
@@ -87,6 +87,7 @@ def decide_digest(
         offer=narrowing_suggestions.suggest_narrowing(match_index, reader, topics, sections, now)
         if reader.full_streaks
         else None,
+        asks_still_reading=reader.still_reading_step == StillReadingStep.ASKED,
         abstracts=reader.abstracts,
     )
     return Decision(

@@ -39,6 +39,7 @@ class Reader(NamedTuple):
     wants_nothing_today_letters: bool
     full_streaks: str | None
     narrowing_suggested_at: datetime | None
+    still_reading_step: int
     is_resumed: bool
 
 

@@ -77,6 +77,7 @@ from digest.subscribers.sign_up_queue import (
     request_proven,
     send_confirmations,
 )
+from digest.subscribers.still_reading import note_activity, note_mail
 from digest.subscribers.subscriber_rows import (
     SubscriberTopic,
     add,
@@ -161,6 +162,8 @@ __all__ = [
     "mark_unsubscribed",
     "network_hash",
     "new_address_of_link",
+    "note_activity",
+    "note_mail",
     "note_proxy_header",
     "one_line",
     "pause",

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import AbstractLength, Subscriber, SubscriberState
+from digest.db.tables import AbstractLength, StillReadingStep, Subscriber, SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
@@ -128,6 +128,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
     subscriber.state = SubscriberState.ACTIVE
     subscriber.paused_until = None
     subscriber.is_resumed = True
+    subscriber.still_reading_step = StillReadingStep.NONE
     subscriber.next_due_at = None
     session.flush()
     return True

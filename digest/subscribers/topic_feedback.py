@@ -51,6 +51,14 @@ class TopicProposal:
         return self.clause.startswith("ANDNOT ")
 
     @property
+    def label(self) -> str:
+        """Return the change in words: `Leave out “knee”`, `Add papers by Ada Ito`."""
+        field, colon, value = self.clause.partition(" ")[2].partition(":")
+        words = (value if colon else field).strip('"*').replace("*", "")
+        named = {"cat": _("papers in %s"), "au": _("papers by %s")}.get(field, "“%s”") % words
+        return (_("Leave out %s") if self.drops else _("Add %s")) % named
+
+    @property
     def sentence(self) -> str:
         """Return the effect: `Drops 4 of 31 papers of the last 31 days: A; B; C; and 1 more.`"""
         count = self.effect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from itertools import count
 
 from sqlalchemy.orm import Session
@@ -22,6 +22,7 @@ from digest.subscribers import (
     saved_papers,
     settings_changes,
     sign_up_queue,
+    still_reading,
     subscriber_rows,
 )
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
@@ -257,6 +258,12 @@ def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -
     return True
 
 
+def keep_digests(session: Session, subscriber: Subscriber, *, now: datetime) -> None:
+    """Record that a reader still reads their digests."""
+    still_reading.note_activity(session, subscriber, now=now)
+    session.commit()
+
+
 def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
     """Unsubscribe a subscriber at once."""
     unsubscribe(session, site, subscriber, now=now)
@@ -457,6 +464,13 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
     """Queue the confirmations that may be sent now."""
     sign_up_queue.send_confirmations(session, site, now)
     session.commit()
+
+
+def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
+    """Ask readers who were inactive for this long whether they still read; None asks nobody."""
+    if after is not None:
+        still_reading.take_steps(session, site, after=after, now=now)
+        session.commit()
 
 
 def remind_unconfirmed(session: Session, site: Site, *, now: datetime) -> None:

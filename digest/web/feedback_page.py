@@ -118,6 +118,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
         reader = subscriber_of_link(session, request, "feedback")
         if reader.state == SubscriberState.UNSUBSCRIBED:
             return page_rendering.redirect_back(request)
+        subscribers.note_activity(session, reader, now=context.clock())
         try:
             if field_text(form, "do") == "undo":
                 is_ours = undoable_change(session, request, reader) is not None

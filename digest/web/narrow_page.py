@@ -37,6 +37,7 @@ def handle_form(request: Request, form: FormData) -> Response:
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         offer, reader, topic = load_suggestion(request, session)
+        subscribers.note_activity(session, reader, now=context.clock())
         filters = {one.name: filter_text(one) for one in subscribers.topics_of(session, reader)}
         if field_text(form, "do") == "undo" and is_narrow(topic, offer):
             filters[topic.name] = widened_filter(topic, offer)

@@ -72,6 +72,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             return page_rendering.redirect_back(request, "thanks" if thanks else "")
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
             return page_rendering.redirect_back(request)  # the reader has unsubscribed in another window
+        subscribers.note_activity(session, subscriber, now=context.clock())
         sent = SettingsForm(
             context=context, session=session, subscriber=subscriber, fields=form, now=context.clock()
         )

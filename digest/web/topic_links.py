@@ -12,8 +12,8 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links
-from digest.db.tables import SubscriberState
+from digest import db, links, subscribers
+from digest.db.tables import StillReadingStep, SubscriberState
 from digest.editions import schedule
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
@@ -25,6 +25,7 @@ PAUSE_LENGTH = timedelta(days=7)
 
 #: The message after a button was pressed, by the `done` parameter and the subscriber's state.
 DONE_MESSAGES = {
+    ("kept", SubscriberState.ACTIVE): "Thank you. You will keep getting your digests.",
     ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",
     ("mailed", SubscriberState.PAUSED): "We sent you the link. Check your inbox.",
     (
@@ -48,6 +49,7 @@ def show_buttons(request: Request) -> Response:
             paused_until=figures_in_words.day_in_words(until) if until else None,
             leave_url=links.unsubscribe_url(context.site, subscriber.id, subscriber.link_version),
             next_due=next_due(context, subscriber),
+            is_asked=subscriber.still_reading_step != StillReadingStep.NONE,
             done=DONE_MESSAGES.get((request.query_params.get("done", ""), subscriber.state)),
         )
 
@@ -58,12 +60,16 @@ def handle_button(request: Request, form: FormData) -> Response:
     done = ""
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "topic-links")
+        subscribers.note_activity(session, subscriber, now=now)
         match field_text(form, "do"):
             case "mail":
                 done = "mailed" if use_cases.mail_link(session, context.site, subscriber, now=now) else ""
             case "pause":
                 until = now.astimezone(schedule.zone_of(subscriber.timezone)).date() + PAUSE_LENGTH
                 use_cases.pause_with_letter(session, context.site, subscriber, until, now=now)
+            case "keep":
+                use_cases.keep_digests(session, subscriber, now=now)
+                done = "kept"
             case "resume":
                 done = "resumed" if use_cases.end_pause(session, subscriber) else ""
     return page_rendering.redirect_back(request, done)

@@ -27,6 +27,7 @@ TOLD: Mapping[str, Any] = {
     "writer": "ada@uni.example",
     "mail_subject": "Who <b> chooses?",
     "lines": ["Hello,", "", "who & what"],
+    "until": "4 December 2026",
     "confirm_url": "https://digest.example.org/c/abc",
     "manage_url": "https://digest.example.org/m/abc",
     "unsubscribe_url": "https://digest.example.org/u/abc",

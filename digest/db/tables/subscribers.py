@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -26,6 +26,14 @@ class AbstractLength(StrEnum):
     TITLES = "titles"  #: only titles and reasons
     SHORT = "short"  #: an excerpt of one or two sentences
     FULL = "full"  #: the whole abstract
+
+
+class StillReadingStep(IntEnum):
+    """The steps in which a reader who was long inactive is asked whether they still read their digests."""
+
+    NONE = 0
+    ASKED = 1  #: digests ask
+    LETTER = 2  #: a letter asked; without a response, the digests are paused
 
 
 class Subscriber(Base):
@@ -66,6 +74,10 @@ class Subscriber(Base):
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when they accepted or declined a topic for their saved papers; papers saved later may lead to another
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open all
+    last_active_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    still_reading_step: Mapped[int] = mapped_column(default=0)  #: StillReadingStep
+    still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when this step began
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days

@@ -131,8 +131,8 @@ def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> 
         case SubscriberState.ACTIVE:
             return True
         case SubscriberState.PAUSED:
-            return delivery.edition is None and delivery.letter != "nothing_today"
+            return delivery.edition is None and delivery.letter not in {"nothing_today", "still_reading"}
         case SubscriberState.PENDING:
             return delivery.letter in {"confirm", "reminder"}
         case SubscriberState.UNSUBSCRIBED:
-            return delivery.letter not in {"digest", "welcome", "nothing_today", "changed"}
+            return delivery.letter not in {"digest", "welcome", "nothing_today", "changed", "still_reading"}

@@ -168,8 +168,8 @@ def make_page(
         anchors=anchors([(section.topic, len(section.papers)) for section in plan]),
         sections=sections,
         news=followup_items(digest.news, site),
-        offer=suggestion_text(digest) if copy.browser_url else "",
-        offer_url=suggestion_url(copy.browser_url) if digest.offer else "",
+        offer=suggestion_text(digest) if has_suggestion(digest, copy) else "",
+        offer_url=suggestion_url(digest, copy) if has_suggestion(digest, copy) else "",
     )
 
 
@@ -215,17 +215,24 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
     return papers[:2] if is_catch_up else papers[1:3]
 
 
+def has_suggestion(digest: Digest, copy: Personalization) -> bool:
+    """Return whether the digest asks a question at its end; a narrowing needs the digest's page."""
+    return digest.asks_still_reading or bool(digest.offer and copy.browser_url)
+
+
 def suggestion_text(digest: Digest) -> str:
-    """Return the suggestion to narrow a topic, or nothing if there is none."""
+    """Return the question whether the reader still reads, or the suggestion to narrow a topic, if any."""
+    if digest.asks_still_reading:
+        return figures_in_words.still_reading_question()
     if digest.offer is None:
         return ""
     topic, _, clause, before, after = digest.offer
     return figures_in_words.narrowing_sentence(heading(topic), one_line(clause), before, after)
 
 
-def suggestion_url(browser_url: str) -> str:
-    """Return the URL of the page where the reader can accept the suggestion."""
-    return f"{browser_url}/narrow"
+def suggestion_url(digest: Digest, copy: Personalization) -> str:
+    """Return the URL of the page where the reader can answer the question or accept the suggestion."""
+    return copy.manage_url if digest.asks_still_reading else f"{copy.browser_url}/narrow"
 
 
 def has_catch_up_headline(digest: Digest, papers: int) -> bool:

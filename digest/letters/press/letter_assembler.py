@@ -214,7 +214,7 @@ class LetterAssembler:
             "note": self.note,
             "news": news,
             "offer": self.encode_suggestion(digest, copy)
-            if digest.offer and copy.browser_url
+            if digest_page.has_suggestion(digest, copy)
             else EMPTY_PAIR,
             "browser": self.browser_link(page) if copy.browser_url else EMPTY_PAIR,
             "subject": titled,
@@ -350,9 +350,9 @@ class LetterAssembler:
         return self.text_parts["item"].fill(values)
 
     def encode_suggestion(self, digest: Digest, copy: Personalization) -> EncodedPair:
-        """Encode the suggestion to narrow a topic, if the templates have a part for it."""
+        """Encode the question or suggestion at the end of a digest, if the templates have a part for it."""
         html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
-        said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(copy.browser_url)
+        said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(digest, copy)
         return EncodedPair(
             encode_quoted_printable(html.fill({"offer": escape_html(said), "offer_url": escape_html(url)}))
             if html

@@ -1,0 +1,127 @@
+"""Ask readers who were long inactive whether they still read their digests, and pause those who do not respond.
+
+Activity is a button pressed on our pages, or a mail to us. Opening a page does not count: mail scanners
+open every link, and a page that is opened changes nothing. So nobody is tracked, and a reader who only
+reads is asked: in two digests, then by one letter, and two weeks later the digests are paused.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy.orm import Session
+
+from digest.db.tables import (
+    Delivery,
+    DeliveryState,
+    Lane,
+    StillReadingStep,
+    Subscriber,
+    SubscriberState,
+)
+from digest.delivery import outbox
+from digest.letters import figures_in_words
+from digest.site_profile import Site
+from digest.subscribers import preferences, subscriber_rows
+
+DIGESTS_ASKING = 2  #: digests that ask before the letter
+ANSWER_WITHIN = timedelta(days=14)  #: between the letter and the pause
+BATCH_READERS = 500  #: readers for whom a run takes each step
+ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
+
+
+# ── activity ────────────────────────────────────────────────────────────────────────────────────
+
+
+def note_activity(session: Session, subscriber: Subscriber, *, now: datetime) -> None:
+    """Record that a reader was active, so that they are not asked."""
+    if subscriber.state in ACTIVE_STATES:
+        subscriber.last_active_at = now
+        subscriber.still_reading_step = StillReadingStep.NONE
+        subscriber.still_reading_at = None
+        session.flush()
+
+
+def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
+    """Record that a reader wrote to us; other senders are ignored."""
+    subscriber = subscriber_rows.find(session, sender) if sender else None
+    if subscriber is not None:
+        note_activity(session, subscriber, now=received_at)
+
+
+# ── the steps ───────────────────────────────────────────────────────────────────────────────────
+
+
+def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
+    """Let digests ask, send the letters, and pause those who did not respond; a batch of readers each."""
+    pause_unanswered(session, now=now)
+    send_letters(session, site, now=now)
+    ask_in_digests(session, after=after, now=now)
+
+
+def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None:
+    """Let the next digests ask readers who were inactive for this long."""
+    last_active = func.coalesce(Subscriber.last_active_at, Subscriber.confirmed_at, Subscriber.created_at)
+    silent = (
+        select(Subscriber.id)
+        .where(
+            Subscriber.state == SubscriberState.ACTIVE,
+            Subscriber.still_reading_step == StillReadingStep.NONE,
+            last_active < now - after,
+        )
+        .order_by(Subscriber.id)
+        .limit(BATCH_READERS)
+    )
+    numbers = list(session.scalars(silent))
+    values = {"still_reading_step": StillReadingStep.ASKED, "still_reading_at": now}
+    session.execute(update(Subscriber).where(Subscriber.id.in_(numbers)).values(values))
+
+
+def send_letters(session: Session, site: Site, *, now: datetime) -> None:
+    """Send the letter to readers whom two digests have asked."""
+    asking = (
+        select(func.count())
+        .where(
+            Delivery.subscriber_id == Subscriber.id,
+            Delivery.edition.is_not(None),
+            Delivery.state == DeliveryState.SENT,
+            Delivery.dated_at >= Subscriber.still_reading_at,
+        )
+        .correlate(Subscriber)
+        .scalar_subquery()
+    )
+    until = figures_in_words.day_in_words((now + ANSWER_WITHIN).date())
+    for subscriber in readers_at(session, StillReadingStep.ASKED, asking >= DIGESTS_ASKING):
+        outbox.queue_letter(
+            session,
+            letter="still_reading",
+            subscriber_id=subscriber.id,
+            email=subscriber.email,
+            decision={"until": until},
+            dedupe_key=f"still-reading-{subscriber.id}-{now.date()}",
+            site=site,
+            now=now,
+            lane=Lane.BULK,
+        )
+        subscriber.still_reading_step, subscriber.still_reading_at = StillReadingStep.LETTER, now
+
+
+def pause_unanswered(session: Session, *, now: datetime) -> None:
+    """Pause the readers who did not respond to the letter, until they resume."""
+    for subscriber in readers_at(
+        session, StillReadingStep.LETTER, Subscriber.still_reading_at <= now - ANSWER_WITHIN
+    ):
+        preferences.pause(session, subscriber, None, now)
+        subscriber.still_reading_step = StillReadingStep.NONE
+
+
+def readers_at(session: Session, step: StillReadingStep, condition: ColumnElement[bool]) -> list[Subscriber]:
+    """Return the active readers at this step who meet a condition, locked."""
+    found = (
+        select(Subscriber)
+        .where(Subscriber.state == SubscriberState.ACTIVE, Subscriber.still_reading_step == step, condition)
+        .order_by(Subscriber.id)
+        .limit(BATCH_READERS)
+    )
+    return list(session.scalars(found.with_for_update(skip_locked=True)))

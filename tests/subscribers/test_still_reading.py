@@ -1,0 +1,151 @@
+"""A reader who was long inactive is asked in two digests, then by one letter, then paused, and never erased."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import retention_rules, subscribers
+from digest.db.tables import (
+    Delivery,
+    DeliveryState,
+    Lane,
+    StillReadingStep,
+    Subscriber,
+    SubscriberState,
+)
+from digest.errors import BadField
+from digest.site_profile import Site
+from digest.subscribers import use_cases
+
+AFTER = timedelta(days=730)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def alice(session: Session, now: datetime) -> Subscriber:
+    return subscribers.add(
+        session, "alice@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now - AFTER - DAY
+    )
+
+
+def ask(session: Session, site: Site, now: datetime) -> None:
+    use_cases.ask_still_reading(session, site, after=AFTER, now=now)
+    session.expire_all()
+
+
+def send_digest(session: Session, reader: Subscriber, at: datetime, state: DeliveryState) -> None:
+    session.add(
+        Delivery(
+            subscriber_id=reader.id, email=reader.email, letter="digest", lane=Lane.BULK, dated_at=at,
+            edition=f"daily-{at.date()}", state=state, due_at=at, expires_at=at, settled_at=at,
+        )
+    )  # fmt: skip
+    session.commit()
+
+
+def letters(session: Session) -> list[str]:
+    return list(session.scalars(select(Delivery.letter).where(Delivery.edition.is_(None))))
+
+
+def test_a_silent_reader_is_asked_by_two_digests_then_a_letter_then_paused(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    ask(session, site, now)
+    assert alice.still_reading_step == StillReadingStep.ASKED
+
+    send_digest(session, alice, now, DeliveryState.SENT)
+    send_digest(session, alice, now + DAY, DeliveryState.FAILED)
+    ask(session, site, now + DAY)
+    assert (alice.still_reading_step, letters(session)) == (StillReadingStep.ASKED, [])
+
+    send_digest(session, alice, now + 2 * DAY, DeliveryState.SENT)
+    for hours in (1, 2):  # the letter is sent once
+        ask(session, site, now + 2 * DAY + timedelta(hours=hours))
+    assert (alice.still_reading_step, letters(session)) == (StillReadingStep.LETTER, ["still_reading"])
+
+    ask(session, site, now + 15 * DAY)
+    assert alice.state == SubscriberState.ACTIVE
+    ask(session, site, now + 17 * DAY)
+    assert (alice.state, alice.paused_until) == (SubscriberState.PAUSED, None)
+    ask(session, site, now + 900 * DAY)
+    assert subscribers.get(session, "alice@uni.edu").state == SubscriberState.PAUSED
+    assert letters(session) == ["still_reading"]
+
+
+@pytest.mark.parametrize("step", list(StillReadingStep))
+def test_any_activity_ends_the_questions(
+    session: Session, site: Site, alice: Subscriber, now: datetime, step: StillReadingStep
+) -> None:
+    alice.still_reading_step, alice.still_reading_at = step, now - 20 * DAY
+
+    subscribers.note_activity(session, alice, now=now)
+    ask(session, site, now)
+
+    assert (alice.state, alice.still_reading_step) == (SubscriberState.ACTIVE, StillReadingStep.NONE)
+
+
+def test_a_reader_is_asked_again_after_another_silent_time(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    subscribers.note_activity(session, alice, now=now)
+
+    steps = []
+    for later in (AFTER - DAY, AFTER + DAY):
+        ask(session, site, now + later)
+        steps.append(alice.still_reading_step)
+
+    assert steps == [StillReadingStep.NONE, StillReadingStep.ASKED]
+
+
+def test_a_mail_from_a_reader_is_activity_and_one_from_a_stranger_is_nothing(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    subscribers.note_mail(session, "ALICE@uni.edu", received_at=now)
+    subscribers.note_mail(session, "stranger@uni.edu", received_at=now)
+    subscribers.note_mail(session, "", received_at=now)
+    ask(session, site, now)
+
+    assert (alice.last_active_at, alice.still_reading_step) == (now, StillReadingStep.NONE)
+
+
+def test_a_new_paused_or_unsubscribed_reader_is_not_asked(
+    session: Session, site: Site, now: datetime
+) -> None:
+    new = subscribers.add(session, "new@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
+    old = now - 2 * AFTER
+    away = subscribers.add(session, "away@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old)
+    left = subscribers.add(session, "left@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old)
+    subscribers.pause(session, away, None, now)
+    subscribers.unsubscribe(session, site, left, now=now)
+
+    ask(session, site, now)
+
+    assert {new.still_reading_step, away.still_reading_step, left.still_reading_step} == {
+        StillReadingStep.NONE
+    }
+
+
+def test_never_asks_nobody(session: Session, site: Site, alice: Subscriber, now: datetime) -> None:
+    use_cases.ask_still_reading(session, site, after=None, now=now)
+
+    assert alice.still_reading_step == StillReadingStep.NONE
+
+
+@pytest.mark.parametrize(
+    ("text", "days"), [("24 months", 731), ("1 month", 30), (" 6 months ", 183), ("never", None)]
+)
+def test_the_setting_is_a_number_of_months_or_never(text: str, days: int | None) -> None:
+    span = retention_rules.parse_still_reading(text)
+
+    assert (span.days if span else None) == days
+    assert retention_rules.parse_still_reading(retention_rules.still_reading_text(span)) == span
+
+
+@pytest.mark.parametrize("text", ["", "0 months", "24", "two years", "-1 months", "1000 months", "²  months"])
+def test_any_other_setting_is_refused(text: str) -> None:
+    with pytest.raises(BadField, match="24 months, or never"):
+        retention_rules.parse_still_reading(text)
