@@ -211,6 +211,7 @@ def apply_personal_mail(
     """Process a mail that may be from a person: a confirmation, commands, or any other text."""
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("it is neither a report nor a command")
+    subscribers.note_mail(session, row.sender, received_at=row.received_at)
     message = mail_text.parse_mail(row.content)
     confirmation = links.read_confirm_address(site, row.recipient)
     commands = command_addresses.commands_in(site, row.recipient, row.content)

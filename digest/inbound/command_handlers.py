@@ -75,8 +75,6 @@ def run_commands(
     """Run the commands of a mail and queue the reply; raise MailIgnored if none may be run."""
     email = writer.address_of_writer(site, mail.message)
     subscriber = subscribers.find(session, email)
-    if subscriber is not None:
-        subscribers.note_activity(session, subscriber, now=now)
     asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
     if (
         subscriber is not None
