@@ -27,7 +27,7 @@ from digest.subscribers import preferences, subscriber_rows
 
 DIGESTS_ASKING = 2  #: digests that ask before the letter
 ANSWER_WITHIN = timedelta(days=14)  #: between the letter and the pause
-BATCH_READERS = 500  #: readers for whom a run takes each step
+BATCH_READERS = 500  #: maximum number of readers that a run processes in each step
 ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -79,7 +79,7 @@ def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None
 
 
 def send_letters(session: Session, site: Site, *, now: datetime) -> None:
-    """Send the letter to readers whom two digests have asked."""
+    """Send the letter to readers who were asked in two digests."""
     asking = (
         select(func.count())
         .where(
