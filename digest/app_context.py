@@ -55,7 +55,7 @@ class AppContext:
 
     @cached_property
     def public_rules(self) -> PublicRules:
-        """Return what pages and feeds show of the papers of each source."""
+        """Return the rules for showing the papers of each source on pages and feeds."""
         return PublicRules(self.settings.public, is_local=self.site.is_local)
 
     @cached_property

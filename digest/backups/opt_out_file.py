@@ -41,7 +41,7 @@ class SavedOptOuts:
     """The content of the file."""
 
     opt_outs: tuple[SavedOptOut, ...] = ()  #: in the order of the file
-    damaged: int = 0  #: lines that cannot be read; a line that a crash cut off is written again
+    damaged: int = 0  #: lines that cannot be read; a line truncated by a crash is written again
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────

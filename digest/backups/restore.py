@@ -22,7 +22,7 @@ from digest.delivery import limits
 from digest.site_profile import Site
 
 DAY = timedelta(days=1)
-#: Ids left out for each day since the backup, because old links contain the ids used in that time.
+#: Number of ids skipped per day since the backup, because old links contain ids used in that time.
 SKIPPED_IDS = 2_000_000
 
 
@@ -50,7 +50,7 @@ def restore(
 ) -> RestoreReport:
     """Copy a backup into an empty database and stop all mail.
 
-    Raises SetupMismatch if this machine's keys are not those of the backup, and UsageError if the database
+    Raises SetupMismatch if this machine's keys differ from the backup's keys, and UsageError if the database
     is not empty.
     """
     with db.read_session(backup.engine) as session:
@@ -73,7 +73,7 @@ def restore(
 def change_restored(
     session: Session, backup: BackupFile, site: Site, saved: SavedOptOuts, *, now: datetime
 ) -> dict[str, int]:
-    """Stop all mail, end what was open, and repeat the opt-outs; return the counts."""
+    """Stop all mail, end open letters and editions, and repeat the opt-outs; return the counts."""
     session.execute(delete(Observation).where(Observation.name == MADE))
     made = f"{backup.made_at:%Y-%m-%d %H:%M} UTC"
     limits.emergency_stop(session, f"restored from the backup of {made}", scope=limits.ALL, now=now)

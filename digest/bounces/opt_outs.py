@@ -1,7 +1,7 @@
 """Record opt-outs: suppressions, unsubscribes and erasures, so that a restored backup cannot undo them.
 
 Each is recorded in the transaction of the change. The scheduler appends the rows to a file outside the
-database (`backups.opt_out_file`). Nothing here commits, except `mark_saved`.
+database (`backups.opt_out_file`). Callers commit, except for `mark_saved`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DELETE_BATCH = 1_000  #: rows deleted in one transaction
 
 
 class OptOutKind(StrEnum):
-    """The kinds of opt-outs, and the two changes that end one."""
+    """The kinds of opt-outs, and the two changes that end an opt-out."""
 
     SUPPRESSED = "suppressed"
     UNSUPPRESSED = "unsuppressed"
@@ -34,7 +34,7 @@ class OptOutKind(StrEnum):
 def record_suppressions(
     session: Session, kind: OptOutKind, hashes: Collection[str], *, reason: str = "", now: datetime
 ) -> None:
-    """Record that the addresses with these hashes were suppressed, or no longer are."""
+    """Record that the addresses with these hashes were suppressed or unsuppressed."""
     shared = {"kind": kind, "reason": reason, "at": now}
     db.insert_many(session, OptOut, [{"hmac": one} for one in hashes], shared=shared)
 

@@ -126,14 +126,14 @@ def restore(
 
 
 def store_keys(settings: Settings, found: BackupFile) -> None:
-    """Store the backup's keys in the data directory, except those that are set by a setting."""
+    """Store the backup's keys in the data directory, except keys that are set by settings."""
     for name, value in found.keys.items():
         if getattr(settings, name) is None:
             settings.store_secret(name, value)
 
 
 def show(report: RestoreReport, path: Path, settings: Settings, *, as_json: bool) -> None:
-    """Print the result of a restore, and what to do next."""
+    """Print the result of a restore, and the next steps."""
     from dataclasses import asdict
 
     from digest.backups import OPT_OUT_FILE

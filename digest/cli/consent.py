@@ -1,4 +1,4 @@
-"""Ask before a command destroys something: state what it will do, and require a yes."""
+"""Ask before a destructive command runs: state what it will do, and require a yes."""
 
 from __future__ import annotations
 

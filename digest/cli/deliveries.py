@@ -251,7 +251,7 @@ def why(
 ) -> None:
     """Explain why a subscriber did or did not get a paper, or an edition.
 
-    Without PAPER and --edition, explain what became of the latest edition that was due.
+    Without PAPER and --edition, explain the latest edition that was due.
     """
     from digest.publishing import why as explanation
 

@@ -38,7 +38,7 @@ def report(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what happened lately: dumps, papers, digests, bounces, subscribers, compared with the period before."""
+    """Show recent activity: dumps, papers, digests, bounces, subscribers, compared with the period before."""
     from digest.monitoring.activity import activity
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -87,7 +87,7 @@ def show(found: Activity) -> None:
 
 
 def change_text(one: Series) -> str:
-    """Return the total of the period before, and the change in percent."""
+    """Return the total of the preceding period, and the change in percent."""
     if not one.before:
         return "0"
     change = round(100 * (one.total - one.before) / one.before)

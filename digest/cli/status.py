@@ -56,7 +56,7 @@ def status(
 
 
 def watch_status(settings: Settings) -> NoReturn:
-    """Show the status again and again, each time on a cleared screen."""
+    """Show the status repeatedly, each time on a cleared screen."""
     from digest.monitoring import report
 
     while True:
@@ -212,7 +212,7 @@ def inbox_line(number: int) -> list[tuple[str, str]]:
 
 
 def doubts_in_words(number: int) -> str:
-    """Describe the letters of which it is unknown whether they arrived."""
+    """Describe the letters in doubt."""
     letters = plurals.count(number, "letter was", "letters were")
     return f"{letters} sent without a reply at least once, and may have arrived twice or not at all"
 

@@ -130,7 +130,10 @@ def sync_file(
 ) -> None:
     """Make the members of a file the subscribers.
 
-    New members are added as by import. Members who are subscribed already get the packs of the file; all other settings are theirs. Members of an earlier file who are missing are unsubscribed without a letter, and return if a later file has them. Who unsubscribed or is suppressed stays so. If the address of a row cannot be read, nobody is removed.
+    New members are added as by import. Members who are subscribed already get the packs of the file; all
+    their other settings are kept. Members of an earlier file who are missing are unsubscribed without a
+    letter, and return if a later file has them. Unsubscribed and suppressed addresses stay so. If the address
+    of a row cannot be read, nobody is removed.
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -188,7 +191,7 @@ Rows = Callable[[Callable[[int], None]], "CsvRows | JsonRows"]
 def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
     """Open a file of subscribers; yield a function that returns its rows, and the number of its lines.
 
-    The whole file is read once before, so that nothing is imported from a file with an unclosed quote.
+    The whole file is first read once, so that nothing is imported from a file with an unclosed quote.
     Raises UsageError if the file is not text.
     """
     if path is None:
@@ -387,7 +390,7 @@ def export_file(
 
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a file says about a subscriber, with topics and packs in columns of their own."""
+    """Return a subscriber's row of an export, with topics and packs in separate columns."""
     from digest.subscribers import COLUMNS
 
     topics, packs = split_topics_and_packs(one["topics"])

@@ -148,7 +148,10 @@ def show_list(
     topic: Annotated[
         str,
         typer.Option(
-            "--topic", metavar="TEXT", help="Only with this in a topic's name or filter.", show_default=False
+            "--topic",
+            metavar="TEXT",
+            help="Only with this text in a topic's name or filter.",
+            show_default=False,
         ),
     ] = "",
     pack: Annotated[
@@ -423,7 +426,7 @@ def erase(
 
 
 def erase_traces(context: AppContext, email: str) -> None:
-    """Delete what is outside the tables: copies of letters on this machine, and SQLite's log of changes."""
+    """Delete data outside the tables: copies of letters on this machine, and SQLite's log of changes."""
     from digest import db
     from digest.delivery import transports
 
@@ -437,7 +440,7 @@ def erase_traces(context: AppContext, email: str) -> None:
 
 
 def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
-    """Return what an erasure will delete."""
+    """Return sentences about the data that an erasure will delete."""
     from digest import subscribers
     from digest.delivery import outbox
 

@@ -29,7 +29,7 @@ def copy(
 ) -> dict[str, int]:
     """Copy every row in one transaction and return the number of rows of each table.
 
-    The rows are those of one moment, even if processes write to the source. The target must be empty,
+    The rows are a consistent snapshot, even if processes write to the source. The target must be empty,
     except for the tables in `replaces`, whose rows are deleted. `finish` runs in the same transaction.
     """
     db.upgrade(target)
@@ -113,7 +113,7 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
 
 
 def forget_missing_readers(writing: Connection) -> None:
-    """Clear the reader of deliveries whose reader was deleted; only SQLite has a foreign key that does so."""
+    """Clear the reader of deliveries whose reader was deleted; only SQLite has a foreign key for this."""
     delivery: Any = all_tables.Delivery.__table__
     subscriber: Any = all_tables.Subscriber.__table__
     missing = delivery.c.subscriber_id.not_in(select(subscriber.c.id))
@@ -121,7 +121,7 @@ def forget_missing_readers(writing: Connection) -> None:
 
 
 def skip_keys(writing: Connection, count: int) -> None:
-    """Leave out the next `count` ids of every table that never reuses an id."""
+    """Skip the next `count` ids of every table that never reuses an id."""
     for table in tables():
         if table.dialect_options["sqlite"]["autoincrement"]:
             DIALECTS[writing.dialect.name].skip_keys(writing, table, count)

@@ -333,7 +333,7 @@ def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
 
 
 def skip_keys(connection: Connection, table: Table, count: int) -> None:
-    """Leave out the next `count` ids of a table that never reuses an id."""
+    """Skip the next `count` ids of a table that never reuses an id."""
     sequence = connection.scalar(select(func.pg_get_serial_sequence(table.name, "id")))
     connection.execute(select(func.setval(sequence, func.nextval(sequence) + count)))
 
@@ -347,7 +347,7 @@ def begin_snapshot(connection: Connection) -> None:
 
 
 def truncate_log(engine: Engine) -> bool:
-    """Do nothing: the server reuses its log, and autovacuum the space of deleted rows."""
+    """Do nothing: the server reuses its log, and autovacuum frees the space of deleted rows."""
     del engine
     return True
 

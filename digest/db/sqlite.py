@@ -219,7 +219,7 @@ def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
 
 
 def skip_keys(connection: Connection, table: Table, count: int) -> None:
-    """Leave out the next `count` ids of a table that never reuses an id."""
+    """Skip the next `count` ids of a table that never reuses an id."""
     names = {"name": table.name, "count": count}
     skipping = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name")
     if not connection.execute(skipping, names).rowcount:

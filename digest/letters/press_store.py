@@ -46,7 +46,7 @@ def build_press(
 ) -> tuple[Press, str]:
     """Return the same press as `current_press`, and its key, without storing anything.
 
-    After a restore, the press has no papers from before, because the readers may have received them.
+    After a restore, the press contains no earlier papers, because the readers may have received them.
     """
     since = max(since, restore_point.restore_point(session) or since)
     as_of = catalog.observed_at(session, until=now) or since

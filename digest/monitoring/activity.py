@@ -38,7 +38,7 @@ class Series:
 
     name: str
     per_day: tuple[int, ...]
-    before: int  #: the number in as many days before
+    before: int  #: the number in the preceding period of the same length
 
     @property
     def total(self) -> int:
@@ -89,7 +89,7 @@ MEASURES = (
 
 
 def activity(session: Session, *, days: int, now: datetime) -> Activity:
-    """Count the events of the last `days` days in UTC, and of as many days before them."""
+    """Count the events of the last `days` days in UTC, and of the preceding period of the same length."""
     today = now.astimezone(UTC).date()
     starts = [today - timedelta(days=back) for back in range(2 * days - 1, -1, -1)]
     counts = {one.name: counts_per_day(session, one, starts, now) for one in MEASURES}

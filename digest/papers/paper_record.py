@@ -86,7 +86,7 @@ class Paper:
     first_seen_at: datetime
     sources: tuple[str, ...] = ()  #: the sources of the dumps that list this paper
     is_sample: bool = False
-    is_hidden: bool = False  #: by the operator: on no page, in no feed and in no new digest
+    is_hidden: bool = False  #: by the operator: hidden from all pages, feeds and new digests
 
 
 #: Letters that NFKD does not decompose; sources that write ASCII spell them this way.

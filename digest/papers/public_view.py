@@ -20,7 +20,7 @@ SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no
 
 
 class PublicPart(IntEnum):
-    """How much of a source's papers pages and feeds show."""
+    """The part of a source's papers that pages and feeds show."""
 
     NO = 0  #: nothing
     TITLE = 1  #: everything except the abstract
@@ -28,7 +28,7 @@ class PublicPart(IntEnum):
 
 
 def parse_public_parts(text: str) -> dict[str, PublicPart]:
-    """Return the part by source of a text such as `folder title, internal no`, or raise BadField."""
+    """Parse a text such as `folder title, internal no` into {source: part}, or raise BadField."""
     found = {}
     for piece in filter(None, map(str.strip, text.split(","))):
         match = SOURCE_AND_PART.fullmatch(piece)
@@ -47,7 +47,7 @@ def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublicRules:
-    """What pages and feeds show of the papers of each source."""
+    """The rules for showing the papers of each source on pages and feeds."""
 
     parts: Mapping[str, PublicPart]  #: by source, as the operator set them
     is_local: bool = False  #: whether only this machine can reach the site
@@ -61,7 +61,7 @@ class PublicRules:
         return max((self.parts.get(source, usual) for source in paper.sources), default=usual)
 
     def public_copy(self, paper: Paper) -> Paper | None:
-        """Return the paper as everybody may see it; None if it is hidden or may not be shown."""
+        """Return the paper as shown publicly; None if it is hidden or may not be shown."""
         match self.part_of(paper):
             case PublicPart.ABSTRACT:
                 return paper

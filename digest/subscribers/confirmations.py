@@ -483,7 +483,7 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     """Activate a subscriber; their first digest is the next on the schedule, with that day's papers."""
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
         bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
-        subscriber.synced_at, subscriber.is_removed_by_sync = None, False  # they came back by themselves
+        subscriber.synced_at, subscriber.is_removed_by_sync = None, False  # they resubscribed themselves
     subscriber.state = SubscriberState.ACTIVE
     subscriber.confirmed_at = now
     subscriber.unsubscribed_at = None

@@ -11,7 +11,7 @@ from digest.db.tables import SavedPaper
 from digest.errors import UsageError
 from digest.papers import Paper, catalog
 
-MAX_SAVED = 2000  #: papers in one list
+MAX_SAVED = 2000  #: maximum papers in one list
 
 
 def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) -> bool:

@@ -13,12 +13,12 @@ from digest import addresses, db
 from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
 
 ROWS_AT_ONCE = 1_000
-COMMON = 10  #: values shown of each kind
+COMMON = 10  #: maximum number of values shown of each kind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criteria:
-    """What subscribers are listed; a value of None or "" matches all."""
+    """The criteria for listed subscribers; a value of None or "" matches all."""
 
     state: SubscriberState | None = None
     cadence: str = ""

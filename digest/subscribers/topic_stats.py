@@ -1,4 +1,4 @@
-"""Measure the filters in use on recent papers: which match nothing, too much, or cannot be read."""
+"""Find filters in use that match no or too many recent papers, or cannot be parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 class FilterHealth(StrEnum):
-    """How a filter does on recent papers, the worst first."""
+    """The health of a filter on recent papers, the worst first."""
 
     BROKEN = "broken"  #: it cannot be parsed, or a pack that it uses is missing
     SILENT = "silent"  #: it matched no paper

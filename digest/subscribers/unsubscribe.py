@@ -57,7 +57,9 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
     """Mark a subscriber as unsubscribed without a letter; return False if they already were."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
-        subscriber.is_removed_by_sync = False  # they left themselves, and a list cannot bring them back
+        subscriber.is_removed_by_sync = (
+            False  # they unsubscribed themselves, so a synchronized list cannot resubscribe them
+        )
         session.flush()
         return False
     subscriber.state = SubscriberState.UNSUBSCRIBED
@@ -113,7 +115,7 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
 
 
 def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Erase a subscriber's row and everything that names them, and record the erasure; the caller commits."""
+    """Erase a subscriber's row and all data that names them, and record the erasure; the caller commits."""
     lock_subscriber(session, subscriber)
     query = select(Delivery.id).where(
         (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)

@@ -426,7 +426,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
     is_dry_run: bool,
     now: datetime,
 ) -> None:
-    """Make the members of a file the subscribers, and count in `report`; commits after each batch.
+    """Synchronize the subscribers with a file, and count in `report`; commits after each batch.
 
     A dry run only counts, and may remove any number.
     """

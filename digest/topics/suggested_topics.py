@@ -250,8 +250,8 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
 def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[Candidate]:
     """Return the words and phrases that may describe the examples, the most common first.
 
-    Two of three must be true: it is in a title, several examples share it, it is a phrase. If there are no such
-    words, any word of a title will do.
+    At least two of three conditions must hold: it is in a title, several examples share it, or it is a
+    phrase. If there are no such words, any word of a title will do.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}

@@ -25,7 +25,7 @@ PAPER_FINDERS = (
     ("Scholar", "https://scholar.google.com/scholar?q="),
     ("Semantic Scholar", "https://www.semanticscholar.org/search?q="),
 )
-MAX_HISTORY = 14  #: days of a paper on its page
+MAX_HISTORY = 14  #: maximum days listed on a paper's page
 #: Month names in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 BIBTEX_ESCAPES = str.maketrans(
@@ -102,14 +102,14 @@ def show_ris(request: Request) -> Response:
 
 
 def requested_paper(request: Request) -> Paper:
-    """Return the paper in the URL as everybody may see it."""
+    """Return the paper in the URL as shown publicly."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         return load_paper(context, session, int(request.path_params["number"]))
 
 
 def load_paper(context: AppContext, session: Session, number: int) -> Paper:
-    """Return a paper by its id, or the paper it was merged into, as everybody may see it.
+    """Return a paper by its id, or the paper it was merged into, as shown publicly.
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """

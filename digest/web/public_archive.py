@@ -1,4 +1,4 @@
-"""Show the lists of past days, in all and on each starter topic, and help crawlers to find them."""
+"""Show the lists of past days, of all papers and of each starter topic, and list them for crawlers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from digest.papers import catalog
 from digest.web import feeds, page_rendering, request_context, starter_topics, trending
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
-MAX_DAYS = 1000  #: days listed in the archive and in the sitemap
+MAX_DAYS = 1000  #: maximum days listed in the archive and in the sitemap
 #: Pages for one reader, which crawlers should not request.
 PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/s/", "/outbox")
 

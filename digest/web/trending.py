@@ -1,4 +1,4 @@
-"""List the trending papers of a day, in all or on one starter topic."""
+"""List the trending papers of a day, of all papers or of one starter topic."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrendingList:
 class DayRanking:
     """All papers ranked as of the latest dump of a day."""
 
-    day: date  #: of the dump, in UTC
+    day: date  #: the day of the dump, in UTC
     ranked: tuple[Ranked, ...]  #: best first
 
     @cached_property
@@ -113,7 +113,7 @@ def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRank
 def recent_papers(
     context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
 ) -> list[Paper]:
-    """Return the papers first seen in the last days before the latest dump, as everybody may see them."""
+    """Return the papers first seen in the last days before the latest dump, as shown publicly."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     found = catalog.papers(session, since=start, until=now, news_only=True)
     shown = map(context.public_rules.public_copy, found)

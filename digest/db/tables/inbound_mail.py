@@ -88,10 +88,10 @@ class OptOut(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     kind: Mapped[str] = mapped_column(String(12))
-    #: the keyed hash of a suppressed address, or one that identifies an erased subscriber
+    #: the keyed hash of a suppressed address, or the hash that identifies an erased subscriber
     hmac: Mapped[str] = mapped_column(String(64), default="")
     reason: Mapped[str] = mapped_column(String(20), default="")  #: of a suppression
-    subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: of an unsubscribe or an erasure
+    subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: who unsubscribed or was erased
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     saved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when it was appended to the file
 

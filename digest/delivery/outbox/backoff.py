@@ -38,7 +38,7 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
 
 
 def expire_open(session: Session, reason: str, *, now: datetime) -> int:
-    """End every open delivery as expired, whoever has leased it, and return their number."""
+    """End all open deliveries as expired, even leased ones, and return their number."""
     ended = {"state": DeliveryState.EXPIRED, "reason": reason, "settled_at": now, **NO_LEASE}
     return session.connection().execute(update(DELIVERY_TABLE).where(IS_OPEN).values(**ended)).rowcount
 

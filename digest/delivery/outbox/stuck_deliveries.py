@@ -50,7 +50,7 @@ def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> s
 
 
 def change_stuck(session: Session, ids: Collection[int], values: dict[str, Any]) -> set[int]:
-    """Change those of these deliveries that are stuck, and return their ids."""
+    """Change the stuck deliveries among these, and return their ids."""
     is_stuck = (db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.state == DeliveryState.STUCK)
     changing = update(DELIVERY_TABLE).where(*is_stuck).values(**values)
     return fetch_ids(session, changing.returning(DELIVERY_TABLE.c.id))

@@ -27,7 +27,7 @@ UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
 WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
 
 MIN_PIECE = 64 * 1024
-MAX_PENDING = 1024**2  #: bytes of a line after which its content is passed on
+MAX_PENDING = 1024**2  #: bytes of a line after which its beginning is returned
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
 
@@ -68,7 +68,7 @@ class LimitedDecompressor(RewindableStream):
         self.clear()
 
     def clear(self) -> None:
-        """Forget the content read so far."""
+        """Discard the content read so far."""
         self.unpacked = 0  #: decompressed bytes
         self.lines = 0  #: whole lines read so far
         self.ready = b""
@@ -117,7 +117,7 @@ class LimitedDecompressor(RewindableStream):
 
 
 def with_damage(found: Items, stream: BinaryIO) -> Items:
-    """Yield the items of a dump, and at its end where its compressed file is damaged, if it is."""
+    """Yield the items of a dump, followed by a problem if its compressed file is damaged."""
     yield from found
     raw = getattr(stream, "raw", None)
     if isinstance(raw, LimitedDecompressor) and raw.damage:

@@ -105,7 +105,7 @@ def drafts_of(source: DumpInput, found: PageHeader) -> Iterator[PaperDraft]:
 
 
 def without_blank_runs(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines, and only the first of several blank lines in a row."""
+    """Yield the lines without repeated blank lines."""
     was_blank = False
     for line in lines:
         is_blank = not (line[1] or line[2]) or line[1].isspace()

@@ -46,7 +46,7 @@ class CardTemplate(NamedTuple):
 
 
 class EncodedReason(NamedTuple):
-    """A reason line, encoded for both bodies; empty if nothing can be said."""
+    """A reason line, encoded for both bodies; empty if there is no fact."""
 
     html: bytes = b""
     text: bytes = b""
@@ -179,7 +179,8 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     }
 
 
-#: The optional parts of a card, each with the value it requires. A customized card may have its title in no part.
+#: The optional parts of a card, each with the value it requires. The title of a customized card may not be in
+#: any part.
 REQUIRED_VALUES = {
     "heading": "title",
     "byline": "byline",

@@ -89,7 +89,7 @@ class DigestPage:
     preheader: str
     headline: str
     lead: NumberedCard | None  #: the first card, if the headline is its title
-    lead_url: str  #: where the headline leads to
+    lead_url: str  #: the URL of the headline
     titles: tuple[NumberedTitle, ...]  #: the titles of a long digest
     checked: str
     note: str
@@ -114,13 +114,13 @@ def cadence_of(edition: str, *, is_catch_up: bool) -> str:
 
 
 class Layout(StrEnum):
-    """What a digest begins with."""
+    """The beginning of a digest."""
 
     COUNTED = "counted"  #: the number of papers
     LED = "led"  #: the title of the first paper, whose card follows without the title
     LISTED = "listed"  #: the number of papers and a list of their titles
 
-    __hash__ = str.__hash__  # as fast as that of str: a layout is a key in a cache
+    __hash__ = str.__hash__  # faster than the hash of Enum; layouts are cache keys
 
 
 def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
@@ -174,7 +174,7 @@ def make_page(
 
 
 def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[SectionPlan]:
-    """Return the sections below the lead: its own without its first paper, unless nothing is left of it."""
+    """Return the sections below the lead, without its paper and without a section that is then empty."""
     if layout is not Layout.LED:
         return plan
     (section,) = plan
@@ -236,7 +236,7 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 
 
 def has_catch_up_headline(digest: Digest, papers: int) -> bool:
-    """Return whether the headline says how many papers matched while the reader was away."""
+    """Return whether the headline counts the papers that matched while the reader was away."""
     return digest.is_catch_up and digest.matched > papers
 
 
@@ -289,7 +289,7 @@ def sections_of(
 
 
 def section_heading(topic: str, layout: Layout) -> str:
-    """Return the heading of a section; if its first paper is the headline, that of the papers after it."""
+    """Return the heading of a section; if its first paper is the headline, the heading of its other papers."""
     return figures_in_words.more_on_topic(heading(topic)) if layout is Layout.LED else heading(topic)
 
 

@@ -1,4 +1,4 @@
-"""Explain what became of one edition of one subscriber, or why there was none."""
+"""Explain the outcome of one edition of one subscriber, or why there was none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERDICTS = {
     DeliveryState.FAILED: "The mail server refused it",
     DeliveryState.EXPIRED: "It was not sent in time",
     DeliveryState.SUPPRESSED: "It was not sent",
-    DeliveryState.STUCK: "It may have arrived: no reply came to several attempts",
+    DeliveryState.STUCK: "It may have arrived: several attempts got no reply",
     DeliveryState.EMPTY: "There was nothing to send",
 }
 ADVICE = {
@@ -39,7 +39,7 @@ ADVICE = {
 
 
 def why_edition(session: Session, *, site: Site, email: str, edition: str | None, now: datetime) -> WhyAnswer:
-    """Return what became of a subscriber's edition, named as `daily-2026-11-20` or by its day.
+    """Return the outcome of a subscriber's edition, named as `daily-2026-11-20` or by its day.
 
     Without `edition`, the answer is about the latest edition that was due.
     """
@@ -80,7 +80,7 @@ def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> E
 
 
 def parse_day(text: str, today: date) -> date | None:
-    """Return the day that a text names, or None for the name of an edition; raise BadField for neither."""
+    """Return the day in a text, or None for the name of an edition; raise BadField for other texts."""
     words = {"today": today, "yesterday": today - timedelta(days=1)}
     if text in words:
         return words[text]

@@ -34,7 +34,7 @@ from digest.subscribers.csv_import.write_rows import (
 
 __all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
 
-FEW_REMOVED = 10  #: so few may always be removed
+FEW_REMOVED = 10  #: removing up to this many is always allowed
 
 BATCH_ROWS = 1_000  #: rows read and written together
 
@@ -74,11 +74,11 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     after_batch: Callable[[], None] = lambda: None,
     now: datetime,
 ) -> ImportReport:
-    """Make the members of a list the subscribers: add the new, change packs, and unsubscribe who is missing.
+    """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
-    Only members of an earlier list are removed, or with `everyone` all other subscribers too. Who
-    unsubscribed or is suppressed stays so. Nobody is removed if the address of a row cannot be read.
-    Raises UsageError before removing more subscribers than the list has, unless `allows_many`.
+    Only members of an earlier list are removed, or, with `everyone`, also all other subscribers. Unsubscribed
+    and suppressed addresses stay so. Nobody is removed if the address of a row cannot be read. Raises
+    UsageError before removing more subscribers than the list has, unless `allows_many`.
     """
     state = import_state(
         session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
@@ -146,7 +146,7 @@ def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportS
 
 
 def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
-    """Remember whose row was rejected, since a synchronized list has them even so."""
+    """Record the address of a rejected row, since the synchronized list contains the address."""
     try:
         address = addresses.parse_address("" if isinstance(row, csv.Error) else str(row.get("email", "")))
         state.rejected_keys.append(address.folded)

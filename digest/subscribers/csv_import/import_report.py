@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-MAX_EMAILS = 1_000  #: addresses of each outcome kept in memory
-MAX_PROBLEMS = 10_000  #: problems kept in memory
+MAX_EMAILS = 1_000  #: maximum addresses of each outcome in memory
+MAX_PROBLEMS = 10_000  #: maximum problems in memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,11 +43,11 @@ class ImportRow:
     not_after: str | None = None
     topics: CheckedTopics | None = None
     packs: CheckedTopics | None = None  #: topics whose filters are single packs
-    lists_packs: bool = False  #: whether the file says which packs each subscriber uses
+    lists_packs: bool = False  #: whether the file has a column for packs
     settings: Mapping[str, Any] = field(default_factory=dict)  #: other columns of the subscriber
     paused_until: date | None = None  #: of a paused subscriber
     confirmed_at: datetime | None = None
-    consent: str = ""  #: how they agreed, if the file says so
+    consent: str = ""  #: how they agreed, if the file has a column for this
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:

@@ -193,7 +193,7 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
     """Return the part of a row that a synchronized list decides for an existing subscriber: the packs.
 
-    Who unsubscribed stays unsubscribed, and keeps their packs.
+    Unsubscribed members stay unsubscribed and keep their packs.
     """
     packs = () if row.packs is None and row.lists_packs else row.packs
     if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
@@ -223,7 +223,7 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
     """Unsubscribe members who are no longer in the list, without a letter; yield their number, by batch.
 
-    With `everyone`, also unsubscribe those who were never in a synchronized list.
+    With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
     unlisted = unlisted_condition(state.now, everyone=everyone)
     query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(unlisted)
