@@ -6,6 +6,7 @@ from digest.topics.clause_proposals import ClauseProposal, propose_additions, pr
 from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
 from digest.topics.filter_parser import Filter, any_of, parse
 from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
+from digest.topics.marked_text import marked_html
 from digest.topics.narrower_filters import Narrowing, find_narrowing
 from digest.topics.pack_files import Pack
 from digest.topics.pack_resolution import (
@@ -48,6 +49,7 @@ __all__ = [
     "expand_like",
     "explain",
     "find_narrowing",
+    "marked_html",
     "pack_dependencies",
     "parse",
     "propose_additions",

@@ -88,6 +88,7 @@ class Explainer:
 
     def __init__(self, index: PaperIndex):
         """Prepare to explain the papers of an index, reusing its lookups."""
+        self.index = index
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
 

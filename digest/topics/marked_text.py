@@ -9,9 +9,13 @@ from markupsafe import Markup, escape
 from digest.topics.explanation import MatchedWord
 
 
-def marked_html(text: str, words: Iterable[MatchedWord]) -> Markup:
-    """Return a text as HTML with `<mark>` around the matched words, given in reading order without overlaps."""
-    return Markup("").join(marked_pieces(text, words))
+def marked_html(text: str, field: str, words: Iterable[MatchedWord]) -> Markup:
+    """Return the text of a paper's field as HTML with `<mark>` around the matched words of this field.
+
+    The words are in reading order and do not overlap. If the text was cut, words after the cut are left out.
+    """
+    kept = (word for word in words if word.field == field and text[word.start : word.end] == word.text)
+    return Markup("").join(marked_pieces(text, kept))
 
 
 def marked_pieces(text: str, words: Iterable[MatchedWord]) -> Iterator[Markup]:
@@ -19,6 +23,6 @@ def marked_pieces(text: str, words: Iterable[MatchedWord]) -> Iterator[Markup]:
     end = 0
     for word in words:
         yield escape(text[end : word.start])
-        yield Markup('<mark class="mark">%s</mark>') % text[word.start : word.end]
+        yield Markup('<mark class="mark">%s</mark>') % word.text
         end = word.end
     yield escape(text[end:])

@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from urllib.parse import quote_plus
 
+from markupsafe import escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from digest import db, links
+from digest import db, links, topics
 from digest.app_context import AppContext
 from digest.db import Session
+from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
 from digest.papers import Paper, catalog, display, links_of, title_key
 from digest.papers.trending import Appearance
+from digest.topics import MatchedWord
 from digest.web import page_rendering, request_context
 
 #: Sites that can search for a paper by title, with the start of the search URL.
@@ -46,12 +49,15 @@ def show_paper(request: Request) -> Response:
         return RedirectResponse(f"/papers/{found.id}", 301)
     here = links.paper_url(context.site, found.id)
     card = cards.make_card(found, page=here)
+    words = matched_words(request.query_params.get("filter", ""), found)
     return page_rendering.render_page(
         request,
         "paper",
         card=card,
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
-        abstract=cards.summary_label(found) + display(found.abstract),
+        title=topics.marked_html(card.title, "title", words),
+        abstract=escape(cards.summary_label(found))
+        + topics.marked_html(display(found.abstract), "abstract", words),
         authors=found.authors,
         first_seen=figures_in_words.day_in_words(found.first_seen_at.date()),
         finders=finder_links(found),
@@ -60,6 +66,17 @@ def show_paper(request: Request) -> Response:
         citation=list(citation_tags(found, here)),
         history=history,
     )
+
+
+def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
+    """Return the words that a filter in the page's URL matches; none if it is invalid or refers to a pack."""
+    if not filter_:
+        return ()
+    try:
+        parsed = topics.parse(filter_)
+    except BadFilter:
+        return ()
+    return () if parsed.uses else topics.explain(parsed, paper).words
 
 
 def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from digest import db, subscribers
+from markupsafe import Markup
+
+from digest import db, subscribers, topics
 from digest.app_context import AppContext
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import display
-from digest.topics import Backtest, PerDay
+from digest.topics import Explainer, Filter, PerDay
 from digest.topics.recent_papers import RecentPapers
 from digest.web import starter_topics
 
@@ -28,7 +30,7 @@ class FilterTrial:
     per_day: float  #: papers on a usual day
     rate: str  #: `about 4 a day`
     sentence: str  #: `About 4 papers a day (based on 31 days so far)`
-    titles: tuple[str, ...]  #: the latest matches
+    titles: tuple[Markup, ...]  #: the latest matches, with the matched words marked
     notes: tuple[str, ...]  #: the effect of each clause, and warnings
 
 
@@ -40,20 +42,26 @@ def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, Fil
         for text in filters:
             if recent.days and text not in found:
                 with suppress(BadFilter):  # a paper or pack that a stored filter uses may have been removed
-                    found[text] = make_trial(recent.backtest(registry.resolve_text(text)), recent)
+                    found[text] = make_trial(registry.resolve_text(text), recent)
     return found
 
 
-def make_trial(result: Backtest, recent: RecentPapers) -> FilterTrial:
+def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
     """Return the result of a filter in words."""
-    titles = [display(recent.index.papers[number].title) for number in result.last]
+    result, explainer = recent.backtest(filter_), topics.Explainer(recent.index)
     return FilterTrial(
         per_day=result.per_day.median,
         rate=rate_in_short(result.per_day),
         sentence=starter_topics.rate_sentence(result.per_day),
-        titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
+        titles=tuple(marked_title(explainer, filter_, number) for number in result.last),
         notes=tuple(dict.fromkeys((*result.clause_effects, *result.warnings)))[:MAX_NOTES],
     )
+
+
+def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
+    """Return the title of a matching paper as HTML, with the matched words marked."""
+    title = figures_in_words.cut_at_word(display(explainer.index.papers[number].title), MAX_TITLE_LENGTH)
+    return topics.marked_html(title, "title", explainer.explain(filter_, number).words)
 
 
 def rate_in_short(per_day: PerDay) -> str:

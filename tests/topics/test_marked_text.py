@@ -18,7 +18,7 @@ from tests.topics.invented_papers import KITCHEN, paper
 def marked(field: str, filter_: str, of=KITCHEN) -> str:
     words = topics.explain(topics.parse(filter_), of).words
     text = display(getattr(of, field))
-    return str(marked_html(text, [word for word in words if word.field == field]))
+    return str(marked_html(text, field, words))
 
 
 def test_every_occurrence_of_a_matched_word_is_marked() -> None:
@@ -35,6 +35,12 @@ def test_a_filter_that_does_not_match_marks_nothing() -> None:
     assert "<mark" not in marked("title", "zebras")
 
 
+def test_a_word_after_the_cut_of_a_text_is_not_marked() -> None:
+    words = topics.explain(topics.parse("ask"), paper("Robots that ask", "Nothing.")).words
+
+    assert str(marked_html("Robots that a…", "title", words)) == "Robots that a…"
+
+
 @given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=6, unique=True))
 def test_marking_changes_nothing_but_the_tags(text: str, cuts: list[int]) -> None:
     inside = sorted(cut for cut in cuts if cut <= len(text))
@@ -43,9 +49,9 @@ def test_marking_changes_nothing_but_the_tags(text: str, cuts: list[int]) -> Non
         for start, end in zip(inside[0::2], inside[1::2], strict=False)
     ]
 
-    found = str(marked_html(text, words))
+    found = str(marked_html(text, "title", words))
 
     assert unescape(re.sub("</?mark[^>]*>", "", found)) == text
     assert re.findall('<mark class="mark">([^<]*)</mark>', found) == [
-        str(marked_html(word.text, ())) for word in words
+        str(marked_html(word.text, "title", ())) for word in words
     ]

@@ -105,6 +105,16 @@ def test_a_paper_can_be_exported_as_ris(served, papers):
     assert lines[-2:] == ["ER  - ", ""]
 
 
+def test_the_page_of_a_paper_marks_the_words_that_a_filter_matches(served, papers):
+    page = f"/papers/{papers[0]}"
+
+    marked = served.client.get(page, params={"filter": "slow OR zebras"}).text
+
+    assert '<h1><mark class="mark">Slow</mark> Diffusion</h1>' in marked
+    for filter_ in ("", "zebras", '"<script>', "use:lab/none"):
+        assert "<mark" not in served.client.get(page, params={"filter": filter_}).text
+
+
 def test_todays_digest_is_shown_as_a_sample_mail(served, papers):
     answer = served.client.get("/email")
 
