@@ -18,7 +18,9 @@ from digest.papers import Paper, byline, display, links_of
 MAX_TITLE_LENGTH = 300
 MAX_SPOKEN_LENGTH = 40
 MAX_CATEGORY_LENGTH = 40
-NO_DATE = figures_in_words.TRANSLATIONS.gettext("No date")
+_ = figures_in_words.TRANSLATIONS.gettext
+NO_DATE = _("No date")
+READERS_LABELS = (_("Save"), _("Less like this"))  #: of links that differ from reader to reader
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
@@ -60,7 +62,7 @@ class Card:
     @property
     def text_links(self) -> tuple[Link, ...]:
         """Return the links of the plain-text card, the title's link first."""
-        return (Link(self.leads_to or figures_in_words.TRANSLATIONS.gettext("Read"), self.href), *self.links)
+        return (Link(self.leads_to or _("Read"), self.href), *self.links)
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON values, to be stored with a decision."""
@@ -74,7 +76,13 @@ class Card:
 
 
 def make_card(
-    paper: Paper, *, page: str, why: ReasonLine = NO_REASON, form: CardForm = CardForm.FULL
+    paper: Paper,
+    *,
+    page: str,
+    why: ReasonLine = NO_REASON,
+    form: CardForm = CardForm.FULL,
+    save_url: str = "",
+    less_url: str = "",
 ) -> Card:
     """Make the card of `paper`; `page` is the URL of the paper's page on this site.
 
@@ -94,7 +102,11 @@ def make_card(
         links=()
         if short
         else link_line(
-            pdf=pdf, code=code, page=page, about=attribute_title(display_title(paper)), besides=href
+            pdf=pdf,
+            code=code,
+            offered=readers_links(paper.id, save_url, less_url) or ((_("Cite"), f"{page}#cite"),),
+            about=attribute_title(display_title(paper)),
+            besides=href,
         ),
         leads_to=leads_to,
         is_sample=paper.is_sample,
@@ -104,7 +116,8 @@ def make_card(
 def link_text(link: Link) -> str:
     """Return a link in plain text: on one line if it fits, else the URL on its own line."""
     line = f"{link.label}: {link.href}"
-    return line if len(line) <= figures_in_words.LINE_WIDTH else f"{link.label}:\n{link.href}"
+    is_short = len(line) <= figures_in_words.LINE_WIDTH and link.label not in READERS_LABELS
+    return line if is_short else f"{link.label}:\n{link.href}"
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
@@ -158,7 +171,7 @@ def summary_label(paper: Paper) -> str:
     """Return the label that names the author of an AI summary; "" for the authors' abstract."""
     if not paper.summary_by:
         return ""
-    return figures_in_words.TRANSLATIONS.gettext("AI summary, %s: ") % paper.summary_by
+    return _("AI summary, %s: ") % paper.summary_by
 
 
 def safe_url(url: str | None) -> str | None:
@@ -176,16 +189,25 @@ def safe_url(url: str | None) -> str | None:
 
 def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
     """Return the URL and label of the title's link: abstract, else PDF, else the page on this site."""
-    _ = figures_in_words.TRANSLATIONS.gettext
     offered = ((abstract, _("Read")), (pdf, _("PDF")))
     return next(((href, label) for href, label in offered if href), (page, _("Find it")))
 
 
-def link_line(*, pdf: str | None, code: str | None, page: str, about: str, besides: str) -> tuple[Link, ...]:
+def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:
+    """Return the labels and URLs of the links that differ from reader to reader, if there are any."""
+    return (
+        tuple(zip(READERS_LABELS, (f"{save_url}/{paper_id}", f"{less_url}/{paper_id}"), strict=True))
+        if save_url
+        else ()
+    )
+
+
+def link_line(
+    *, pdf: str | None, code: str | None, offered: tuple[tuple[str, str], ...], about: str, besides: str
+) -> tuple[Link, ...]:
     """Return the links that exist, except the title's link."""
-    _ = figures_in_words.TRANSLATIONS.gettext
-    offered = ((_("PDF"), pdf), (_("Code"), code), (_("Cite"), f"{page}#cite"))
-    return tuple(Link(label, href, about) for label, href in offered if href and href != besides)
+    found = ((_("PDF"), pdf), (_("Code"), code), *offered)
+    return tuple(Link(label, href, about) for label, href in found if href and href != besides)
 
 
 def attribute_title(title: str) -> str:

@@ -50,6 +50,8 @@ class Personalization(Struct, frozen=True, kw_only=True):
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
+    save_url: str = ""  #: the start of the links in cards, which end with the id of the paper; both or none
+    less_url: str = ""
     filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
 
 

@@ -47,6 +47,8 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         unsubscribe_address=links.unsubscribe_address(site, subscriber_id, link_version, key=key),
         reply_address=links.reply_address(site, subscriber_id, link_version, edition, key=key),
         manage_url=links.topic_links_url(site, subscriber_id, link_version, key=key),
+        save_url=links.save_prefix(site, subscriber_id, link_version, key=key),
+        less_url=links.feedback_url(site, subscriber_id, link_version, key=key),
         browser_url=links.view_url(site, subscriber_id, link_version, edition, key=key),
         filters=filters,
     )

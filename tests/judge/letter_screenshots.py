@@ -61,6 +61,10 @@ SUBJECTS = (
     "Small models",
 )  # fmt: skip
 VIEW = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
+READERS_LINKS = {
+    f"{name}_url": f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
+    for name, place in {"save": "s", "less": "l"}.items()
+}
 WAYS = {
     name: f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
     for name, place in {
@@ -224,7 +228,9 @@ def parts_of_digest(
     """Return what a digest is assembled from."""
     made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
     usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
-    copy = copy_for(browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"}, **changes)
+    copy = copy_for(
+        browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"}, **READERS_LINKS, **changes
+    )
     return press.LetterAssembler(made, SITE), digest or usual, copy
 
 
@@ -241,7 +247,10 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
         replace(kinds[number % 4], id=number + 1, title=f"{kinds[number % 4].title}, part {number + 1}")
         for number in range(papers)
     ]
-    made, copy = pressed(SITE, templates(), batch), copy_for(dated_at=dated_at, browser_url=VIEW)
+    made, copy = (
+        pressed(SITE, templates(), batch),
+        copy_for(dated_at=dated_at, browser_url=VIEW, **READERS_LINKS),
+    )
     return press.LetterAssembler(made, SITE).message(trending(*(paper.id for paper in batch)), copy)
 
 

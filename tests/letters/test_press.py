@@ -73,6 +73,7 @@ def papers(draw: st.DrawFn, number: int) -> Paper:
     )
 
 
+SAVE, LESS = "https://digest.example.org/s/key.7-0.abc", "https://digest.example.org/l/key.7-0.def"
 FILTERS = {1: "flow OR robot*", 2: "a", 3: "title:word OR abstract:script"}
 
 
@@ -105,7 +106,8 @@ def test_the_joined_letter_equals_premailers_output_for_the_whole_page(
 ) -> None:
     batch, digest = made
     of_batch = pressed(site, templates, batch, p1="+42 votes <since> yesterday & more")
-    copy = copy_for(filters=FILTERS)
+    links = {"save_url": SAVE, "less_url": LESS} if digest.checked % 2 else {}
+    copy = copy_for(filters=FILTERS, **links)
 
     letter = LetterAssembler(of_batch, site).letter(digest, copy)
 
@@ -156,6 +158,37 @@ def test_the_headline_of_one_topic_is_the_first_title_which_its_card_does_not_re
     assert letter.html.index('href="https://arxiv.org/abs/2611.01234"') < letter.html.index(
         f"{FLOW.title}</a></h1>"
     )
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [trending(11, 12, 13), by_topic(("Flows", 1, (11, 13)), ("Robots", 1, (12,)))],
+    ids=["led", "counted"],
+)
+def test_each_card_has_links_to_save_its_paper_and_to_get_fewer_like_it(
+    digest: Digest, site: Site, templates: Templates
+) -> None:
+    made = pressed(site, templates)
+    copy = copy_for(filters=FILTERS, save_url=SAVE, less_url=LESS)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    for paper in digest.papers:
+        for label, start in (("Save", SAVE), ("Less like this", LESS)):
+            assert len(re.findall(rf'href="{re.escape(start)}/{paper}"[^>]*>{label}</a>', letter.html)) == 1
+            assert letter.text.count(f"{label}:\n{start}/{paper}\n") == 1
+    assert "#cite" not in letter.html
+
+
+def test_a_digest_of_titles_has_no_links_to_save_papers(site: Site, templates: Templates) -> None:
+    digest = structs.replace(trending(11, 12, 13), abstracts="titles")
+    made, copy = pressed(site, templates), copy_for(save_url=SAVE, less_url=LESS)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    assert SAVE not in letter.html + letter.text
 
 
 def test_the_headline_above_several_topics_counts_the_papers(site: Site, templates: Templates) -> None:
@@ -453,7 +486,7 @@ def test_any_digest_stays_below_the_size_at_which_gmail_clips(
     topics: int, each: int, site: Site, templates: Templates
 ) -> None:
     batch, digest = wide(topics, each)
-    made, copy = pressed(site, templates, batch), copy_for()
+    made, copy = pressed(site, templates, batch), copy_for(save_url=SAVE, less_url=LESS)
 
     letter = LetterAssembler(made, site).letter(digest, copy)
 

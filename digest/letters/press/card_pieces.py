@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from jinja2 import TemplateError
+
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
 from digest.letters.figures_in_words import wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
@@ -24,7 +26,7 @@ REASONS_CACHED = 32768  #: one entry per paper and set of matching clauses, abou
 TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
 
 #: Marks at which a filled card is split; untrusted text never contains NUL.
-NUMBER, REASON = "\0n", "\0r"
+NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
@@ -32,7 +34,9 @@ class BodyCardTemplate(NamedTuple):
     """A card in one of the bodies, split at its reason line, without its number."""
 
     head: bytes
-    tail: bytes
+    tail: bytes  #: up to the start of the link that saves the paper, if there is one
+    after_save: bytes = b""
+    after_less: bytes = b""
 
 
 class CardTemplate(NamedTuple):
@@ -42,7 +46,7 @@ class CardTemplate(NamedTuple):
     text: BodyCardTemplate
     size: int  #: bytes of HTML, decoded
     words: int  #: words to read
-    printed: PrintedText
+    has_readers_links: bool  #: links that differ from reader to reader
 
 
 class EncodedReason(NamedTuple):
@@ -70,6 +74,7 @@ class CardRenderer:
         self.text_parts = press.text.parts()
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
+        self.printed = lru_cache(TEMPLATES_CACHED)(self.find_printed_text)
         self.reason = lru_cache(REASONS_CACHED)(self.encode_reason)
         self.card = lru_cache(REASONS_CACHED)(self.encode_card)
 
@@ -84,24 +89,32 @@ class CardRenderer:
             )[0],
         )
 
-    def encode_card(self, paper_id: int, canonical: str | None, form: CardForm) -> EncodedCard:
+    def encode_card(
+        self,
+        paper_id: int,
+        canonical: str | None,
+        form: CardForm,
+        has_links: bool = False,  # noqa: FBT001, FBT002 - part of the cache key
+    ) -> EncodedCard:
         """Encode a paper's card without its number."""
-        return self.cards((paper_id,), canonical, (form,))[0]
+        return self.cards((paper_id,), canonical, (form,), has_links=has_links)[0]
 
     def cards(
-        self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm]
+        self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm], *, has_links: bool
     ) -> list[EncodedCard]:
-        """Return the cards of papers without their numbers, each in its form."""
+        """Return the cards of papers without their numbers; `has_links` is whether some links differ by reader."""
         numbers = [self.press.rank_of_paper[paper] for paper in papers]
         matched = digest_page.matched_clauses(self.press, numbers, canonical)
         return [
-            EncodedCard(self.frame(number, form), self.reason(number, form, matched.get(number, ())))
+            EncodedCard(
+                self.frame(number, form, has_links), self.reason(number, form, matched.get(number, ()))
+            )
             for number, form in zip(numbers, forms, strict=True)
         ]
 
     def encode_reason(self, number: int, form: CardForm, clauses: tuple[Leaf, ...]) -> EncodedReason:
         """Encode the reason line of a paper that these clauses match; many filters share it."""
-        why = digest_page.reason_of(self.press, number, clauses, self.frame(number, form).printed)
+        why = digest_page.reason_of(self.press, number, clauses, self.printed(number, form))
         if not why.text:
             return EncodedReason()
         shown = {
@@ -115,19 +128,37 @@ class CardRenderer:
         text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
         return EncodedReason(encode_quoted_printable(html), encode_quoted_printable(text), len(html.encode()))
 
-    def encode_template(self, number: int, form: CardForm) -> CardTemplate:
+    def encode_template(self, number: int, form: CardForm, has_links: bool) -> CardTemplate:  # noqa: FBT001 - part of the cache key
         """Encode the part of a card after its number, without the reason line."""
-        paper = self.press.papers[number]
-        card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
+        card = self.make_card(number, form, has_links=has_links)
         html, text = self.fill_bodies(card)
-        size = len(decode_quoted_printable(html.head + html.tail).encode())
-        return CardTemplate(html, text, size, digest_page.count_words(card), printed_text(paper, form))
+        return CardTemplate(
+            html=html,
+            text=text,
+            size=len(decode_quoted_printable(b"".join(html)).encode()),
+            words=digest_page.count_words(card),
+            has_readers_links=has_links and bool(card.links),
+        )
 
-    def encode_untitled(self, paper_id: int, form: CardForm) -> tuple[BodyCardTemplate, BodyCardTemplate]:
+    def encode_untitled(
+        self,
+        paper_id: int,
+        form: CardForm,
+        has_links: bool,  # noqa: FBT001 - part of the cache key
+    ) -> tuple[BodyCardTemplate, BodyCardTemplate]:
         """Encode the same part of a card without its title, which is the headline."""
-        paper = self.press.papers[self.press.rank_of_paper[paper_id]]
-        card = make_card(paper, page=paper_url(self.site, paper.id), form=form)
+        card = self.make_card(self.press.rank_of_paper[paper_id], form, has_links=has_links)
         return self.fill_bodies(replace(card, title=""))
+
+    def make_card(self, number: int, form: CardForm, *, has_links: bool) -> Card:
+        """Return a card without a reason line, with gaps at the start of the links that differ by reader."""
+        paper, (save_url, less_url) = self.press.papers[number], (SAVE, LESS) if has_links else ("", "")
+        page = paper_url(self.site, paper.id)
+        return make_card(paper, page=page, form=form, save_url=save_url, less_url=less_url)
+
+    def find_printed_text(self, number: int, form: CardForm) -> PrintedText:
+        """Return what a card prints of its paper's texts."""
+        return printed_text(self.press.papers[number], form)
 
     def fill_bodies(self, card: Card) -> tuple[BodyCardTemplate, BodyCardTemplate]:
         """Return the encoded parts of a card in HTML and text."""
@@ -138,10 +169,13 @@ class CardRenderer:
 
 
 def body_card_template(parts: Parts, values: Mapping[str, str]) -> BodyCardTemplate:
-    """Fill a card and split it at its reason line."""
+    """Fill a card and split it at its reason line and at the start of the links that differ by reader."""
     card = fill_card(parts, values, reason=REASON).partition(NUMBER)[2]
     head, _, tail = card.partition(REASON)
-    return BodyCardTemplate(encode_quoted_printable(head), encode_quoted_printable(tail))
+    if SAVE in head:
+        raise TemplateError("the links of a card must follow its reason line")
+    tail, _, rest = tail.partition(SAVE)
+    return BodyCardTemplate(*map(encode_quoted_printable, (head, tail, *rest.partition(LESS)[::2])))
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:

@@ -142,10 +142,10 @@ def make_page(
     cadence = cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
     layout = layout_of(press, plan, digest, cadence)
     is_led = layout is Layout.LED
-    sections = tuple(sections_of(press, site, without_lead(plan, layout), copy.browser_url, layout))
+    sections = tuple(sections_of(press, site, without_lead(plan, layout), copy, layout))
     cards = [one for section in sections for one in section.cards]
     if is_led:
-        cards.insert(0, lead_card(press, site, plan[0]))
+        cards.insert(0, lead_card(press, site, plan[0], copy))
     titles = [one.card.title for one in cards]
     line = figures_in_words.checked_line(digest.checked, sum(count_words(one.card) for one in cards))
     return DigestPage(
@@ -184,10 +184,21 @@ def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[Sectio
     return [rest] if rest.papers or rest.more else []
 
 
-def lead_card(press: Press, site: Site, section: SectionPlan) -> NumberedCard:
+def lead_card(press: Press, site: Site, section: SectionPlan, copy: Personalization) -> NumberedCard:
     """Return the first card of a section."""
-    return NumberedCard(
-        "1", card_of_paper(press, site, section.papers[0], section.canonical, section.forms[0])
+    return NumberedCard("1", readers_card(press, site, section, 0, copy))
+
+
+def readers_card(press: Press, site: Site, section: SectionPlan, row: int, copy: Personalization) -> Card:
+    """Return one card of a section, with the links of its reader."""
+    return card_of_paper(
+        press,
+        site,
+        section.papers[row],
+        section.canonical,
+        section.forms[row],
+        save_url=copy.save_url,
+        less_url=copy.less_url,
     )
 
 
@@ -262,16 +273,17 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
 
 
 def sections_of(
-    press: Press, site: Site, plan: Sequence[SectionPlan], browser_url: str, layout: Layout
+    press: Press, site: Site, plan: Sequence[SectionPlan], copy: Personalization, layout: Layout
 ) -> list[PageSection]:
     """Return the sections, with cards numbered through the whole letter."""
+    browser_url = copy.browser_url
     made: list[PageSection] = []
     numbers = count(2 if layout is Layout.LED else 1)
     for place, section in enumerate(plan, start=1):
         topic, share = section_heading(section.topic, layout), share_of_matches(section)
         cards = [
-            NumberedCard(str(next(numbers)), card_of_paper(press, site, paper, section.canonical, form))
-            for paper, form in zip(section.papers, section.forms, strict=True)
+            NumberedCard(str(next(numbers)), readers_card(press, site, section, row, copy))
+            for row in range(len(section.papers))
         ]
         made.append(
             PageSection(
@@ -325,13 +337,23 @@ def title_of(press: Press, paper_id: int) -> str:
     return display_title(press.papers[press.rank_of_paper[paper_id]])
 
 
-def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None, form: CardForm) -> Card:
+def card_of_paper(
+    press: Press,
+    site: Site,
+    paper_id: int,
+    canonical: str | None,
+    form: CardForm,
+    *,
+    save_url: str = "",
+    less_url: str = "",
+) -> Card:
     """Return the card of one paper, with the reason why a filter chose it."""
     number = press.rank_of_paper[paper_id]
     paper = press.papers[number]
     clauses = matched_clauses(press, (number,), canonical).get(number, ())
     why = reason_of(press, number, clauses, printed_text(paper, form))
-    return make_card(paper, page=paper_url(site, paper_id), why=why, form=form)
+    page = paper_url(site, paper_id)
+    return make_card(paper, page=page, why=why, form=form, save_url=save_url, less_url=less_url)
 
 
 def matched_clauses(

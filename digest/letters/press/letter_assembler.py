@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -34,7 +34,13 @@ from digest.letters.press import digest_page, size_budget
 from digest.letters.press.card_pieces import separator_part
 from digest.letters.press.digest_page import DigestPage, FollowUpItem, Layout
 from digest.letters.press.press_value import Press
-from digest.letters.press.section_pieces import EMPTY_PAIR, GAP_MARK, EncodedPair, SectionRenderer
+from digest.letters.press.section_pieces import (
+    EMPTY_PAIR,
+    GAP_MARK,
+    EncodedPair,
+    ReadersLinks,
+    SectionRenderer,
+)
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
@@ -164,7 +170,7 @@ class LetterAssembler:
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
         """Return the content of the letter, before it is rendered."""
-        plan = self.plan(digest, copy.filters, copy.edition)
+        plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(copy.save_url))
         return digest_page.make_page(self.press, self.site, plan, digest, copy)
 
     def fit(self, digest: Digest, filters: Mapping[int, str], edition: str) -> Digest:
@@ -175,7 +181,7 @@ class LetterAssembler:
         most = digest.size * MAX_CARD_BYTES + len(digest.sections) * MAX_SECTION_BYTES
         if most < size_budget.HTML_BYTES // 2 and not digest.news:
             return digest
-        kept = {one.papers[0]: one for one in self.plan(digest, filters, edition)}
+        kept = {one.papers[0]: one for one in self.plan(digest, filters, edition, has_links=True)}
         left = [
             (section, kept[section.papers[0]]) for section in digest.sections if section.papers[0] in kept
         ]
@@ -188,15 +194,16 @@ class LetterAssembler:
         plan = size_budget.full_plan(digest, copy.filters)
         layout = digest_page.layout_of(self.press, plan, digest, cadence)
         page = encode_words(copy.browser_url)
-        sections = self.sections.render_sections(plan, page, layout)
+        links = readers_links(copy)
+        sections = self.sections.render_sections(plan, page, layout, links)
         news = self.news(digest.news) if digest.news else EMPTY_PAIR
         titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
         if (
             sections.octets + len(news.html) + len(titles.html) > self.cards_budget
         ):  # cheap first test: the encoded size is at least the decoded size
-            plan = self.plan(digest, copy.filters, copy.edition)
+            plan = self.plan(digest, copy.filters, copy.edition, has_links=links is not None)
             layout = digest_page.layout_of(self.press, plan, digest, cadence)
-            sections = self.sections.render_sections(plan, page, layout)
+            sections = self.sections.render_sections(plan, page, layout, links)
             titles = self.encode_titles(sections.papers) if layout is Layout.LISTED else EMPTY_PAIR
         papers = sections.papers
         topics = tuple([(section.topic, len(section.papers)) for section in plan])
@@ -236,7 +243,9 @@ class LetterAssembler:
             values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
         return LetterPieces(subject, header, values, sections.html, sections.text)
 
-    def plan(self, digest: Digest, filters: Mapping[int, str], edition: str) -> list[SectionPlan]:
+    def plan(
+        self, digest: Digest, filters: Mapping[int, str], edition: str, *, has_links: bool
+    ) -> list[SectionPlan]:
         """Return the papers that fit the letter's size budget, each with its card form."""
         cadence = digest_page.cadence_of(edition, is_catch_up=digest.is_catch_up)
         plan = size_budget.full_plan(digest, filters)
@@ -245,7 +254,7 @@ class LetterAssembler:
         return size_budget.shorten_plan(
             plan,
             max_bytes=self.cards_budget - len(self.news(digest.news).html) - len(titles.html),
-            measure=self.sections.measure_card,
+            measure=partial(self.sections.measure_card, has_links=has_links),
             section_size=self.measure_section,
             overflow_size=self.sections.counting,
         )
@@ -447,6 +456,11 @@ class LetterAssembler:
 
 
 # ── texts as pieces ─────────────────────────────────────────────────────────────────────────────
+
+
+def readers_links(copy: Personalization) -> ReadersLinks | None:
+    """Return the start of the links in cards that differ from reader to reader, if there are any."""
+    return ReadersLinks(encode_words(copy.save_url), encode_words(copy.less_url)) if copy.save_url else None
 
 
 def encode_words(text: str) -> EncodedPair:

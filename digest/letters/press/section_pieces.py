@@ -19,10 +19,13 @@ from digest.site_profile import Site
 
 PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of papers left out
 ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
+MAX_TOKEN_LENGTH = 60  #: bytes of the path to the start of a reader's links
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
 GAP_MARK = "\0"  #: mark at which a filled part is split; never occurs in text
 WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: no section has a longer one
 CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
+LINKED_CARD_PIECES = 8  #: the same if the card has links that differ from reader to reader
+SAVE_PIECE, LESS_PIECE = 4, 6  #: the start of these links
 REASON_PIECE = 2  #: the reason line among them
 
 
@@ -54,11 +57,25 @@ class CardSequence(NamedTuple):
     text: tuple[bytes, ...]
     octets: int  #: bytes of encoded HTML
     words: int = 0  #: words to read
+    has_links: tuple[bool, ...] = ()  #: whether each card has links that differ from reader to reader
 
-    def without_first(self) -> CardSequence:
-        """Return the sequence without its first card."""
-        octets = self.octets - sum(map(len, self.html[:CARD_PIECES]))
-        return CardSequence(self.html[CARD_PIECES:], self.text[CARD_PIECES:], octets)
+    def without_first(self, step: int) -> CardSequence:
+        """Return the sequence without its first card, which has `step` pieces."""
+        octets = self.octets - sum(map(len, self.html[:step]))
+        return CardSequence(self.html[step:], self.text[step:], octets, 0, self.has_links[1:])
+
+
+class ReadersLinks(NamedTuple):
+    """The start of the links in cards that differ from reader to reader."""
+
+    save: EncodedPair
+    less: EncodedPair
+
+    def insert_into(self, html: list[bytes], text: list[bytes], has_links: Sequence[bool]) -> None:
+        """Insert the links into the cards that have them."""
+        for start, link in ((SAVE_PIECE, self.save), (LESS_PIECE, self.less)):
+            html[start::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
+            text[start::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]
 
 
 class SectionRenderer:
@@ -73,21 +90,28 @@ class SectionRenderer:
         self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
         self.ending = lru_cache(PIECES_CACHED)(self.encode_ending)
         self.rest = lru_cache(PIECES_CACHED)(self.encode_overflow)
+        self.links_size = 2 * (len(site.url) + MAX_TOKEN_LENGTH)
         self.around_lead = self.encode_around_lead()
         self.counting = self.measure_rest()
         self.start = len(decode_quoted_printable(self.encode_number(999, 1).html))
 
     def render_sections(
-        self, plan: Sequence[SectionPlan], page: EncodedPair, layout: Layout
+        self,
+        plan: Sequence[SectionPlan],
+        page: EncodedPair,
+        layout: Layout,
+        links: ReadersLinks | None = None,
     ) -> SectionPieces:
         """Return the pieces of all sections; `page` is the URL of the digest on the web, or empty."""
-        rows = [self.row(section.canonical, section.papers, section.forms) for section in plan]
+        has_links = links is not None
+        rows = [self.row(section.canonical, section.papers, section.forms, has_links) for section in plan]
         if layout is not Layout.LED:
-            return self.join_sections(plan, rows, page, layout)
+            return self.join_sections(plan, rows, page, layout, links)
         (section,), (row,) = plan, rows
-        lead = self.lead_card(section, row)
+        lead = self.lead_card(section, row, links)
+        rest = row.without_first(LINKED_CARD_PIECES if has_links else CARD_PIECES)
         made = self.join_sections(
-            digest_page.without_lead(plan, layout), [row.without_first()], page, layout, first=2
+            digest_page.without_lead(plan, layout), [rest], page, layout, links, first=2
         )
         return SectionPieces(
             html=made.html,
@@ -104,6 +128,7 @@ class SectionRenderer:
         rows: Sequence[CardSequence],
         page: EncodedPair,
         layout: Layout,
+        links: ReadersLinks | None,
         *,
         first: int = 1,
     ) -> SectionPieces:
@@ -112,18 +137,14 @@ class SectionRenderer:
         text: list[bytes] = []
         papers: list[int] = []
         octets = reading = 0
-        for place, (section, cards) in enumerate(zip(plan, rows, strict=False), start=1):
+        for place, (section, row) in enumerate(zip(plan, rows, strict=False), start=1):
             opening = self.opening(place, section.topic, digest_page.share_of_matches(section), layout)
             numbers = self.numbers(len(papers) + first, len(section.papers))
-            html.append(opening.html)
-            text.append(opening.text)
-            in_html, in_text = len(html), len(text)
-            html += cards.html
-            text += cards.text
-            html[in_html::CARD_PIECES] = numbers.html
-            text[in_text::CARD_PIECES] = numbers.text
-            octets += len(opening.html) + numbers.octets + cards.octets
-            reading += cards.words
+            cards_html, cards_text, size = self.join_cards(row, numbers, links)
+            html += (opening.html, *cards_html)
+            text += (opening.text, *cards_text)
+            octets += len(opening.html) + size
+            reading += row.words
             papers += section.papers
             for piece in self.overflow_pieces(section.more, place, page):
                 html.append(piece.html)
@@ -131,14 +152,43 @@ class SectionRenderer:
                 octets += len(piece.html)
         return SectionPieces(html, text, papers, octets, reading, EMPTY_PAIR)
 
-    def lead_card(self, section: SectionPlan, row: CardSequence) -> EncodedPair:
+    def join_cards(
+        self, row: CardSequence, numbers: CardSequence, links: ReadersLinks | None
+    ) -> tuple[list[bytes], list[bytes], int]:
+        """Return the pieces of a section's cards in HTML and text, and the bytes of encoded HTML."""
+        html, text, octets = [*row.html], [*row.text], row.octets + numbers.octets
+        step = LINKED_CARD_PIECES if links else CARD_PIECES
+        html[::step] = numbers.html
+        text[::step] = numbers.text
+        if links:
+            links.insert_into(html, text, row.has_links)
+            octets += sum(row.has_links) * (len(links.save.html) + len(links.less.html))
+        return html, text, octets
+
+    def lead_card(self, section: SectionPlan, row: CardSequence, links: ReadersLinks | None) -> EncodedPair:
         """Return the first card of a section without its title, which is the headline."""
-        html, text = self.cards.untitled(section.papers[0], section.forms[0])
-        (before, after), (above, below) = self.around_lead
-        return EncodedPair(
-            b"".join((before, html.head, row.html[REASON_PIECE], html.tail, after)),
-            b"".join((above, text.head, row.text[REASON_PIECE], text.tail, below)),
+        untitled = self.cards.untitled(section.papers[0], section.forms[0], links is not None)
+        save, less = links if links and row.has_links[0] else (EMPTY_PAIR, EMPTY_PAIR)
+        html, text = (
+            b"".join(
+                (
+                    before,
+                    body.head,
+                    reason,
+                    body.tail,
+                    save[side],
+                    body.after_save,
+                    less[side],
+                    body.after_less,
+                    after,
+                )
+            )
+            for side, body, reason, (before, after) in (
+                (0, untitled[0], row.html[REASON_PIECE], self.around_lead[0]),
+                (1, untitled[1], row.text[REASON_PIECE], self.around_lead[1]),
+            )
         )
+        return EncodedPair(html, text)
 
     def overflow_pieces(self, more: int, place: int, page: EncodedPair) -> tuple[EncodedPair, ...]:
         """Return the end of a section, with a link to the omitted papers if a page lists them."""
@@ -148,17 +198,29 @@ class SectionRenderer:
         return (self.ending(more),)
 
     def encode_cards(
-        self, canonical: str | None, papers: tuple[int, ...], forms: tuple[CardForm, ...]
+        self,
+        canonical: str | None,
+        papers: tuple[int, ...],
+        forms: tuple[CardForm, ...],
+        has_links: bool,  # noqa: FBT001 - part of the cache key
     ) -> CardSequence:
-        """Encode the cards of a section, with gaps for the numbers, which depend on the position."""
+        """Encode the cards of a section, with gaps for the numbers and for the start of the reader's links."""
         html: list[bytes] = []
         text: list[bytes] = []
-        words = 0
-        for frame, reason in self.cards.cards(papers, canonical, forms):
+        cards = self.cards.cards(papers, canonical, forms, has_links=has_links)
+        for frame, reason in cards:
             html += b"", frame.html.head, reason.html, frame.html.tail
             text += b"", frame.text.head, reason.text, frame.text.tail
-            words += frame.words
-        return CardSequence(tuple(html), tuple(text), sum(map(len, html)), words)
+            if has_links:
+                html += b"", frame.html.after_save, b"", frame.html.after_less
+                text += b"", frame.text.after_save, b"", frame.text.after_less
+        return CardSequence(
+            tuple(html),
+            tuple(text),
+            sum(map(len, html)),
+            sum(card.frame.words for card in cards),
+            tuple([card.frame.has_readers_links for card in cards]),
+        )
 
     def encode_numbers(self, first: int, cards: int) -> CardSequence:
         """Encode the beginnings of a section's cards, numbered from `first`."""
@@ -240,10 +302,10 @@ class SectionRenderer:
 
     # ── sizes ─────────────────────────────────────────────────────────────────
 
-    def measure_card(self, paper_id: int, canonical: str | None, form: CardForm) -> int:
+    def measure_card(self, paper_id: int, canonical: str | None, form: CardForm, *, has_links: bool) -> int:
         """Return the HTML size of a card with its number and rule, in bytes."""
-        card = self.cards.card(paper_id, canonical, form)
-        return card.frame.size + card.reason.size + self.start
+        frame, reason = self.cards.card(paper_id, canonical, form, has_links)
+        return frame.size + reason.size + self.start + self.links_size * frame.has_readers_links
 
     def measure_section(self, topic: str) -> int:
         """Return the HTML size of a section without its cards, in bytes."""

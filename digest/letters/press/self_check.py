@@ -63,11 +63,13 @@ SAMPLE_PERSONALIZATION = Personalization(
     unsubscribe_url="https://digest.example.org/u/a",
     manage_url="https://digest.example.org/m/a",
     browser_url="https://digest.example.org/b/a",
+    save_url="https://digest.example.org/s/a",
+    less_url="https://digest.example.org/l/a",
     filters={1: "whole"},
 )
 SAMPLE_PERSONALIZATIONS = (
     SAMPLE_PERSONALIZATION,
-    structs.replace(SAMPLE_PERSONALIZATION, next_due_at=None, browser_url=""),
+    structs.replace(SAMPLE_PERSONALIZATION, next_due_at=None, browser_url="", save_url="", less_url=""),
     structs.replace(SAMPLE_PERSONALIZATION, edition="weekly-2026-W47"),
 )
 
