@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -9,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import links, subscribers
 from digest.db.tables import Delivery
+from digest.editions.compose import Digest
 from digest.site_profile import Site
 
 
@@ -19,6 +22,22 @@ class AnsweredLetter:
     subscriber_id: int
     letter: str  #: its kind
     decision: str  #: its content, as JSON
+
+    @property
+    def papers(self) -> Sequence[int]:
+        """Return the ids of its papers in the order of their numbers; an answer has those of its digest."""
+        if self.letter == "digest":
+            return Digest.from_json(self.decision).papers
+        found: Sequence[int] = json.loads(self.decision).get("papers", ())
+        return found
+
+    @property
+    def proposals(self) -> Sequence[Mapping[str, str]]:
+        """Return the proposed changes of topics in an answer to `less` or `more`, as {topic, before, after}."""
+        found: Sequence[Mapping[str, str]] = (
+            () if self.letter == "digest" else json.loads(self.decision).get("proposals", ())
+        )
+        return found
 
 
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:

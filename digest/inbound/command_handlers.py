@@ -16,10 +16,11 @@ SPF would be checked against another name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
@@ -31,6 +32,7 @@ from digest.inbound import (
     answer_limits,
     command_arguments,
     other_mail,
+    paper_commands,
     reader_commands,
     writer,
 )
@@ -38,7 +40,7 @@ from digest.inbound.answered_letter import AnsweredLetter
 from digest.inbound.command_kinds import Command, Verb
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.other_mail import MailOutcome
-from digest.inbound.reader_commands import CommandReply, ReaderRequest
+from digest.inbound.reader_request import CommandReply, ReaderRequest
 from digest.inbound.sender_proof import SenderProof
 from digest.inbound.writer import MailIgnored
 from digest.site_profile import Site
@@ -60,13 +62,13 @@ class CommandMail:
         """Return the commands that may be sentences about something else."""
         return [command for command in self.commands if not command.is_clear]
 
+    def answers_letter_of(self, subscriber: Subscriber) -> bool:
+        """Return whether the answered letter is this subscriber's own; a forwarded letter is not."""
+        return self.answered is not None and self.answered.subscriber_id == subscriber.id
+
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether the mail proves that this subscriber sent it; a forwarded letter proves nothing."""
-        return (
-            self.proof is not None
-            and self.answered is not None
-            and self.answered.subscriber_id == subscriber.id
-        )
+        """Return whether the mail proves that this subscriber sent it."""
+        return self.proof is not None and self.answers_letter_of(subscriber)
 
 
 def run_commands(
@@ -89,7 +91,7 @@ def run_commands(
         raise MailIgnored("it reads like an automatic reply, or like spam")
     is_suppressed = bounces.is_suppressed(session, site, email)
     if subscriber is not None and subscriber.state in RECEIVING_STATES and not is_suppressed:
-        return reply_to_reader(session, site, subscriber, mail, now)
+        return reply_to_reader(session, site, subscriber, mail, rules, now)
     if is_sign_up:
         return MailOutcome(outcome=ask_to_subscribe(session, site, email, mail, rules, now))
     return other_mail.answer_stranger(session, site, mail.message, email, rules, is_command=True, now=now)
@@ -138,21 +140,35 @@ def ask_to_subscribe(
 
 
 def reply_to_reader(
-    session: Session, site: Site, subscriber: Subscriber, mail: CommandMail, now: datetime
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    mail: CommandMail,
+    rules: MailRules,
+    now: datetime,
 ) -> MailOutcome:
     """Run a reader's commands and queue the reply."""
     reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))
-    before = reader_commands.settings_before(session, subscriber)
-    request = ReaderRequest(session=session, subscriber=subscriber, reply=reply, now=now)
-    for command in mail.commands:
-        reader_commands.run_command(request, command)
-    undo = reader_commands.undo_fields(before, reader_commands.settings_before(session, subscriber))
+    own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
+    request = ReaderRequest(
+        session=session,
+        site=site,
+        rules=rules,
+        subscriber=subscriber,
+        answered=own_letter,
+        reply=reply,
+        now=now,
+    )
+    undo = run_all(request, mail.commands)
     answered = writer.answered_mail(mail.message)
     if reply.outcomes:
         decision = {
             "outcomes": reply.outcomes,
             "prefilled": urlencode(reply.prefilled),
             "undo": urlencode(undo),
+            "links": reply.links,
+            "proposals": reply.proposals,
+            "papers": list(own_letter.papers) if own_letter else [],
             "asks_to_unsubscribe": reply.asks_to_unsubscribe,
             "state": reader_commands.state_sentences(session, subscriber, now),
             **answered,
@@ -170,6 +186,44 @@ def reply_to_reader(
         )
     at_once = ", at once" if undo else ""
     return MailOutcome(outcome=f"ran for subscriber {subscriber.id}{at_once}: {verbs}")
+
+
+def run_all(request: ReaderRequest, commands: Sequence[Command]) -> list[tuple[str, str]]:
+    """Run a reader's commands, record the change, and return the values that undo it on the settings page."""
+    session, subscriber = request.session, request.subscriber
+    before = reader_commands.settings_before(session, subscriber)
+    recorded = subscribers.saved_settings(session, subscriber)
+    for command in commands:
+        HANDLERS[command.verb](request, command)
+    if request.reply.has_undone:
+        return []
+    subscribers.record_change(session, subscriber, recorded, now=request.now)
+    return reader_commands.undo_fields(before, reader_commands.settings_before(session, subscriber))
+
+
+HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], None]] = MappingProxyType(
+    {
+        Verb.ADD: reader_commands.add_topic,
+        Verb.APPLY: paper_commands.apply_proposal,
+        Verb.CONFIRM: reader_commands.answer_subscribed,
+        Verb.DROP: reader_commands.drop_topic,
+        Verb.EXPORT: reader_commands.mail_account_link,
+        Verb.FORGET: reader_commands.mail_account_link,
+        Verb.HELP: reader_commands.explain_command,
+        Verb.LESS: paper_commands.propose_change,
+        Verb.MORE: paper_commands.propose_change,
+        Verb.PAUSE: reader_commands.pause_digests,
+        Verb.RESUME: reader_commands.resume_digests,
+        Verb.SAVE: paper_commands.save_paper,
+        Verb.SCHEDULE: reader_commands.change_schedule,
+        Verb.SUBSCRIBE: reader_commands.answer_subscribed,
+        Verb.TEST: paper_commands.test_filter,
+        Verb.TOPICS: reader_commands.list_topics,
+        Verb.UNDO: reader_commands.undo_change,
+        Verb.UNSUBSCRIBE: reader_commands.question_unsubscribe,
+        Verb.WHY: paper_commands.explain_paper,
+    }
+)
 
 
 def lines_of(commands: Sequence[Command]) -> Sequence[str]:

@@ -28,6 +28,15 @@ class Verb(StrEnum):
     DROP = "drop"
     SCHEDULE = "at"
     HELP = "help"
+    UNDO = "undo"
+    TEST = "test"
+    WHY = "why"
+    LESS = "less"
+    MORE = "more"
+    SAVE = "save"
+    APPLY = "yes"
+    EXPORT = "export"
+    FORGET = "forget"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +176,124 @@ class ResumeDigests(MailCommand):
     effect = _("End a pause.")
 
 
+class UndoChange(MailCommand):
+    """Undo the latest change of the settings."""
+
+    verb = Verb.UNDO
+    words = ("undo",)
+    usage = "undo"
+    effect = _("Undo the latest change of your settings.")
+
+
+class TryFilter(MailCommand):
+    """Test a filter on the papers of the last days."""
+
+    verb = Verb.TEST
+    words = ("test", "try")
+    usage = "test flow matching"
+    effect = _("See how many papers a filter would have found lately.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with a filter."""
+        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+
+
+class PaperCommand(MailCommand):
+    """A command about one paper: its number in the answered digest, or its identifier."""
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with a paper."""
+        has_paper = command_arguments.parse_paper(line.rest) is not None
+        return line.command(cls.verb) if has_paper else None
+
+
+class ExplainPaper(PaperCommand):
+    """Explain why a paper was or was not sent."""
+
+    verb = Verb.WHY
+    words = ("why",)
+    usage = "why 3"
+    effect = _("As a reply to a digest: see why paper 3 is in it.")
+    description = _("The id of any paper works, too: why 2411.01234.")
+
+
+class FewerLikeThis(PaperCommand):
+    """Propose a topic with fewer papers like one paper."""
+
+    verb = Verb.LESS
+    words = ("less",)
+    usage = "less 3"
+    effect = _("As a reply to a digest: get a proposal for fewer papers like paper 3.")
+    description = _("Nothing changes until you reply yes to the proposal.")
+
+
+class MoreLikeThis(PaperCommand):
+    """Propose a topic with more papers like one paper."""
+
+    verb = Verb.MORE
+    words = ("more",)
+    usage = "more 3"
+    effect = _("As a reply to a digest: get a proposal for more papers like paper 3.")
+    description = _("Nothing changes until you reply yes to the proposal.")
+
+
+class KeepPaper(PaperCommand):
+    """Save a paper to the reader's list."""
+
+    verb = Verb.SAVE
+    words = ("save",)
+    usage = "save 3"
+    effect = _("As a reply to a digest: save paper 3 to your list.")
+
+
+class ApplyProposal(MailCommand):
+    """Apply a proposal of the answered letter."""
+
+    verb = Verb.APPLY
+    words = ("yes", "ok")
+    usage = "yes"
+    effect = _("Apply what we proposed, as a reply to the proposal.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with at most a number."""
+        is_number = line.rest.rstrip(".!").isdecimal()
+        return line.command(cls.verb) if is_number else super().read(line)
+
+
+class ExportData(MailCommand):
+    """Mail the link to the reader's data."""
+
+    verb = Verb.EXPORT
+    words = ("export",)
+    usage = "export"
+    effect = _("Get a link to download everything we know about you.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line that only asks for the data."""
+        is_about_data = set(reply_text.words_in(line.rest)) <= {"my", "data", "all", "everything"}
+        return line.command(cls.verb) if is_about_data else None
+
+
+class ForgetReader(MailCommand):
+    """Mail the link that erases the reader's data."""
+
+    verb = Verb.FORGET
+    words = ("forget", "erase")
+    usage = "forget me"
+    effect = _("Get a link to erase everything we know about you.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line that asks to forget the writer."""
+        rest = " ".join(reply_text.words_in(line.rest, polite=False)).removesuffix(" please")
+        is_about_writer = rest in {"me", "myself", "my data", "all my data", "everything about me"}
+        return line.command(cls.verb) if is_about_writer else None
+
+
 class Subscribe(MailCommand):
     """Subscribe the writer's address."""
 
@@ -239,11 +366,20 @@ class Help(MailCommand):
 KINDS: tuple[type[MailCommand], ...] = (
     AddTopic,
     DropTopic,
+    TryFilter,
+    ShowTopics,
     ChangeSchedule,
     PauseDigests,
     ResumeDigests,
-    ShowTopics,
+    ExplainPaper,
+    FewerLikeThis,
+    MoreLikeThis,
+    KeepPaper,
+    UndoChange,
+    ExportData,
+    ForgetReader,
     Unsubscribe,
+    ApplyProposal,
     Subscribe,
     Confirm,
     Help,
@@ -251,4 +387,4 @@ KINDS: tuple[type[MailCommand], ...] = (
 #: The commands by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
 #: The commands that a reader's `help` lists: a reader has subscribed and confirmed.
-HELP_KINDS = tuple(kind for kind in KINDS if kind not in {Subscribe, Confirm, Help})
+HELP_KINDS = tuple(kind for kind in KINDS if kind not in {ApplyProposal, Subscribe, Confirm, Help})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from digest import publishing
 from digest.app_context import AppContext
+from digest.caches import Caches
+from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
 from digest.subscribers.confirmations import ChoosePapers
 
@@ -28,6 +30,8 @@ class MailRules:
     lookup: Lookup = no_lookup  #: looks up DKIM keys
     authserv_id: str = ""  #: our mail server's name in Authentication-Results headers; empty: none is trusted
     operator: str = ""  #: the address that gets mail for a person; empty: such mail is only stored
+    caches: Caches = field(default_factory=Caches)
+    templates: Templates | None = None  #: for explanations of digests
     prepare_welcome: Callable[[], ChoosePapers] | None = None  #: prepares the papers of welcome letters
 
 
@@ -49,5 +53,7 @@ def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
         lookup=lookup or context.lookup,
         authserv_id=context.settings.authserv_id,
         operator=context.settings.operator_email,
+        caches=context.caches,
+        templates=context.templates,
         prepare_welcome=prepare_welcome,
     )

@@ -1,11 +1,10 @@
-"""Run one command of a reader: apply it, or prefill the change that the reader must save."""
+"""Run a reader's commands on topics, schedule, pause and data: apply the change, or prefill it to be saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 
 from sqlalchemy.orm import Session
 
@@ -13,43 +12,13 @@ from digest import subscribers
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import schedule
 from digest.editions.schedule import Schedule
-from digest.errors import BadField, BadFilter, UsageError
-from digest.inbound import command_arguments, writer
-from digest.inbound.command_kinds import HELP_KINDS, KIND_OF_WORD, Command, MailCommand, Verb
+from digest.errors import BadField, UsageError
+from digest.inbound import command_arguments
+from digest.inbound.command_kinds import HELP_KINDS, KIND_OF_WORD, Command, MailCommand
+from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
 from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
-
-
-@dataclass(kw_only=True, slots=True)
-class CommandReply:
-    """The outcomes of the commands of one mail, and the changes to prefill on the settings page."""
-
-    is_trusted: bool = False  #: whether lasting changes take effect at once
-    outcomes: list[dict[str, str]] = field(default_factory=list)
-    wants_help: bool = False
-    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe, so the reply has the link
-    prefilled: list[tuple[str, str]] = field(default_factory=list)
-
-    def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
-        """Record the result of a command."""
-        self.outcomes.append({"command": writer.safe_quote(command.line) or command.verb, "result": result})
-        self.prefilled.extend(prefilled)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReaderRequest:
-    """A reader's mail with commands, and its reply."""
-
-    session: Session
-    subscriber: Subscriber
-    reply: CommandReply
-    now: datetime
-
-
-def run_command(request: ReaderRequest, command: Command) -> None:
-    """Run one command, or prefill the change that the reader must save."""
-    HANDLERS[command.verb](request, command)
 
 
 def question_unsubscribe(request: ReaderRequest, command: Command) -> None:
@@ -142,13 +111,6 @@ SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
-    """Return the reader's filters by the names of their topics, in order."""
-    return {
-        topic.name: topic.typed or topic.canonical for topic in subscribers.topics_of(session, subscriber)
-    }
-
-
 def add_topic(request: ReaderRequest, command: Command) -> None:
     """Add a topic, or replace the filter of the topic with its name."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
@@ -225,6 +187,30 @@ def change_schedule(request: ReaderRequest, command: Command) -> None:
         reply.add_outcome(command, SAVE_ON_PAGE, *changes.items())
 
 
+# ── undo, export, erase ─────────────────────────────────────────────────────────────────────────
+
+
+def undo_change(request: ReaderRequest, command: Command) -> None:
+    """Undo the latest change of the settings, or point to the settings page, which has a button for it."""
+    reply, session, subscriber = request.reply, request.session, request.subscriber
+    if not reply.is_trusted:
+        reply.add_outcome(command, _("Open the link below: the latest change can be undone there."))
+        return
+    try:
+        undone = subscribers.undo_last_change(session, subscriber, now=request.now)
+    except UsageError as error:
+        reply.add_outcome(command, error_text(error))
+        return
+    reply.has_undone = True
+    reply.add_outcome(command, " ".join(undone) or _("There is nothing to undo."))
+
+
+def mail_account_link(request: ReaderRequest, command: Command) -> None:
+    """Mail the link to a page where the reader downloads or erases their data."""
+    del command
+    subscribers.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
+
+
 # ── the answer ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -260,29 +246,3 @@ def explain_command(request: ReaderRequest, command: Command) -> None:
 def help_lines(kinds: Sequence[type[MailCommand]] = HELP_KINDS) -> list[dict[str, str]]:
     """Return commands with their effects, by default all commands of a reader."""
     return [{"spelled": kind.usage, "does": kind.effect} for kind in kinds]
-
-
-def error_text(error: UsageError) -> str:
-    """Return an error as text for a reply, without field names; filters are quoted if that is safe."""
-    if isinstance(error, BadFilter):
-        shown = writer.safe_quote(error.text)  # the error message quotes words of the filter
-        message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
-        return message if shown else _("The filter cannot be read, from column %d on.") % error.column
-    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
-
-
-Handler = Callable[[ReaderRequest, Command], None]
-HANDLERS: Mapping[Verb, Handler] = MappingProxyType(
-    {
-        Verb.ADD: add_topic,
-        Verb.CONFIRM: answer_subscribed,
-        Verb.DROP: drop_topic,
-        Verb.HELP: explain_command,
-        Verb.PAUSE: pause_digests,
-        Verb.RESUME: resume_digests,
-        Verb.SCHEDULE: change_schedule,
-        Verb.SUBSCRIBE: answer_subscribed,
-        Verb.TOPICS: list_topics,
-        Verb.UNSUBSCRIBE: question_unsubscribe,
-    }
-)

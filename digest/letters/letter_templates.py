@@ -73,7 +73,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the digests are paused
     "goodbye": ("undo_url",),
-    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `state`,
+    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `links`, `state`,
     #: `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
     "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
@@ -103,6 +103,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "answered_subject": "",
     "prefilled": "",
     "undo": "",
+    "links": (),
     "state": (),
     "is_answer": False,
     "is_passed_on": False,

@@ -5,7 +5,12 @@ as such.
 """
 
 from digest.addresses import fold_address
-from digest.subscribers.account import export_data, new_address_of_link, subscriber_of_account_link
+from digest.subscribers.account import (
+    export_data,
+    new_address_of_link,
+    queue_account_link,
+    subscriber_of_account_link,
+)
 from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
 from digest.subscribers.confirmations import (
     Request,
@@ -175,6 +180,7 @@ __all__ = [
     "proxy_header_seen",
     "prune_unconfirmed",
     "publish",
+    "queue_account_link",
     "queue_changed_letter",
     "queue_paused_letter",
     "queue_reminders",

@@ -416,7 +416,7 @@ def test_help_names_only_commands_that_work(
 
     lines = [line for line in text_of(*deliver_mail()).splitlines() if mail_commands.parse_command(line)]
 
-    assert len(lines) == len(HELP_KINDS) == 7
+    assert len(lines) == len(HELP_KINDS) == 15
     assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))
 
 

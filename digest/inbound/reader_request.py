@@ -1,0 +1,70 @@
+"""Define a reader's mail with commands, and the reply that its commands build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from digest import subscribers
+from digest.db.tables import Subscriber
+from digest.errors import BadField, BadFilter, UsageError
+from digest.inbound import writer
+from digest.inbound.answered_letter import AnsweredLetter
+from digest.inbound.command_kinds import Command
+from digest.inbound.mail_rules import MailRules
+from digest.letters import figures_in_words
+from digest.site_profile import Site
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+
+@dataclass(kw_only=True, slots=True)
+class CommandReply:
+    """The outcomes of the commands of one mail, and the changes to prefill on the settings page."""
+
+    is_trusted: bool = False  #: whether lasting changes take effect at once
+    outcomes: list[dict[str, str]] = field(default_factory=list)
+    wants_help: bool = False
+    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe, so the reply has the link
+    has_undone: bool = False
+    prefilled: list[tuple[str, str]] = field(default_factory=list)
+    proposals: list[dict[str, str]] = field(default_factory=list)  #: changes of topics that a `yes` applies
+    links: list[dict[str, str]] = field(default_factory=list)  #: further links, as {label, url}
+
+    def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
+        """Record the result of a command."""
+        self.outcomes.append({"command": writer.safe_quote(command.line) or command.verb, "result": result})
+        self.prefilled.extend(prefilled)
+
+    def add_link(self, label: str, url: str) -> None:
+        """Add a link below the outcomes."""
+        self.links.append({"label": label, "url": url})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReaderRequest:
+    """A reader's mail with commands, and its reply."""
+
+    session: Session
+    site: Site
+    rules: MailRules
+    subscriber: Subscriber
+    answered: AnsweredLetter | None  #: the reader's own letter that the mail answers, if any
+    reply: CommandReply
+    now: datetime
+
+
+def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
+    """Return the reader's filters by the names of their topics, in order."""
+    return {topic.name: topic.text for topic in subscribers.topics_of(session, subscriber)}
+
+
+def error_text(error: UsageError) -> str:
+    """Return an error as text for a reply, without field names; filters are quoted if that is safe."""
+    if isinstance(error, BadFilter):
+        shown = writer.safe_quote(error.text)  # the error message quotes words of the filter
+        message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
+        return message if shown else _("The filter cannot be read, from column %d on.") % error.column
+    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)

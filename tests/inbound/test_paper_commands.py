@@ -1,0 +1,252 @@
+"""A reply to a digest names its papers by number: why, less, more, save; and yes, undo, test, export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from digest import db, inbound, subscribers
+from digest.db.tables import Subscriber
+from digest.delivery import delivery_run
+from digest.delivery.transports.memory import MemoryTransport
+from digest.inbound import MailRules
+from digest.letters import Templates
+from digest.site_profile import Site
+from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
+from tests.inbound.test_mail_commands import text_of
+from tests.support.publishing_world import PublishingWorld, at
+from tests.support.shared_caches import CACHES
+
+NOW = at("20T09:00")
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    return replace(site, inbound_domain="example.org")
+
+
+@pytest.fixture
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    """Ada's topic matches three papers of today, one of them about medicine."""
+    world = PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
+    world.subscribe(ADA, {"Flows": '"flow matching"'}, now="19T00:00")
+    world.dump(
+        "20T06:00",
+        [
+            "Flow matching on meshes",
+            "Flow matching for medical images",
+            "Flow matching in twelve lines",
+            "Robots that ask",
+        ],
+    )
+    world.publish("20T08:00")
+    return world
+
+
+@pytest.fixture
+def session(world: PublishingWorld) -> Iterator[Session]:
+    with db.write_session(world.engine) as session:
+        yield session
+
+
+Deliver = Callable[[], EmailMessage]
+
+
+@pytest.fixture
+def deliver(session: Session, site: Site, templates: Templates) -> Deliver:
+    """Return a function that delivers what is due and returns the only message."""
+
+    def delivered() -> EmailMessage:
+        memory = MemoryTransport()
+        delivery_run.deliver(
+            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: NOW
+        )
+        (message,) = memory.messages
+        return message_from_bytes(message.content, policy=policy.default)
+
+    return delivered
+
+
+Answer = Callable[..., EmailMessage]
+
+
+@pytest.fixture
+def answer(session: Session, site: Site, templates: Templates, deliver: Deliver) -> Answer:
+    """Return a function that lets Ada reply to a letter, and returns our answer."""
+
+    def arrived(letter: EmailMessage, body: str, *, is_signed: bool = True) -> EmailMessage:
+        to = str(letter["Reply-To"])
+        content = signed_reply(to, body) if is_signed else reply(to, body)
+        (number,) = inbound.store_mail(session, sender=ADA, recipients=[to], content=content, now=NOW)
+        rules = MailRules(lookup=lookup, templates=templates, caches=CACHES)
+        inbound.process_mail(session, site=site, number=number, rules=rules, now=NOW)
+        return deliver()
+
+    return arrived
+
+
+def said_in(mail: EmailMessage) -> str:
+    return " ".join(text_of(mail).split())
+
+
+def ada(session: Session) -> Subscriber:
+    return subscribers.get(session, ADA)
+
+
+def filters(session: Session) -> list[str]:
+    return [topic.text for topic in subscribers.topics_of(session, ada(session))]
+
+
+def number_of(letter: EmailMessage, title: str) -> int:
+    """Return the number of a paper in a digest; the first paper may have none."""
+    lines = [line for line in text_of(letter).splitlines() if line.strip()]
+    last = max(place for place, line in enumerate(lines) if line == title)
+    number = lines[last - 1].partition(" ")[0]
+    return int(number) if number.isdecimal() else 1
+
+
+def test_why_explains_the_paper_of_that_number(answer: Answer, deliver: Deliver) -> None:
+    letter = deliver()
+    number = number_of(letter, "Flow matching for medical images")
+
+    said = said_in(answer(letter, f"why {number}\n"))
+
+    assert f"> why {number} Flow matching for medical images: It matches Flows (" in said
+    assert "in the title" in said
+
+
+def test_less_proposes_a_change_which_a_yes_applies_and_undo_reverts(
+    answer: Answer, deliver: Deliver, session: Session
+) -> None:
+    letter = deliver()
+    number = number_of(letter, "Flow matching for medical images")
+
+    proposal = answer(letter, f"less {number}\n")
+
+    said = said_in(proposal)
+    assert filters(session) == ['"flow matching"']
+    assert "1. Flows: ANDNOT " in said
+    assert "Drops 1 of 3 papers of the last 1 day: Flow matching for medical images." in said
+    assert 'reply "yes' in said
+    assert "Or choose on a page: https://digest.example.org/l/" in said
+    applied = answer(proposal, "yes\n")
+    (changed,) = filters(session)
+    assert changed.startswith('"flow matching" ANDNOT ')
+    assert f"> yes Flows is now: {changed}." in said_in(applied)
+    undone = answer(applied, "undo\n")
+    assert filters(session) == ['"flow matching"']
+    assert '> undo “Flows” is now "flow matching".' in said_in(undone)
+
+
+def test_more_proposes_an_addition(answer: Answer, deliver: Deliver, session: Session) -> None:
+    said = said_in(answer(deliver(), "more 1\n"))
+
+    assert "Adds " in said or "We found no change" in said
+    assert filters(session) == ['"flow matching"']
+
+
+def test_a_yes_without_a_signature_waits_for_a_click(
+    answer: Answer, deliver: Deliver, session: Session
+) -> None:
+    letter = deliver()
+    proposal = answer(letter, f"less {number_of(letter, 'Flow matching for medical images')}\n")
+
+    said = said_in(answer(proposal, "yes\n", is_signed=False))
+
+    assert filters(session) == ['"flow matching"']
+    assert "Check and save: https://digest.example.org/m/" in said
+
+
+def test_a_yes_after_another_change_changes_nothing(
+    answer: Answer, deliver: Deliver, session: Session
+) -> None:
+    letter = deliver()
+    proposal = answer(letter, f"less {number_of(letter, 'Flow matching for medical images')}\n")
+    answer(letter, "add flows: rectified flow\n")
+
+    said = said_in(answer(proposal, "yes\n"))
+
+    assert filters(session) == ["rectified flow"]
+    assert "Your topic has changed since then" in said
+
+
+def test_save_puts_the_paper_on_the_list_of_a_proven_reader(
+    answer: Answer, deliver: Deliver, session: Session
+) -> None:
+    letter = deliver()
+    number = number_of(letter, "Flow matching on meshes")
+
+    assert "Open the link below to save it. Save the paper: https://digest.example.org/s/" in said_in(
+        answer(letter, f"save {number}\n", is_signed=False)
+    )
+    assert subscribers.list_saved(session, ada(session).id) == []
+    assert "Saved: Flow matching on meshes." in said_in(answer(letter, f"save {number}\n"))
+    assert "You had saved it before" in said_in(answer(letter, f"save {number}\n"))
+    ((paper, _),) = subscribers.list_saved(session, ada(session).id)
+    assert paper.title == "Flow matching on meshes"
+
+
+def test_the_answer_to_a_digest_keeps_the_numbers_of_the_digest(answer: Answer, deliver: Deliver) -> None:
+    letter = deliver()
+    number = number_of(letter, "Flow matching in twelve lines")
+
+    second = answer(answer(letter, "list\n"), f"save {number}\n")
+
+    assert "Saved: Flow matching in twelve lines." in said_in(second)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("why 9", "The digest has no paper 9; its last is 3."),
+        ("why 2411.01234", "2411.01234"),
+        ("yes", "There is nothing to confirm."),
+        ("undo", "There is nothing to undo."),
+        ("test robot*", "The latest: Robots that ask."),
+        ("test (robot OR", "Add a word after OR."),
+        ("test unicorn", "No paper matched."),
+    ],
+)
+def test_an_answer_explains_what_cannot_be_done(
+    body: str, says: str, answer: Answer, deliver: Deliver
+) -> None:
+    assert says in said_in(answer(deliver(), f"{body}\n"))
+
+
+def test_a_number_without_a_digest_is_explained(answer: Answer, deliver: Deliver) -> None:
+    settings = answer(deliver(), "pause 2 weeks\n")
+    settings.replace_header("Reply-To", "digest@example.org")
+
+    assert "Write this as a reply to a digest" in said_in(answer(settings, "why 1\n"))
+
+
+@pytest.mark.parametrize("body", ["export", "export my data", "forget me", "Please erase all my data."])
+def test_export_and_erasure_go_through_a_fresh_link(
+    body: str, answer: Answer, deliver: Deliver, session: Session
+) -> None:
+    letter = answer(deliver(), f"{body}\n")
+
+    assert letter["To"] == ADA
+    assert "/d/" in text_of(letter)
+    assert ada(session).email == ADA
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Why is table 2 empty?",
+        "More of this, please!",
+        "Save the date",
+        "Forget it",
+        "Yes, lovely papers",
+        "less is more",
+    ],
+)
+def test_sentences_about_papers_are_no_commands(body: str, answer: Answer, deliver: Deliver) -> None:
+    assert "Three examples" in said_in(answer(deliver(), f"{body}\n"))
