@@ -52,11 +52,13 @@ class TopicProposal:
 
     @property
     def label(self) -> str:
-        """Return the change in words: `Leave out “knee”`, `Add papers by Ada Ito`."""
+        """Return the change in words: `Leave out “knee”`, `Add papers by Ada Ito to Vision`."""
         field, colon, value = self.clause.partition(" ")[2].partition(":")
         words = (value if colon else field).strip('"*').replace("*", "")
         named = {"cat": _("papers in %s"), "au": _("papers by %s")}.get(field, "“%s”") % words
-        return (_("Leave out %s") if self.drops else _("Add %s")) % named
+        if self.drops:
+            return _("Leave out %s") % named
+        return _("Add %(papers)s to %(topic)s") % {"papers": named, "topic": self.topic}
 
     @property
     def sentence(self) -> str:

@@ -14,7 +14,10 @@ import pytest
 from tests.support.product_processes import ROOT
 
 OURS = ROOT / ".judge"  #: what npm brings, outside git
-VERSIONS = {"axe-core": "4.14.1", "caniemail": "1.0.5", "mailauth": "4.13.3", "vnu-jar": "26.9.27"}
+VERSIONS = {
+    "axe-core": "4.14.1", "caniemail": "1.0.5", "mailauth": "4.13.3", "playwright-core": "1.65.1",
+    "vnu-jar": "26.9.27",
+}  # fmt: skip
 
 
 def program(name: str, *, package: str) -> str:
