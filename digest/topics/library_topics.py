@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from digest.papers import Paper
+from digest.papers import Paper, title_key
 from digest.topics import author_names, bitsets, similar_papers, word_rarity
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
@@ -68,11 +68,26 @@ def suggest_from_library(
     if not library:
         return LibraryTopics((), ())
     library = sorted(library, key=lambda paper: (paper.id, paper.title))
+    background = _background_of(library, index)
     found: dict[str, LibraryTopic] = {}
-    for cluster in clusters_of(library, index, weights):
-        topic = suggest_topic([library[number] for number in cluster[:MAX_EXAMPLES]], index, weights)
+    for cluster in clusters_of(library, background, weights):
+        examples, others = cluster[:MAX_EXAMPLES], cluster[MAX_EXAMPLES:]
+        share = max(weights.topic_share, len(others) / background.size)
+        topic = suggest_topic(
+            [library[number] for number in examples],
+            index,
+            replace(weights, topic_share=share),
+            background=background,
+        )
         found.setdefault(topic.name.casefold(), LibraryTopic(topic, len(cluster)))
     return LibraryTopics(tuple(found.values()), tuple(frequent_authors(library)))
+
+
+def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperIndex:
+    """Return an index of the catalog and of the library: a clause should not find papers of another cluster."""
+    known = {title_key(paper.title) for paper in index.papers}
+    new = [paper for paper in library if title_key(paper.title) not in known]
+    return PaperIndex([*index.papers, *new]) if new else index
 
 
 # ── clusters ────────────────────────────────────────────────────────────────────────────────────

@@ -124,10 +124,11 @@ def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each longest run of words that may form a noun phrase."""
     first = 0
     for at, word in enumerate((*row.folded, "to")):
-        if word in OUTSIDE or (at > first and row.glue[at - 1] == ","):
+        is_outside = word in OUTSIDE and row.glue[at : at + 1] != "-"  # "in" of "in-context" is inside
+        if is_outside or (at > first and row.glue[at - 1] == ","):
             if first < at:
                 yield first, at
-            first = at + 1 if word in OUTSIDE else at
+            first = at + 1 if is_outside else at
 
 
 def _in_sentence_case(text: str, examples: Sequence[Paper]) -> str:

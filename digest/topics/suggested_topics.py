@@ -29,6 +29,7 @@ MAX_USEFUL = 100  #: number of the best single clauses that filters are made of
 MAX_STARTS = 20  #: number of the best single clauses that are tried as the first clause
 MAX_ROOTS = 40  #: number of roots by which papers are compared with the examples
 LEAST_BITS = 5.0  #: minimum number of bits of a phrase
+LEAST_COMPOUND_BITS = 2.5  #: minimum number of bits of a compound, such as "in-context"
 SHORTEST_PREFIX = 5  #: letters of a root before a `*`
 #: Words of abstracts that describe the publication, not its subject.
 BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
@@ -83,49 +84,49 @@ class Candidate:
 
 
 def suggest_topic(
-    examples: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
+    examples: Sequence[Paper],
+    index: PaperIndex,
+    weights: SuggestionWeights = WEIGHTS,
+    *,
+    background: PaperIndex | None = None,
 ) -> SuggestedTopic:
     """Return a topic for `examples`, which may be any papers; `index` has the papers of the catalog.
 
     An example does not need an abstract and does not need to be in the catalog. The order of the examples has
-    no effect. `index` does not cache anything of the suggestion, so it may be shared by many visitors.
+    no effect. `index` does not cache anything of the suggestion, so it may be shared by many visitors. The
+    clauses are tested on the papers of `background`, which are those of the catalog by default.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
-    own = PaperIndex(examples)
-    candidates = candidates_of(examples, own, index)
-    chosen = _choose(candidates, _Chances(examples, index, weights), weights)
+    own, background = PaperIndex(examples), background or index
+    candidates = candidates_of(examples, own, background)
+    chosen = _choose(candidates, _Chances(examples, background, weights), weights)
     if not chosen:
-        chosen = (_title_clause(examples, own, index),)
+        chosen = (_title_clause(examples, own, background),)
     filter_ = parse(" OR ".join([one.clause.canonical for one in chosen]))
+    reported = tuple(_reported(chosen, index))
     missed = own.full
     for one in chosen:
         missed &= ~one.examples
     return SuggestedTopic(
         name=phrase_names.name_of([one.clause for one in chosen], examples),
         filter=filter_,
-        clauses=tuple(_reported(chosen)),
+        clauses=reported,
         missed=tuple([examples[number] for number in bitsets.members(missed)]),
-        found=_union(chosen).bit_count(),
+        found=sum(clause.added for clause in reported),
     )
 
 
-def _reported(chosen: Iterable[Candidate]) -> Iterator[SuggestedClause]:
-    found = 0
+def _reported(chosen: Iterable[Candidate], index: PaperIndex) -> Iterator[SuggestedClause]:
+    before = 0
     for one in chosen:
+        found = index.look_up(one.clause)
         yield SuggestedClause(
             one.clause.canonical,
             one.examples.bit_count(),
-            one.found.bit_count(),
-            (one.found & ~found).bit_count(),
+            found.bit_count(),
+            (found & ~before).bit_count(),
         )
-        found |= one.found
-
-
-def _union(chosen: Iterable[Candidate]) -> int:
-    found = 0
-    for one in chosen:
-        found |= one.found
-    return found
+        before |= found
 
 
 # ── the chance that a paper belongs to the topic ────────────────────────────────────────────────
@@ -262,7 +263,13 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex)
     ]
     eligible = fitting or [*in_title]
     eligible.sort(key=lambda written: (-counted[written], written not in in_title, len(written), written))
-    return [_candidate(written, own, index) for written in eligible[:MAX_CANDIDATES]]
+    plain = [written for written in eligible if not _begins_as_another_word(written, index)]
+    return [_candidate(written, own, index) for written in plain[:MAX_CANDIDATES]]
+
+
+def _begins_as_another_word(written: str, index: PaperIndex) -> bool:
+    """Return whether a prefix without its `*` is a word of the catalog: `contrast*` is not for *contrastive*."""
+    return written[0] != '"' and written[-1] == "*" and written[:-1] in index.postings.words
 
 
 def _candidate(written: str, own: PaperIndex, index: PaperIndex) -> Candidate:
@@ -302,7 +309,8 @@ def _spellings(paper: Paper) -> Iterator[str]:
 def _phrases(row: WordParts) -> Iterator[str]:
     """Yield the significant words and phrases of a text, spelled as clauses."""
     for start in range(len(row.folded)):
-        if row.folded[start] in phrase_names.OUTSIDE or row.folded[start] in BOILERPLATE:
+        is_outside = row.folded[start] in phrase_names.OUTSIDE or row.folded[start] in BOILERPLATE
+        if is_outside and row.glue[start : start + 1] != "-":
             continue
         if similar_papers.is_significant(row.folded[start]):
             yield from _word_spellings(row, start)
@@ -318,7 +326,7 @@ def _is_phrase(row: WordParts, start: int, end: int) -> bool:
     if is_cut or "," in glue or any(len(word) >= similar_papers.LONGEST_WORD for word in words):
         return False
     if not glue.strip("-"):  # a compound, such as "in-context"
-        return all(word.isalpha() for word in words) and _bits(words) >= LEAST_BITS
+        return all(word.isalpha() for word in words) and _bits(words) >= LEAST_COMPOUND_BITS
     return all(map(similar_papers.is_significant_in_pair, words)) and _bits(words) >= LEAST_BITS
 
 

@@ -102,6 +102,7 @@ def main(full: bool) -> int:
         means |= {kind: mean(table), f"{kind}, held out": held_out(data, kind)}
         print_line(f"{kind}, all topics", means[kind])
         print_line(f"{kind}, all topics, held out", means[f"{kind}, held out"])
+        suggestions.print_worst(kind, {name: row[0] for name, row in zip(data.topics, table, strict=True)})
     for form, written in (("name", by_name), ("description", by_description)):
         print_line(f"about:, the {form} alone", mean(judge_as(written)(data, indexed(data))))
     for name, weights in ABLATIONS.items():

@@ -30,7 +30,7 @@ Table: TypeAlias = dict[str, Figures]
 #: A function that returns the papers that a filter finds for some examples.
 Suggest: TypeAlias = Callable[[Sequence[Paper]], int]
 
-DRAWS, FEW_DRAWS, LIBRARIES = 20, 6, 40
+DRAWS, FEW_DRAWS, LIBRARIES = 20, 4, 20
 #: Gates: the mean F1, held out; the share of the topics of libraries that are found with an F1 of at least .5.
 LEAST_F1, LEAST_FOUND = 0.6, 0.8
 WORST = 5  #: number of topics that are listed as the worst
@@ -73,8 +73,7 @@ def print_suggestions(papers: Sequence[Paper], labelled: Mapping[str, Topic]) ->
         index, keys, known, FEW_DRAWS, lambda some: found_by(without_abstracts(some), index, WEIGHTS)
     )
     print_figures("suggest, titles without abstracts", mean(titles))
-    worst = sorted(fitted, key=lambda name: fitted[name][0])[:WORST]
-    print("suggest, worst topics: " + "; ".join(f"{name} ({fitted[name][0]:.2f})" for name in worst))
+    print_worst("suggest", {name: figures[0] for name, figures in fitted.items()})
     found = print_libraries(index, keys, known, with_marginal=False)
     print_libraries(index, keys, known, with_marginal=True)
     return found >= LEAST_FOUND and judged[0] >= LEAST_F1
@@ -135,6 +134,12 @@ def mean(table: Table) -> Figures:
 def mean_of(rows: Sequence[Figures]) -> Figures:
     first, second, third = zip(*rows, strict=True)
     return fmean(first), fmean(second), fmean(third)
+
+
+def print_worst(kind: str, figures: Mapping[str, float]) -> None:
+    """Print the topics with the lowest figures."""
+    worst = sorted(figures, key=lambda name: figures[name])[:WORST]
+    print(f"{kind}, worst topics: " + "; ".join(f"{name} ({figures[name]:.2f})" for name in worst))
 
 
 def print_figures(name: str, figures: Figures) -> None:

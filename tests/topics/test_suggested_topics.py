@@ -98,6 +98,27 @@ def test_an_acronym_is_suggested_as_typed():
     assert suggested.clauses[0].clause == "SAM"
 
 
+def test_a_compound_with_a_function_word_is_a_clause_and_a_name():
+    batch = [
+        paper("In-Context Learning of Tides", "Tides in context.", id=1),
+        paper("How Kites Profit From In-Context Learning", "We fly kites.", id=2),
+    ]
+    suggested = topics.suggest_topic(batch, topics.PaperIndex([*batch, *OTHERS]))
+
+    assert suggested.clauses[0].clause == '"in-context*"'
+    assert suggested.name == "In-context learning"
+
+
+def test_a_prefix_that_is_another_word_is_not_suggested():
+    batch = [paper(f"Contrastive {end}", "It is contrastive.", id=n) for n, end in enumerate(["Tea", "Cups"])]
+    other = paper("Kites", "In contrast, kites fly.", id=9)
+    index = topics.PaperIndex([*batch, other, *OTHERS])
+    suggested = topics.suggest_topic(batch, index)
+
+    assert index.matches(suggested.filter) == 0b11
+    assert "contrast*" not in suggested.filter.canonical
+
+
 def test_a_shared_index_keeps_nothing_of_a_suggestion():
     index = topics.PaperIndex([*GRASPS, *OTHERS])
     topics.suggest_topic(GRASPS, index)
