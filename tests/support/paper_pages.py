@@ -243,6 +243,49 @@ SCRIPTS: dict[str, tuple[str, str]] = {
     ),
 }
 TOOLS = (*COMMANDS, *SCRIPTS)
+#: Other settings of these tools, which only the benchmark measures.
+MORE_COMMANDS: dict[str, tuple[str, ...]] = {
+    "pandoc-nowrap": ("pandoc", "-f", "html", "-t", "gfm-raw_html", "--wrap=none"),
+}
+MORE_SCRIPTS: dict[str, tuple[str, str]] = {
+    "html2text-nowrap": ("html2text", "h = html2text.HTML2Text(); h.body_width = 0; print(h.handle(page))"),
+    "beautifulsoup-plain": ("bs4", "print(bs4.BeautifulSoup(page, 'lxml').get_text())"),
+    "markdownify-atx": ("markdownify", "print(markdownify.markdownify(page, heading_style='ATX'))"),
+    "trafilatura-markdown": (
+        "trafilatura",
+        "print(trafilatura.extract(page, output_format='markdown', include_links=True, favor_recall=True) or '')",
+    ),
+    "readability-markdown": (
+        "readability",
+        "import markdownify; print(markdownify.markdownify(readability.Document(page).summary(), heading_style='ATX'))",
+    ),
+}
+#: What a browser copies when everything is selected: the page replaces itself by its own visible text.
+BROWSER = "browser"
+BROWSER_SCRIPT = """<script>window.onload = () => { const text = document.body.innerText;
+document.documentElement.innerHTML = '<body><pre id="copy"></pre></body>';
+document.getElementById('copy').textContent = text; }</script></body>"""
+ALL_TOOLS = (*COMMANDS, *MORE_COMMANDS, *SCRIPTS, *MORE_SCRIPTS, BROWSER)
+
+
+def copied_by_browser(content: str) -> str | None:
+    """Return the text that Chromium shows for a page, or None if it is not installed."""
+    if shutil.which("chromium") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "page.html")
+        path.write_text(content.replace("</body>", BROWSER_SCRIPT))
+        command = [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={folder}/profile",
+        ]
+        command += ["--virtual-time-budget=5000", "--dump-dom", path.as_uri()]
+        done = subprocess.run(command, capture_output=True, timeout=300, check=False)
+    found = re.search(r'<pre id="copy">(.*)</pre>', done.stdout.decode(errors="replace"), re.DOTALL)
+    return html.unescape(found[1]) if found else None
 
 
 def flattened(tool: str, content: str, *, python: str = sys.executable) -> str | None:
@@ -250,12 +293,12 @@ def flattened(tool: str, content: str, *, python: str = sys.executable) -> str |
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "page.html")
         path.write_text(content)
-        if tool in COMMANDS:
-            command: Sequence[str] = (*COMMANDS[tool], str(path))
+        if tool in COMMANDS | MORE_COMMANDS:
+            command: Sequence[str] = (*(COMMANDS | MORE_COMMANDS)[tool], str(path))
             if shutil.which(command[0]) is None:
                 return None
         else:
-            module, script = SCRIPTS[tool]
+            module, script = (SCRIPTS | MORE_SCRIPTS)[tool]
             program = f"import sys, {module}\npage = open(sys.argv[1]).read()\n{script}"
             command = (python, "-c", program, str(path))
         done = subprocess.run(command, capture_output=True, timeout=300, check=False)

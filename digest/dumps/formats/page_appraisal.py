@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from digest.dumps.formats.page_layout import LONGEST_TITLE
 from digest.dumps.formats.page_metadata import parse_metadata_line
 from digest.dumps.formats.page_passages import SUBMITTER, is_placeholder
 from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
@@ -14,6 +15,8 @@ from digest.papers import Record, title_key
 
 #: Metadata that a copying tool joined to the abstract above it.
 METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$")
+LINK = re.compile(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
+METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
 MIN_SIZE = 4_000  #: bytes; smaller pages are not checked against `MIN_SHARE`
 MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts make up
 MIN_AGREEMENT = 0.9
@@ -96,7 +99,8 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
     if is_whole and papers and size > MIN_SIZE and used < MIN_SHARE * size:
         return f"its titles and abstracts have only {used:,} of the {size:,} characters"
     faults = faults_in(found)
-    if faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers):
+    is_nothing = 2 * sum(is_site_text(one.title) or is_glued(one) for one in papers) >= len(papers) > 0
+    if not is_nothing and (faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers)):
         return ""
     wrong = next(faulty(papers), None)
     sample = f', for example on line {wrong.line}: "{excerpt(wrong.title)}"' if wrong else ""
@@ -109,8 +113,7 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
     yield from (one for one in papers if is_site_text(one.title))
     for one in papers:
         key = title_key(one.title)
-        is_bad = not one.abstract or key in seen or METADATA_AT_END.search(one.abstract[-60:])
-        if is_bad or has_surplus_authors(one):
+        if not one.abstract or key in seen or is_glued(one) or has_surplus_authors(one):
             yield one
         seen.add(key)
 
@@ -144,8 +147,8 @@ def faults_in(found: Sequence[Record | RecordProblem]) -> int:
     bare = sum(not one.abstract for one in papers)
     bare = bare if bare < len(papers) else 0  # a page may list titles only
     alone = sum(not has_metadata(one) for one in papers)
-    alone = alone if 10 * alone < len(papers) else 0  # a page may have no metadata
-    glued = sum(bool(METADATA_AT_END.search(one.abstract[-60:])) for one in papers)
+    alone = alone if 3 * alone < len(papers) else 0  # a page may have no metadata
+    glued = sum(map(is_glued, papers))
     return (
         repeated
         + bare
@@ -163,6 +166,15 @@ def has_metadata(paper: Record) -> bool:
     return bool(paper.published or paper.signals or paper.ids or paper.n_authors or paper.organization)
 
 
+def is_glued(paper: Record) -> bool:
+    """Return whether a copy joined a paper's metadata or its abstract to its title, or its metadata to its abstract."""
+    return (
+        len(paper.title) > LONGEST_TITLE
+        or METADATA_IN_TITLE.search(paper.title) is not None
+        or METADATA_AT_END.search(paper.abstract[-60:]) is not None
+    )
+
+
 def has_surplus_authors(paper: Record) -> bool:
     """Return whether a paper names more authors than the page counts."""
     return paper.n_authors is not None and len(paper.authors) > paper.n_authors
@@ -170,6 +182,7 @@ def has_surplus_authors(paper: Record) -> bool:
 
 def is_site_text(title: str) -> bool:
     """Return whether a title is really a part of the site: a menu word, a symbol, an image or a submitter."""
+    title = LINK.sub(r"\1", title)
     return (
         is_placeholder(title)
         or bool(SUBMITTER.match(title) or parse_metadata_line(title))

@@ -45,7 +45,14 @@ NAVIGATION = frozenset(
         "|"
     )
 )
-GLUED_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")  #: menu words that a copy joined, as in `TOSPrivacy`
+#: Two words that a copy joined, as in `TOSPrivacy` or `Previous1`.
+GLUE = re.compile(r"[a-z!.][A-Z\d]|[A-Z]{2}[a-z]|\d[A-Z]")
+#: Menu words, numbers of pages and dates, without blanks.
+MENU = re.compile(
+    "(?:"
+    + "|".join(re.escape("".join(word.split())) for word in sorted(NAVIGATION, key=len, reverse=True))
+    + r"|(?>\d+)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?>\d+))+"
+)
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
 #: Separates papers or underlines a title or the header of a table.
@@ -240,8 +247,8 @@ def is_navigation(text: str) -> bool:
     several = words.split()
     if 2 < len(several) <= MAX_MENU_WORDS and all(word in NAVIGATION for word in several):
         return True
-    glued = GLUED_WORD.findall(text) if " " not in text and len(text) < MAX_LINE_LENGTH else ()
-    return len(glued) > 1 and "".join(glued) == text and all(word.casefold() in NAVIGATION for word in glued)
+    is_glued = len(text) < MAX_LINE_LENGTH and GLUE.search(text) is not None
+    return is_glued and MENU.fullmatch("".join(text.casefold().split())) is not None
 
 
 def parse_figure(text: str | None) -> float | None:
