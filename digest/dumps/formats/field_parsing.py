@@ -42,6 +42,8 @@ IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 def folded_name(name: str) -> str:
     """Return the name of a field without case, blanks, hyphens and underscores: `PaperURL` is `paper_url`."""
+    if name.isalpha() and name.isascii() and name.islower():
+        return name
     return name.casefold().translate(NAME_SIGNS)
 
 
@@ -104,7 +106,7 @@ def parse_number(value: Any) -> float | None:
 
 def known_signals(**values: Any) -> dict[str, float]:
     """Return the signals whose values are numbers."""
-    found = {name: parse_number(value) for name, value in values.items()}
+    found = {name: parse_number(value) for name, value in values.items() if value is not None}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -60,6 +60,7 @@ ADDRESS_COLUMNS = (
     "codelink", "repo", "repolink", "githuburl", "githublink", "project", "projecturl", "projectpage", "projectlink",
     "homepage", "website", "openreview", "openreviewurl", "huggingface",
 )  # fmt: skip
+URL_COLUMNS = {name: place for place, name in enumerate((*COLUMN_ALIASES["urls"], *ADDRESS_COLUMNS))}
 #: Parts of the names of columns whose addresses belong to something else.
 OTHER_ADDRESSES = (
     "cite",
@@ -113,7 +114,8 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     )
     nested = field_parsing.as_mapping(row.get("signals"))
     figures = {name: nested.get(name, first_present(row, names)) for name, names in SIGNAL_ALIASES.items()}
-    ids = ids_of(row)
+    urls = urls_of(row)
+    ids = ids_of(row, urls)
     if not (ids or row.keys() & INDICATIVE_COLUMNS):
         raise json_stream.NotAPaper(json_stream.ONLY_A_TITLE)
     return Record(
@@ -127,7 +129,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         published=parse_day(column_value(row, "published")),
         published_inferred=row.get("publishedinferred") is True,
         categories=text_list(column_value(row, "categories")),
-        urls=urls_of(row),
+        urls=urls,
         signals=field_parsing.known_signals(**figures),
         announcement=announcement(column_value(row, "announcement"), comment, abstract),
         comment=comment,
@@ -154,7 +156,7 @@ def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
 def folded_fields(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return {name: value} of an object, with the names and values in their plain form."""
     return {
-        field_parsing.folded_name(key.strip()): value["value"]
+        field_parsing.folded_name(key): value["value"]
         if isinstance(value, dict) and "value" in value
         else value
         for key, value in found.items()
@@ -175,7 +177,7 @@ def fill(row: dict[str, Any], inner: Mapping[str, Any]) -> None:
             row[names[0]] = value
 
 
-def ids_of(row: Mapping[str, Any]) -> dict[str, str]:
+def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
     """Return the ids in the columns of ids, and then those in the addresses of all other columns."""
     named = [pair for name in ID_OBJECTS for pair in field_parsing.as_mapping(row.get(name)).items()]
     bare = [str(row[name]).strip() for name in ID_COLUMNS if isinstance(row.get(name), str)]
@@ -189,7 +191,7 @@ def ids_of(row: Mapping[str, Any]) -> dict[str, str]:
             *(("doi", one) for one in bare if one.startswith("10.")),
         ]
     )
-    return field_parsing.ids_in_urls(*urls_of(row), *other_addresses(row)) | given
+    return field_parsing.ids_in_urls(*urls, *other_addresses(row)) | given
 
 
 def other_addresses(row: Mapping[str, Any]) -> list[str]:
@@ -199,7 +201,7 @@ def other_addresses(row: Mapping[str, Any]) -> list[str]:
         for name, value in row.items()
         if isinstance(value, str)
         and value[:4] == "http"
-        and name not in COLUMN_ALIASES["urls"]
+        and name not in URL_COLUMNS
         and not any(part in name for part in OTHER_ADDRESSES)
     ]
     return [url for text in texts for url in ADDRESS.findall(text[: field_parsing.MAX_URL])]
@@ -207,8 +209,8 @@ def other_addresses(row: Mapping[str, Any]) -> list[str]:
 
 def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the addresses in the columns of addresses."""
-    names = (*COLUMN_ALIASES["urls"], *ADDRESS_COLUMNS)
-    known = [url for name in names if row.get(name) for url in text_list(row[name])]
+    names = sorted(row.keys() & URL_COLUMNS.keys(), key=URL_COLUMNS.__getitem__)
+    known = [url for name in names for url in text_list(row[name])]
     if isinstance(forum := row.get("forum"), str) and ("invitation" in row or "invitations" in row):
         known.append(f"https://openreview.net/forum?id={forum}")
     return field_parsing.web_urls(*(part for url in known for part in (url.split() or [url])))
@@ -216,7 +218,8 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
     """Return the authors, and whether all of them are named: the text may end with `et al.`"""
-    bare = OTHERS.sub("", value) if isinstance(value, str) else value
+    may_have_others = isinstance(value, str) and any(word in value[-12:] for word in ("al", "AL", "others"))
+    bare = OTHERS.sub("", value) if may_have_others else value
     return author_names(bare), bare == value
 
 
@@ -255,7 +258,11 @@ def column_value(row: Mapping[str, Any], column: str) -> Any:
 
 def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     """Return the first value that is not empty, or None."""
-    return next((row[name] for name in names if row.get(name) not in (None, "", [])), None)
+    for name in names:
+        value = row.get(name)
+        if value is not None and value not in ("", []):
+            return value
+    return None
 
 
 def text_list(value: Any) -> tuple[str, ...]:

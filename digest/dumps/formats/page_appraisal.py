@@ -82,7 +82,7 @@ def repeated_ids(papers: Sequence[Record]) -> Iterator[tuple[str, str, Record, R
     for one in papers:
         for scheme, value in one.ids.items():
             known = first.setdefault((scheme, value), one)
-            if title_key(known.title) != title_key(one.title):
+            if known is not one and title_key(known.title) != title_key(one.title):
                 yield scheme, value, known, one
                 break
 
@@ -99,6 +99,8 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
     if is_whole and papers and size > MIN_SIZE and used < MIN_SHARE * size:
         return f"its titles and abstracts have only {used:,} of the {size:,} characters"
     faults = faults_in(found)
+    if not faults:
+        return ""
     is_nothing = 2 * sum(is_site_text(one.title) or is_glued(one) for one in papers) >= len(papers) > 0
     if not is_nothing and (faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers)):
         return ""
@@ -170,7 +172,7 @@ def is_glued(paper: Record) -> bool:
     """Return whether a copy joined a paper's metadata or its abstract to its title, or its metadata to its abstract."""
     return (
         len(paper.title) > LONGEST_TITLE
-        or METADATA_IN_TITLE.search(paper.title) is not None
+        or ("·" in paper.title and METADATA_IN_TITLE.search(paper.title) is not None)
         or METADATA_AT_END.search(paper.abstract[-60:]) is not None
     )
 
@@ -182,7 +184,7 @@ def has_surplus_authors(paper: Record) -> bool:
 
 def is_site_text(title: str) -> bool:
     """Return whether a title is really a part of the site: a menu word, a symbol, an image or a submitter."""
-    title = LINK.sub(r"\1", title)
+    title = LINK.sub(r"\1", title) if "](" in title else title
     return (
         is_placeholder(title)
         or bool(SUBMITTER.match(title) or parse_metadata_line(title))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 NOUN = r"(?:papers?|results?|entries|articles?|publications?|preprints?)"
 NUMBER = r"\d[\d,]{0,8}"
+DIGIT = re.compile(r"\d", re.ASCII)
 MENTION = re.compile(rf"{NOUN}|showing|displaying", re.IGNORECASE)
 #: `Showing 1-25 of 120 results`, `Papers 26 to 50 of 120`.
 RANGE = re.compile(
@@ -37,7 +38,7 @@ class StatedCount:
 
 def stated_count(line: str) -> StatedCount | None:
     """Return the count that a line consists of, or None."""
-    if len(line) > LONGEST_LINE or not MENTION.search(line):
+    if len(line) > LONGEST_LINE or not DIGIT.search(line) or not MENTION.search(line):
         return None
     text = line.strip(LEADING_SIGNS)
     if found := RANGE.fullmatch(text):

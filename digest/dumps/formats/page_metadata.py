@@ -47,6 +47,13 @@ NAVIGATION = frozenset(
 )
 #: Two words that a copy joined, as in `TOSPrivacy` or `Previous1`.
 GLUE = re.compile(r"[a-z!.][A-Z\d]|[A-Z]{2}[a-z]|\d[A-Z]")
+#: The first three letters of menu words, of months, and of lines that state how many papers a page lists.
+STARTS = frozenset(word[:3] for word in NAVIGATION) | frozenset(
+    (
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        "sho", "dis", "vie", "fou", "all", "tot", "num", "res", "pap", "ent", "art", "pub", "pre",
+    )
+)  # fmt: skip
 #: Menu words, numbers of pages and dates, without blanks.
 MENU = re.compile(
     "(?:"
@@ -242,13 +249,16 @@ def parse_date(text: str) -> MetadataLine | None:
 def is_navigation(text: str) -> bool:
     """Return whether a line belongs to the site and not to a paper."""
     words = text.lstrip("# ").casefold()
-    if words in NAVIGATION or BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words) or stated_count(text):
+    if words in NAVIGATION or BYLINE.fullmatch(text) or SITE_LINE.fullmatch(words):
         return True
     several = words.split()
     if 2 < len(several) <= MAX_MENU_WORDS and all(word in NAVIGATION for word in several):
         return True
-    is_glued = len(text) < MAX_LINE_LENGTH and GLUE.search(text) is not None
-    return is_glued and MENU.fullmatch("".join(text.casefold().split())) is not None
+    if not (words[:1].isdigit() or words[:3] in STARTS) or len(text) >= MAX_LINE_LENGTH:
+        return False
+    if stated_count(text) is not None:
+        return True
+    return GLUE.search(text) is not None and MENU.fullmatch("".join(text.casefold().split())) is not None
 
 
 def parse_figure(text: str | None) -> float | None:

@@ -104,7 +104,9 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
         records = page_appraisal.with_doubts(records, size=size, announced=header.announced)
     elif chosen in OWN_FORMATS:
         records = page_appraisal.with_repeated_ids(records)
-    records = decompression.with_damage(valid_records(records), unpacked)
+    records = valid_records(records)
+    if unpacked is not stream:
+        records = decompression.with_damage(records, unpacked)
     return DumpReading(format=chosen.NAME, header=header, records=records)
 
 

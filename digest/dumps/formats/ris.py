@@ -15,13 +15,14 @@ NAME = "ris"
 #: on either side belongs to wrapped text, as in `AI-based`.
 TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
 FIRST_TAG = re.compile(r"^\ufeff?\s{0,8}TY(?:\s{1,4}-\s*|-\s+)\w", re.MULTILINE)
+LIKELY_TAG = re.compile(r"TY[\s-]")  #: is found much faster
 SECOND_TAG = re.compile(r"\s{0,8}[A-Z][A-Z0-9](?:\s{1,4}-|-(?=\s|$))")
 LONGEST_PREFACE = 50  #: lines of other text before the first reference
 
 
 def recognises(head: str) -> bool:
     """Return whether the text begins with a reference type, possibly after a preface."""
-    first = FIRST_TAG.search(head)
+    first = FIRST_TAG.search(head) if LIKELY_TAG.search(head) else None
     if first is None or head.count("\n", 0, first.start()) > LONGEST_PREFACE:
         return False
     below = next((line for line in head[first.end() :].splitlines()[1:] if line.strip()), "")
