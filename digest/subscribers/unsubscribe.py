@@ -57,9 +57,8 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
     """Mark a subscriber as unsubscribed without a letter; return False if they already were."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
-        subscriber.is_removed_by_sync = (
-            False  # they unsubscribed themselves, so a synchronized list cannot resubscribe them
-        )
+        # They unsubscribed themselves, so a synchronized list cannot resubscribe them.
+        subscriber.is_removed_by_sync = False
         session.flush()
         return False
     subscriber.state = SubscriberState.UNSUBSCRIBED
