@@ -1,4 +1,4 @@
-"""Name the addresses that take commands, such as `digest@`, `digest-subscribe@` and those of our letters. Pure."""
+"""Recognise addresses for commands: `digest@`, `digest-subscribe@`, reply addresses of letters. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def word_of_address(site: Site, recipient: str) -> str:
 def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
     """Return the commands of a mail: the command of its address, and those in its text.
 
-    Below a `subscribe` address, only the topics in the text count; below the others, nothing does.
+    In mail to a `subscribe` address only the topics in the text are read; in mail to the others, no text is.
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:

@@ -98,7 +98,7 @@ def bare_word(word: str) -> str:
 def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
     """Return whether these capitalised words may be the writer's name, given the words of the From line.
 
-    A From line without a name leaves that open, so up to three words count as a name.
+    If the From line has no name, up to three words count as the name.
     """
     local_parts = {name.partition("@")[0] for name in names if "@" in name}
     has_name = any("@" not in name and name not in local_parts for name in names)

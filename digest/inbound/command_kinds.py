@@ -78,7 +78,7 @@ class MailCommand:
     words: ClassVar[tuple[str, ...]]  #: its name, then its aliases
     usage: ClassVar[str]  #: an example, as readers write it
     effect: ClassVar[str]  #: its effect in one sentence
-    description: ClassVar[str] = ""  #: what else `help NAME` says
+    description: ClassVar[str] = ""  #: further sentences of `help NAME`
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -112,7 +112,7 @@ class DropTopic(MailCommand):
     words = ("drop", "del", "delete", "remove")
     usage = "drop flows"
     effect = _("Remove the topic called flows.")
-    description = _("The number of the topic in your list works, too: drop 2.")
+    description = _("You can also write the number of the topic in your list: drop 2.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -336,7 +336,7 @@ class Unsubscribe(MailCommand):
     words = ("leave", "unsubscribe", "cancel", "signoff", "stop", "unsub")
     usage = "leave"
     effect = _("Unsubscribe.")
-    description = _("unsubscribe, cancel and stop work, too. The answer has a link to undo it.")
+    description = _("You can also write unsubscribe, cancel or stop. The answer has a link to undo it.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:

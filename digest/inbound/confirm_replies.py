@@ -30,7 +30,7 @@ def apply_reply(
     choose_papers: ChoosePapers | None,
     now: datetime,
 ) -> str | None:
-    """Confirm, or answer with the link, and return the outcome; None if there is nothing left to confirm.
+    """Confirm, or answer with the link; return the outcome, or None if nothing remains to be confirmed.
 
     Raises MailIgnored for an automatic reply.
     """

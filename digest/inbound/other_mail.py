@@ -1,4 +1,4 @@
-"""Answer mail that is no command: say what commands look like, and pass the mail on to the operator.
+"""Answer mail without a command with examples of commands, and pass the mail on to the operator.
 
 Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic replies and mail with links from strangers get no
 answer, since their From lines may be forged.

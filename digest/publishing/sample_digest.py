@@ -1,4 +1,4 @@
-"""Compose the digest that these topics would get now, for somebody who has not subscribed yet."""
+"""Compose the digest that the requested topics would get now, for a visitor who has not subscribed yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
 from digest.subscribers import RequestedSettings
 
-LONGER_LOOK = timedelta(days=7)  #: the period if nothing new of the last day matches
+LONGER_LOOK = timedelta(days=7)  #: the period if no new paper of the last day matches
 DEFAULT_PAPERS = 10
 READER = "you@example.org"
 
@@ -43,7 +43,7 @@ def sample_digest(
     caches: Caches,
     now: datetime,
 ) -> SampleDigest:
-    """Return the digest of the last day, or of the last week if nothing new of the last day matches.
+    """Return the digest of the last day, or of the last week if no new paper of the last day matches.
 
     `filters` are the resolved filters by topic; without filters, the digest has trending papers.
     """

@@ -242,14 +242,14 @@ def queue_confirmation(
 def confirmation_decision(
     session: Session, confirmation: Confirmation, subscriber: Subscriber
 ) -> dict[str, Any]:
-    """Return the content of a letter with a confirmation link: what was asked for, and when it will come."""
+    """Return the content of a letter with a confirmation link: the requested digest and its schedule."""
     asked = request_of(session, confirmation, subscriber)
     return {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What somebody asked for, in words and as topics."""
+    """The requested digest and schedule in words, and the requested topics."""
 
     digest: str  #: such as `a daily paper digest on: diffusion, robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
@@ -257,7 +257,7 @@ class Request:
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
-    """Return what a confirmation asks for; settings that were not requested remain those of the subscriber."""
+    """Return the request of a confirmation; other settings remain those of the subscriber."""
     requested = RequestedSettings.from_json(confirmation.requested_settings)
     schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
     stored = subscriber_rows.typed_topics(session, [subscriber.id])

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestedSettings:
-    """The requested settings; what is None or empty leaves a setting as it is."""
+    """The requested settings; None or an empty value leaves a setting unchanged."""
 
     topics: Mapping[str, str] = field(default_factory=dict)  #: filters by name
     schedule: Schedule | None = None

@@ -1,8 +1,8 @@
 """Ask readers who were long inactive whether they still read their digests, and pause those who do not respond.
 
-Activity is a button pressed on our pages, or a mail to us. Opening a page does not count: mail scanners
-open every link, and a page that is opened changes nothing. So nobody is tracked, and a reader who only
-reads is asked: in two digests, then by one letter, and two weeks later the digests are paused.
+Activity is a button pressed on our pages, or a mail to us. Opening a page does not count, because mail
+scanners open every link. Reading is not tracked, so a reader who only reads is asked: in two digests, then by
+one letter; two weeks later the digests are paused.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import preferences, subscriber_rows
 
-DIGESTS_ASKING = 2  #: digests that ask before the letter
-ANSWER_WITHIN = timedelta(days=14)  #: between the letter and the pause
+DIGESTS_ASKING = 2  #: digests with the question, before the letter is sent
+ANSWER_WITHIN = timedelta(days=14)  #: time between the letter and the pause
 BATCH_READERS = 500  #: maximum number of readers that a run processes in each step
 ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
@@ -54,7 +54,7 @@ def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
 
 
 def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
-    """Let digests ask, send the letters, and pause those who did not respond; a batch of readers each."""
+    """Ask in digests, send the letters, and pause readers who did not respond: one batch in each step."""
     pause_unanswered(session, now=now)
     send_letters(session, site, now=now)
     ask_in_digests(session, after=after, now=now)

@@ -56,7 +56,7 @@ def parse(written: str) -> Filter:
 
 
 def any_of(filters: Iterable[Filter]) -> Filter:
-    """Return the filter that matches what any of these filters matches; there must be at least one."""
+    """Return the disjunction of these filters; there must be at least one."""
     tree = filter_tree.disjunction([one.tree for one in filters])
     return Filter(tree=tree, canonical=tree.canonical, text=tree.canonical)
 

@@ -22,7 +22,7 @@ MAX_PAPERS = 3
 
 
 def show_button(request: Request) -> Response:
-    """Show what was asked for, and the button. A GET changes nothing, because mail scanners open every link."""
+    """Show the request and the button. A GET changes nothing, because mail scanners open every link."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
     with db.read_session(context.engine) as session:
@@ -35,7 +35,7 @@ def show_button(request: Request) -> Response:
 
 
 def refused_page(request: Request, session: Session) -> Response:
-    """Say that the link has expired or is invalid, and offer a new one."""
+    """Show that the link has expired or is invalid, and offer a new link."""
     context = request_context.context_of(request)
     token = request.path_params["token"]
     has_expired = subscribers.is_expired(session, context.site, token, context.clock())

@@ -152,7 +152,7 @@ def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> 
 
 
 def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSettings:
-    """Return what the form asks for; an invalid schedule is left out."""
+    """Return the settings that the form requests; an invalid schedule is omitted."""
     checked = sign_up_form.check_schedule(form)
     return RequestedSettings(
         topics=chosen.filters,
@@ -166,7 +166,7 @@ def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSetti
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Sign up, or show what the topics would have sent."""
+    """Sign up, or show the papers that the topics would have sent."""
     do, has_file = field_text(form, "do"), library_upload.has_file(form)
     if (do in {"try", "sample"} or has_file) and not may_preview(request, has_file=has_file):
         typed = sign_up_form.read(form)
@@ -184,7 +184,7 @@ def handle_form(request: Request, form: FormData) -> Response:
 
 
 def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dict[str, str]]:
-    """Return the submitted form with the topics of an uploaded library, and what is wrong with the library."""
+    """Return the submitted form with the topics of an uploaded library, and the errors in the library."""
     context = request_context.context_of(request)
     typed = sign_up_form.read(form)
     try:
@@ -211,7 +211,7 @@ def may_preview(request: Request, *, has_file: bool) -> bool:
 
 
 def show_trial(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
-    """Show the page with what the chosen topics would have sent."""
+    """Show the page with the papers that the chosen topics would have sent."""
     checked = check_topics(request, form)
     if errors or checked:
         return show_again(request, 422, form, FormErrors(by_field=errors, filter=checked.filter))
@@ -219,7 +219,7 @@ def show_trial(request: Request, form: SignUpForm, errors: Mapping[str, str]) ->
 
 
 def check_topics(request: Request, form: SignUpForm) -> FormErrors:
-    """Return what is wrong with the topics of a form."""
+    """Return the errors in the topics of a form."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         registry = FilterRegistry(session)
@@ -337,7 +337,7 @@ def request_network(request: Request) -> str | None:
 
 
 def show_sent(request: Request, form: SignUpForm) -> Response:
-    """Show what happens next; the page is the same for every address."""
+    """Show the next step; the page is the same for every address."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         is_slow = subscribers.are_slow(session, context.clock())

@@ -78,7 +78,7 @@ def static_url(name: str) -> str:
 
 # ── error pages ─────────────────────────────────────────────────────────────────────────────────
 
-#: The headline and sentence for each status: what happened, and what to do.
+#: The headline and the next step for each status.
 PROBLEM_TEXTS = {
     400: ("The request was incomplete", "Go back and send the form again."),
     403: ("The form came from another site", "Open this site and send the form from here."),
@@ -96,7 +96,7 @@ PROBLEM_TEXTS = {
 REMOVED_TEXTS = "This paper was removed", "It is no longer shown here."
 
 
-#: The same for pages that are not found, by the start of the path: what was looked for.
+#: The same for pages that are not found, by the first part of the path.
 NOT_FOUND_TEXTS = {
     "papers": ("Paper not found", "This site has no paper with this number."),
     "outbox": (
@@ -150,7 +150,7 @@ def on_http(request: Request, error: Exception) -> Response:
 
 
 def not_found_page(request: Request) -> Response:
-    """Return the error page for an unknown address: it says what was not found."""
+    """Return the error page for an unknown address, which names the missing page."""
     sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
     if sought in LINKS_OF_LETTERS:
         return problem_page(request, 404, texts=INCOMPLETE_LINK)

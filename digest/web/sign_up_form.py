@@ -17,7 +17,7 @@ from digest.web.forms import clean_text, field_text
 
 MAX_LIKED = 20  #: papers that a topic is made from
 MAX_OFFERED = 12  #: topics from a library
-MAX_FILTER = 2001  #: one character more than a filter may have, so that a longer one is reported
+MAX_FILTER = 2001  #: characters read; one above the limit of filters, so that a longer filter is reported
 MAX_NAME = 80
 MAX_CHOICE = 80
 MAX_ID = 2**63

@@ -1,4 +1,4 @@
-"""Show what the chosen topics would have sent, before somebody gives an address."""
+"""Show the papers that the chosen topics would have sent, before the visitor enters an address."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class TriedTopic:
 
     name: str
     filter: str
-    effects: tuple[tuple[str, str], ...]  #: (clause, what it does)
+    effects: tuple[tuple[str, str], ...]  #: (clause, effect)
     notes: tuple[str, ...]
     is_liked: bool = False  #: made from the papers that the visitor likes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicPreview:
-    """What the chosen topics would have sent."""
+    """The papers that the chosen topics would have sent, with their daily number."""
 
     rate: str
     heading: str
@@ -98,7 +98,7 @@ def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
     return free
 
 
-# ── what they would have sent ───────────────────────────────────────────────────────────────────
+# ── the preview ─────────────────────────────────────────────────────────────────────────────────
 
 
 def preview_topics(
@@ -128,7 +128,7 @@ def make_preview(
     filters: Mapping[str, Filter],
     requested: RequestedSettings,
 ) -> TopicPreview:
-    """Return the preview: figures of the last month, and the titles of the digest that would come now."""
+    """Return the preview: the figures of the last month, and the titles of a digest sent now."""
     recent = starter_topics.recent_papers(context, session)
     recent.index.limit_results()
     found = topics.compare_filters(
@@ -216,13 +216,13 @@ def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
 
 
 def trending_sentence(requested: RequestedSettings) -> str:
-    """Return what comes without topics."""
+    """Return the sentence about a digest without topics."""
     most = requested.max_papers or publishing.DEFAULT_PAPERS
     return figures_in_words.TRANSLATIONS.gettext("The %d most trending papers of the day") % most
 
 
 def preview_heading(*, is_new: bool, is_today: bool) -> str:
-    """Return what the titles are."""
+    """Return the heading above the titles."""
     _ = figures_in_words.TRANSLATIONS.gettext
     if not is_new:
         return _("Nothing new this week. The latest that matched:")

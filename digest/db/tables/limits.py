@@ -16,8 +16,8 @@ from digest.db import Base, BigKey, UtcDateTime
 class RateCounter(Base):
     """The tokens left in a bucket, or the letters sent in one part of a quota's hour or day.
 
-    Every rate has a part 0, which is locked while letters are counted. A rate per second or minute has no
-    other part.
+    Every rate has a part 0, which is locked while letters are counted. Rates per second or minute have only
+    part 0.
     """
 
     __tablename__ = "rate_counter"

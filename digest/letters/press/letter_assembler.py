@@ -271,7 +271,7 @@ class LetterAssembler:
     def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool]) -> bytes:
         """Encode the headers of an edition's messages, with placeholders for the personal values.
 
-        `optional` says whether the headers have an address to unsubscribe, and one for replies.
+        `optional`: whether the headers have an unsubscribe address, and whether they have a reply address.
         """
         marks = {
             name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")

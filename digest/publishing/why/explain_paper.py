@@ -100,7 +100,7 @@ def late_dump(question: WhyQuestion) -> DumpRow | None:
 
 
 def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if no digest can show the paper."""
+    """Return the answer if no digest can show the paper."""
     if question.paper.announcement == Announcement.WITHDRAWN:
         return question.answer(WhyCause.WITHDRAWN, "Its authors withdrew it.")
     is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
