@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test coverage judge letters picture chaos bench bench-million lint words format lock help base dev
+.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint words format lock help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -35,6 +35,9 @@ judge: dev  ## Ask independent judges: browser, axe, HTML checker, spam filters,
 
 letters: dev  ## Write a page with every letter in every form (ARGS=--pictures updates the docs' pictures, too)
 	$(BIN)/python -m tests.judge.letter_gallery $(ARGS)
+
+pages: dev  ## Take the pictures of the pages in the docs again (needs Chromium and Node.js)
+	$(BIN)/python -m tests.judge.page_pictures
 
 picture: dev  ## Take the picture in the README again (needs Chromium)
 	$(BIN)/python -m tests.judge.readme_picture

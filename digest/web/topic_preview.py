@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
+from itertools import count, zip_longest
 
 from digest import publishing, topics
 from digest.app_context import AppContext
@@ -112,7 +112,14 @@ def preview_topics(
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in chosen.filters.items()}
     names = tuple((name, one.canonical) for name, one in filters.items())
-    key = (catalog.state(session), context.clock().date(), names, chosen.tried, requested.max_papers)
+    key = (
+        catalog.state(session),
+        context.clock().date(),
+        names,
+        chosen.tried,
+        chosen.liked,
+        requested.max_papers,
+    )
     return context.caches.get_or_make(
         "topic previews",
         key,
@@ -136,7 +143,7 @@ def make_preview(
     )
     assembler, sample = sample_of(context, session, requested, filters)
     press = assembler.press
-    papers = [press.papers[press.rank_of_paper[number]] for number in sample.digest.papers]
+    papers = [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)]
     latest = [recent.index.papers[number] for number in found.gained[:MAX_TITLES]]
     return TopicPreview(
         rate=rate_sentence(found.after, requested.max_papers) if filters else trending_sentence(requested),
@@ -146,6 +153,12 @@ def make_preview(
         titles=tuple(preview_title(context, paper) for paper in (papers or latest)[:MAX_TITLES]),
         tried=tuple(tried_topic(name, chosen, recent.backtest(filters[name])) for name in chosen.tried),
     )
+
+
+def first_papers(sample: SampleDigest) -> list[int]:
+    """Return the papers of a sample by their place in its sections, so that each topic is among the first."""
+    rounds = zip_longest(*(section.papers for section in sample.digest.sections))
+    return [paper for some in rounds for paper in some if paper is not None]
 
 
 def sample_of(
@@ -225,8 +238,8 @@ def preview_heading(*, is_new: bool, is_today: bool) -> str:
     """Return the heading above the titles."""
     _ = figures_in_words.TRANSLATIONS.gettext
     if not is_new:
-        return _("Nothing new this week. The latest that matched:")
-    return _("Today you would have got:") if is_today else _("This week you would have got:")
+        return _("Nothing new this week. The latest matches:")
+    return _("Now you would get:") if is_today else _("From the past week you would get:")
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────
