@@ -17,15 +17,15 @@ from digest import __version__, db, dns_records, key_fingerprints
 from digest.caches import Caches
 from digest.delivery import transports
 from digest.delivery.transports import Transport
-from digest.letters import Templates
-from digest.letters.dkim_verification import Lookup
 from digest.papers import PublicRules
 from digest.settings import Settings, templates_dir
 from digest.site_profile import Site
 
 if TYPE_CHECKING:
     from digest.dumps.sources import PollContext
+    from digest.letters import Templates
     from digest.letters.dkim_signing import Signer
+    from digest.letters.dkim_verification import Lookup
 
 Clock = Callable[[], datetime]
 
@@ -51,6 +51,8 @@ class AppContext:
     @cached_property
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
+        from digest.letters import Templates  # imports Jinja, which few commands need
+
         return Templates(templates_dir(), self.settings.template_overrides)
 
     @cached_property

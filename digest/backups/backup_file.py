@@ -127,7 +127,7 @@ def open_backup(path: Path) -> Iterator[BackupFile]:
 def read_backup(path: Path, engine: Engine) -> BackupFile:
     """Return the description of a backup."""
     try:
-        found, needed = db.revision(engine), db.newest_revision(engine)
+        found, needed = db.revision(engine), db.newest_revision()
         is_backup = inspect(engine).has_table(KEYS.name)
     except DatabaseError:
         is_backup, found, needed = False, None, None

@@ -137,12 +137,14 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
 
     The database is opened only if a paper or a pack must be looked up.
     """
-    from digest import subscribers, topics
+    from digest import topics
 
     if "like:" not in text.lower():
         parsed = topics.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
+    from digest import subscribers  # imports the database
+
     with command_context.open_context() as context, context.read_session() as session:
         registry = subscribers.FilterRegistry(session)
         parsed = registry.read(text)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Column, Engine, MetaData, String, Table, inspect, select
 
 from digest.db.sessions import report_unreachable
 from digest.errors import SetupMismatch
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+#: Alembic's table with the revision of the database. Alembic itself is imported only to migrate.
+VERSIONS = Table("alembic_version", MetaData(), Column("version_num", String(32)))
+
 
 def alembic_config(engine: Engine) -> Config:
     """Return Alembic's configuration for the migrations inside this package."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(files("digest.db") / "migrations"))
     config.attributes["engine"] = engine
@@ -24,6 +29,8 @@ def alembic_config(engine: Engine) -> Config:
 
 def upgrade(engine: Engine) -> None:
     """Create the schema, or upgrade it to the newest revision; a second call changes nothing."""
+    from alembic import command
+
     with report_unreachable(engine):
         command.upgrade(alembic_config(engine), "head")
 
@@ -31,17 +38,20 @@ def upgrade(engine: Engine) -> None:
 def revision(engine: Engine) -> str | None:
     """Return the revision of the database, or None if it is empty."""
     with report_unreachable(engine), engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not inspect(connection).has_table(VERSIONS.name):
+            return None
+        return connection.scalar(select(VERSIONS.c.version_num))
 
 
-def newest_revision(engine: Engine) -> str | None:
-    """Return the newest revision, which this code requires."""
-    return ScriptDirectory.from_config(alembic_config(engine)).get_current_head()
+def newest_revision() -> str:
+    """Return the newest revision, which this code requires; the names of the migrations begin with it."""
+    names = [file.name for file in (files("digest.db") / "migrations" / "versions").iterdir()]
+    return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
 def ensure_schema(engine: Engine) -> None:
     """Create the schema in an empty database; raise SetupMismatch if an existing schema has another revision."""
-    found, needed = revision(engine), newest_revision(engine)
+    found, needed = revision(engine), newest_revision()
     if found is None:
         upgrade(engine)
     elif found != needed:

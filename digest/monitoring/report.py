@@ -80,7 +80,7 @@ def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Itera
     """Return the figures and the checks of the database; the figures are None if the database cannot be used."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
-        if (found := db.revision(engine)) != (needed := db.newest_revision(engine)):
+        if (found := db.revision(engine)) != (needed := db.newest_revision()):
             return None, [schema_check(f"it is at {found} and this code needs {needed}")]
         with db.read_session(engine) as session:
             figures = count_figures(session, now=now)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -33,13 +33,15 @@ from digest.editions import schedule as edition_schedule
 from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
-from digest.letters.cards import Card
 from digest.letters.headers import one_line
 from digest.links import verify_token
 from digest.site_profile import Site
 from digest.subscribers import invitations, requested_settings, sign_up_limits, subscriber_rows
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.sign_up_counts import counts
+
+if TYPE_CHECKING:
+    from digest.letters.cards import Card
 
 log = logging.getLogger(__name__)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from digest.dumps import formats
-from digest.dumps.formats import RecordProblem
 from digest.errors import UsageError
 from digest.papers import Paper, Record, title_key
+
+if TYPE_CHECKING:
+    from digest.dumps.formats import RecordProblem
 
 MAX_ENTRIES = 2_000  #: maximum number of entries of a library
 
@@ -27,10 +28,12 @@ def read_library(stream: BinaryIO, *, name: str, now: datetime) -> ReadLibrary:
 
     Raises UnreadableDump if the format is not recognised, and UsageError for a file that is empty or too long.
     """
+    from digest.dumps import formats  # imports parsers of HTML and XML, which few commands need
+
     found: dict[str, Paper] = {}
     problems: list[RecordProblem] = []
     for entry in formats.read(stream, name=name, observed_on=now.date()).records:
-        if isinstance(entry, RecordProblem):
+        if isinstance(entry, formats.RecordProblem):
             problems.append(entry)
             continue
         if len(found) == MAX_ENTRIES:

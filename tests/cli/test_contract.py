@@ -206,6 +206,18 @@ def test_help_is_fast() -> None:
     assert len(modules) < 600  # 403 with Python 3.11
 
 
+@pytest.mark.parametrize("arguments", [["topics", "check", "a"], ["subscribers", "list"], ["deliveries"]])
+def test_a_command_imports_only_what_it_needs(arguments: list[str], digest: Digest) -> None:
+    digest("status")  # creates the database, which needs Alembic
+
+    command = [sys.executable, "-X", "importtime", "-m", "digest", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    modules = {line.rsplit("|", 1)[-1].strip() for line in ran.stderr.splitlines()}
+    assert "digest.cli" in modules
+    assert not {"alembic", "jinja2", "lxml", "bibtexparser", "cryptography", "celery", "httpx2"} & modules
+
+
 def command_names(command: Any, *words: str) -> Iterator[str]:
     """Yield the words of every command; `deliveries` is a command and a group."""
     for name, below in command.commands.items():
