@@ -73,6 +73,14 @@ def test_every_command_is_named_in_the_docs_and_has_help(words: tuple[str, ...])
     assert COMMANDS[words].help
 
 
+def test_the_reference_page_is_current() -> None:
+    from digest.cli.reference_page import reference_page
+
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+
+    assert page == reference_page(), "run: make reference"
+
+
 def spelled() -> Iterator[Any]:
     """Yield every `digest` command line in the docs: in backquotes, examples and unit files."""
     for page in PAGES:

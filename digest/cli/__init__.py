@@ -37,6 +37,7 @@ from digest.cli import (
     status,
     subscribers,
     suppressions,
+    terminal,
     topics,
 )
 from digest.cli.command_help import complete_help
@@ -114,12 +115,17 @@ def root(
         Path | None,
         typer.Option("--data-dir", metavar="DIR", help="The data directory (DIGEST_DATA_DIR)."),
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print results and errors only: no notes, no progress.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Apply the global options by setting environment variables, so that child processes inherit them."""
     del version
+    if quiet:
+        os.environ[terminal.QUIET] = "1"
     if data_dir is not None:
         os.environ["DIGEST_DATA_DIR"] = str(data_dir)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, terminal
+from digest.cli import command_context, completion, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
 from digest.cli.consent import DRY_RUN, DryRun
 from digest.errors import BadField
@@ -227,7 +227,7 @@ def attempt_report(row: Attempt) -> dict[str, Any]:
 def why(
     email: Annotated[
         str,
-        typer.Argument(metavar="EMAIL", help="A subscriber's address."),
+        typer.Argument(metavar="EMAIL", help="A subscriber's address.", autocompletion=completion.emails),
     ],
     paper: Annotated[
         str | None,
@@ -277,7 +277,9 @@ def why(
 
 
 def history(
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")],
+    email: Annotated[
+        str, typer.Argument(metavar="EMAIL", help="A subscriber's address.", autocompletion=completion.emails)
+    ],
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:

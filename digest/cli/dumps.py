@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, failures, terminal
+from digest.cli import command_context, completion, failures, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
 from digest.papers import DumpOrder
 
@@ -29,7 +29,13 @@ Order = Annotated[
     typer.Option("--order", help="The meaning of the order of the papers.", show_default=False),
 ]
 DumpId = Annotated[
-    int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest dumps list`.")
+    int,
+    typer.Argument(
+        metavar="ID",
+        parser=positive_number,
+        help="The id in `digest dumps list`.",
+        autocompletion=completion.dumps,
+    ),
 ]
 IncompleteOk = Annotated[
     bool, typer.Option("--incomplete-ok", help="Load a dump that is short or truncated.")

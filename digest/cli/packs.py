@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, terminal
+from digest.cli import command_context, completion, terminal
 from digest.cli.common_options import AsJson, Now, current_time, positive_number
 from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import UsageError
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Versioned filter packs.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text file; see docs/filters.md.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the pack.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The name of the pack.", autocompletion=completion.packs)
+]
 
 MAX_FILE_BYTES = 1_000_000  #: the maximum number of bytes read from a file
 WOULD_GET = "Would get the new version and a letter about it"

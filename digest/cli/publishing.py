@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, dry_run, failures, sources, terminal
+from digest.cli import command_context, completion, dry_run, failures, sources, terminal
 from digest.cli.common_options import AsJson, Limit, Now, OutDir, current_time
 from digest.errors import BadField
 
@@ -29,7 +29,10 @@ IN_DOUBT = (
     " after at most 15 minutes: digest deliveries --state sending. To continue: digest deliver."
 )
 
-Email = Annotated[str, typer.Argument(metavar="EMAIL", help="A subscriber's address.")]
+Email = Annotated[
+    str,
+    typer.Argument(metavar="EMAIL", help="A subscriber's address.", autocompletion=completion.emails),
+]
 
 
 def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, subscriber_files, subscriber_listing, terminal
+from digest.cli import command_context, completion, subscriber_files, subscriber_listing, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
 from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import BadField
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
 
-Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Their address.")]
+Email = Annotated[
+    str, typer.Argument(metavar="EMAIL", help="Their address.", autocompletion=completion.emails)
+]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their name.", show_default=False)]
 Topics = Annotated[
     list[str] | None,
@@ -262,7 +264,11 @@ def edit(
     remove_topic: Annotated[
         list[str] | None,
         typer.Option(
-            "--remove-topic", metavar="NAME", help="Remove this topic; repeat for more.", show_default=False
+            "--remove-topic",
+            metavar="NAME",
+            help="Remove this topic; repeat for more.",
+            show_default=False,
+            autocompletion=completion.topics,
         ),
     ] = None,
     name: Name = None,

@@ -8,6 +8,7 @@ to the terminal.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -23,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+QUIET = "DIGEST_CLI_QUIET"  #: set in the environment by `digest --quiet`
 MIN_COLUMN_WIDTH = 10  #: the minimum width of a shrinkable column, in characters
 LIMIT = 20  #: rows of a table, unless --limit is given
 NO_OFFSET = timedelta(0)
@@ -84,7 +86,9 @@ def read_input(size: int) -> bytes:
 
 
 def print_note(text: str = "") -> None:
-    """Print a note to stderr, after flushing stdout."""
+    """Print a note to stderr, after flushing stdout; with `digest --quiet`, print nothing."""
+    if QUIET in os.environ:
+        return
     sys.stdout.flush()
     print(text, file=sys.stderr)
 
@@ -244,7 +248,7 @@ class Progress:
 @contextmanager
 def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -> Iterator[Progress]:
     """Show a progress bar on stderr if it is a terminal; with a `unit`, also the speed."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or QUIET in os.environ:
         yield Progress()
         return
     from rich import progress as rich

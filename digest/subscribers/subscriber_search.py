@@ -83,6 +83,20 @@ def has_topic(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(topic.where(Subscription.subscriber_id == Subscriber.id, condition))
 
 
+def emails_starting(session: Session, text: str, *, limit: int) -> list[str]:
+    """Return the first addresses that begin with a text."""
+    start = Subscriber.email_key.startswith(text.lower(), autoescape=True)
+    query = select(Subscriber.email).where(start).order_by(Subscriber.email_key)
+    return list(session.scalars(query.limit(limit)))
+
+
+def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
+    """Return the first names of topics that begin with a text."""
+    start = func.lower(Subscription.name).startswith(text.lower(), autoescape=True)
+    query = select(Subscription.name).where(start).distinct().order_by(Subscription.name)
+    return list(session.scalars(query.limit(limit)))
+
+
 def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
     """Return how many subscribers there are by state; of active and paused subscribers, the most common values."""
     has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))

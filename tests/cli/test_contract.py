@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from digest import __version__
-from digest.cli import build_command
+from digest.cli import build_command, completion
 from digest.cli.command_help import EXAMPLES
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
@@ -268,3 +269,49 @@ def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:
 
     assert piped.stdout == '{"id": 2, '
     assert "Traceback" not in piped.stderr
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_addresses_topics_and_dumps_are_completed(digest: Digest, tmp_path: Path) -> None:
+    (tmp_path / "lab.pack").write_text("pack: lab\n\nnlp = LLM\n")
+    digest("topics", "pack", "publish", tmp_path / "lab.pack")
+
+    assert completion.emails("ad") == ["ada@example.org"]
+    assert completion.emails("x") == []
+    assert completion.topics("pic") == ["Pictures"]
+    assert completion.packs("l") == ["lab"]
+    assert completion.dumps("") == ["1"]
+
+
+def test_completion_creates_no_database(tmp_path: Path) -> None:
+    assert completion.emails("a") == []
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_shell_gets_completed_addresses(digest: Digest, ada: str) -> None:
+    asked = {
+        "_DIGEST_COMPLETE": "complete_bash",
+        "COMP_WORDS": "digest subscribers show a",
+        "COMP_CWORD": "3",
+    }
+
+    ran = subprocess.run(
+        [sys.executable, "-c", "from digest.cli import app; app(prog_name='digest')"],
+        cwd=ROOT, env={**os.environ, **asked}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ran.stdout.split() == [ada]
+
+
+def test_quiet_prints_results_without_notes(
+    digest: Digest, dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGEST_CLI_QUIET", "put back afterwards")
+    monkeypatch.delenv("DIGEST_CLI_QUIET")
+    loud = digest("subscribers", "list")
+    quiet = digest("--quiet", "subscribers", "list")
+    wrong = digest("--quiet", "subscribers", "show", "nobody@example.org")
+
+    assert "No subscribers." in loud.err
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    assert "no subscriber" in wrong.err
