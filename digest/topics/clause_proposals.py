@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -69,7 +70,7 @@ def propose_exclusions(
         return _weighted(others, paper, index, lambda one: matches & index.matches(one), limit=limit)
 
     chosen = _distinct(found(_words(paper)), found([*_categories(paper), *_authors(paper)]))
-    return tuple(_proposal(written, filter_, "ANDNOT", one.clause, index, days) for one in chosen)
+    return tuple(_proposals(written, filter_, "ANDNOT", chosen, index, days))
 
 
 def propose_additions(
@@ -87,7 +88,21 @@ def propose_additions(
         return [one for one in candidates if one.changed]
 
     chosen = _distinct(found(_words(paper)), found(_authors(paper)))
-    return tuple(_proposal(written, filter_, "OR", one.clause, index, days) for one in chosen)
+    return tuple(_proposals(written, filter_, "OR", chosen, index, days))
+
+
+def _proposals(
+    written: str,
+    filter_: Filter,
+    operator: str,
+    chosen: Sequence[_Candidate],
+    index: PaperIndex,
+    days: Sequence[date],
+) -> Iterator[ClauseProposal]:
+    """Yield a proposal for each clause; none if the filter has no space for it."""
+    for one in chosen:
+        with suppress(errors.BadFilter):
+            yield _proposal(written, filter_, operator, one.clause, index, days)
 
 
 def _proposal(

@@ -83,7 +83,7 @@ def handle_form(request: Request, form: FormData) -> Response:
                 )
             subscribers.erase(session, context.site, subscriber.email, now=context.clock())
             return page_rendering.render_page(request, "erased")
-        email = field_text(form, "email", 320)
+        email = field_text(form, "email", 1000)
         try:
             use_cases.request_new_address(
                 session,

@@ -26,6 +26,9 @@ from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import subscriber_of_link
 
 EMPTY_FIELD = "Fill this in."
+MAX_TYPED = (
+    20_000  #: characters of a filter that are read, more than are allowed, so that nothing is cut silently
+)
 SCHEDULE_FIELDS = tuple(settings_page.FIELD_PARSERS)
 
 TopicList = list[SubscriberTopic]
@@ -192,7 +195,7 @@ def muted_names(topics: TopicList) -> set[str]:
 
 def typed_topic(form: SettingsForm) -> TypedTopic:
     """Return the topic that somebody typed."""
-    return TypedTopic(topic=form.text("topic"), name=form.text("name"), filter=form.text("filter"))
+    return TypedTopic(topic=form.text("topic"), name=form.text("name"), filter=form.text("filter", MAX_TYPED))
 
 
 def try_filter(form: SettingsForm) -> FormResult:

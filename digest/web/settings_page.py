@@ -130,10 +130,12 @@ def settings_page(
         else None,
         next_due=next_due(context, subscriber),
         sent=outbox.count_sent_digests(session, subscriber.id),
-        done=done_message(subscriber, request.query_params, asked),
+        done=done_message(subscriber, request.query_params, asked) if request.method == "GET" else None,
         change=change,
         change_sentences=change_sentences(context, change) if change else (),
-        is_new_change=request.query_params.get("done") == "saved" and asked is None,
+        is_new_change=request.method == "GET"
+        and request.query_params.get("done") == "saved"
+        and asked is None,
         asked=asked,
         topics=topic_cards(context, topics, shown.typed),
         new_topic=shown.typed if shown.typed and not shown.typed.topic else None,

@@ -96,5 +96,12 @@ def test_a_paper_older_than_the_tested_days_can_be_excluded_too():
     assert len(best.changed) == 4
 
 
+def test_a_filter_that_has_no_space_for_another_clause_gets_no_proposal():
+    papers = batch()
+    full = " OR ".join(["diffusion", *(f"unheard{n}" for n in range(63))])
+
+    assert exclusions(full, papers, papers[0]) == additions(full, papers, papers[24]) == ()
+
+
 def test_a_paper_without_any_significant_word_gives_no_proposal():
     assert exclusions("diffusion", batch(), paper("On it", "", id=77)) == ()

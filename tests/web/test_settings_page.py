@@ -184,6 +184,25 @@ def test_an_error_is_shown_beside_the_field_and_the_input_is_kept(
     assert served.everything() == before
 
 
+def test_a_filter_that_is_too_long_is_refused_and_not_cut(served, manage_path):
+    text = "x" * 1990 + " OR yyyyyyyyyyyyyyyyyyyy"
+
+    answer = served.client.post(manage_path, data={"do": "add", "filter": text})
+
+    assert (answer.status_code, "characters; this one has 2,014" in answer.text) == (422, True)
+    assert f">{text}</textarea>" in answer.text
+    assert topics_of(served) == {"Vision": "title:image*"}
+
+
+def test_an_error_after_a_saved_change_does_not_say_saved(served, manage_path):
+    pressed(served, manage_path, do="mute", topic="Vision")
+
+    answer = served.client.post(f"{manage_path}?done=saved", data={"do": "add", "filter": ""})
+
+    assert "Not saved." in answer.text
+    assert "Saved." not in answer.text
+
+
 # ── when and how much ───────────────────────────────────────────────────────────────────────────
 
 
