@@ -31,6 +31,7 @@ from digest.web.middleware import mail_headers
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
 
 MAX_LISTED = 400  #: digests in an archive: more than a year of daily digests
+MAX_WITH_TITLES = 60  #: latest digests whose papers are all listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +42,7 @@ class ArchiveEntry:
     href: str
     title: str
     papers: int
+    listed: tuple[tuple[int, str], ...]  #: id and title of each paper; empty for an old digest
 
 
 def show_digest(request: Request) -> Response:
@@ -184,16 +186,20 @@ def archive_entries(context: AppContext, session: Session, reader: Subscriber) -
     """Yield an entry for each digest, with its day and the title of its first paper."""
     sent = outbox.list_sent_digests(session, reader.id, limit=MAX_LISTED)
     digests = [(one, Digest.from_json(one.decision).papers) for one in sent if one.press is not None]
-    leading = {papers[0] for _, papers in digests if papers}
+    wanted = {papers[0] for _, papers in digests if papers}
+    wanted |= {paper for _, papers in digests[:MAX_WITH_TITLES] for paper in papers}
     titles = (
-        {one.id: cards.display_title(one) for one in catalog.papers(session, ids=leading)} if leading else {}
+        {one.id: cards.display_title(one) for one in catalog.papers(session, ids=wanted)} if wanted else {}
     )
     schedule = subscribers.schedule_of(reader)
-    for delivery, ids in digests:
+    for place, (delivery, ids) in enumerate(digests):
         if ids:
             yield ArchiveEntry(
                 day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
                 href=links.view_url(context.site, reader.id, reader.link_version, delivery.edition or ""),
                 title=titles.get(ids[0], figures_in_words.headline(len(ids))),
                 papers=len(ids),
+                listed=tuple((paper, titles[paper]) for paper in ids if paper in titles)
+                if place < MAX_WITH_TITLES
+                else (),
             )

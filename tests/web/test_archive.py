@@ -59,6 +59,13 @@ def test_the_archive_links_to_every_digest_sent(served, dora, view):
     assert served.client.get("/a/x").status_code == 404
 
 
+def test_the_archive_lists_the_papers_of_each_digest(served, dora, view, papers):
+    page = served.client.get(path_of(links.archive_url(served.site, dora.id, dora.link_version))).text
+
+    assert f'<a class="title" href="/papers/{papers[0]}">Slow Diffusion</a>' in page
+    assert f'<a class="title" href="/papers/{papers[2]}">Quiet Paper 3</a>' in page
+
+
 def test_revoked_links_are_refused(served, dora, view):
     with served.writing() as session:
         session.get(type(dora), dora.id).link_version += 1
