@@ -15,10 +15,12 @@ from typing import TypeAlias
 from digest.papers import Paper, title_key
 from digest.topics import author_names, bitsets, similar_papers, word_rarity
 from digest.topics.filter_parser import Filter, parse
+from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.paper_index import PaperIndex
 from digest.topics.suggested_topics import (
     WEIGHTS,
     Candidate,
+    PaperSearch,
     SuggestedTopic,
     SuggestionWeights,
     candidates_of,
@@ -83,18 +85,42 @@ def suggest_from_library(
     return LibraryTopics(tuple(found.values()), tuple(frequent_authors(library)))
 
 
-def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperIndex:
-    """Return an index of the catalog and of the library: a clause should not find papers of another cluster."""
+def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperSearch:
+    """Return the catalog and the library as one: a clause should not find papers of another cluster."""
     known = {title_key(paper.title) for paper in index.papers}
     new = [paper for paper in library if title_key(paper.title) not in known]
-    return PaperIndex([*index.papers, *new]) if new else index
+    return JoinedIndexes(index, PaperIndex(new)) if new else index
+
+
+class JoinedIndexes:
+    """Two indexes as one; the papers of the second are numbered after those of the first."""
+
+    def __init__(self, first: PaperIndex, second: PaperIndex):
+        self.first, self.second = first, second
+        self.papers: Sequence[Paper] = (*first.papers, *second.papers)
+        self.size = first.size + second.size
+        self.full = (1 << self.size) - 1
+
+    def look_up(self, leaf: TextClause) -> int:
+        """Return the set of papers that a clause matches."""
+        return self.first.look_up(leaf) | self.second.look_up(leaf) << self.first.size
+
+    def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
+        """Return {paper: score} for a description."""
+        others = self.second.description_scores(leaf)
+        shifted = {number + self.first.size: score for number, score in others.items()}
+        return {**self.first.description_scores(leaf), **shifted}
+
+    def has_word(self, word: str) -> bool:
+        """Return whether a folded word occurs in any paper."""
+        return self.first.has_word(word) or self.second.has_word(word)
 
 
 # ── clusters ────────────────────────────────────────────────────────────────────────────────────
 
 
 def clusters_of(
-    library: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
+    library: Sequence[Paper], index: PaperSearch, weights: SuggestionWeights = WEIGHTS
 ) -> list[list[int]]:
     """Return the papers of each cluster by number; large clusters and typical papers come first."""
     vectors = _vectors(library)

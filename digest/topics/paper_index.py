@@ -156,6 +156,10 @@ class PaperIndex:
             return self._lookup[type(leaf)](leaf)
         return self._papers_of(leaf, self.documents(leaf))
 
+    def has_word(self, word: str) -> bool:
+        """Return whether a folded word occurs in any paper."""
+        return word in self.postings.words
+
     def look_up(self, leaf: TextClause) -> int:
         """Return the set of papers that a clause matches, without caching it.
 

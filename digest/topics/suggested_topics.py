@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from digest import papers
 from digest.papers import Paper
@@ -34,6 +35,37 @@ SHORTEST_PREFIX = 5  #: letters of a root before a `*`
 #: Words of abstracts that describe the publication, not its subject.
 BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
 STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be added at once
+
+
+class PaperSearch(Protocol):
+    """The part of an index that a suggestion requires."""
+
+    @property
+    def papers(self) -> Sequence[Paper]:
+        """The papers, in the order of their numbers."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The number of papers."""
+        ...
+
+    @property
+    def full(self) -> int:
+        """The set of all papers."""
+        ...
+
+    def look_up(self, leaf: TextClause, /) -> int:
+        """Return the set of papers that a clause matches."""
+        ...
+
+    def description_scores(self, leaf: DescriptionClause, /) -> Mapping[int, float]:
+        """Return {paper: score} for a description."""
+        ...
+
+    def has_word(self, word: str, /) -> bool:
+        """Return whether a folded word occurs in any paper."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +120,7 @@ def suggest_topic(
     index: PaperIndex,
     weights: SuggestionWeights = WEIGHTS,
     *,
-    background: PaperIndex | None = None,
+    background: PaperSearch | None = None,
 ) -> SuggestedTopic:
     """Return a topic for `examples`, which may be any papers; `index` has the papers of the catalog.
 
@@ -97,11 +129,12 @@ def suggest_topic(
     clauses are tested on the papers of `background`, which are those of the catalog by default.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
-    own, background = PaperIndex(examples), background or index
-    candidates = candidates_of(examples, own, background)
-    chosen = _choose(candidates, _Chances(examples, background, weights), weights)
+    own = PaperIndex(examples)
+    tested: PaperSearch = background or index
+    candidates = candidates_of(examples, own, tested)
+    chosen = _choose(candidates, _Chances(examples, tested, weights), weights)
     if not chosen:
-        chosen = (_title_clause(examples, own, background),)
+        chosen = (_title_clause(examples, own, tested),)
     filter_ = parse(" OR ".join([one.clause.canonical for one in chosen]))
     reported = tuple(_reported(chosen, index))
     missed = own.full
@@ -135,7 +168,7 @@ def _reported(chosen: Iterable[Candidate], index: PaperIndex) -> Iterator[Sugges
 class _Chances:
     """The chance of each paper of the catalog to belong to the topic of the examples."""
 
-    def __init__(self, examples: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights):
+    def __init__(self, examples: Sequence[Paper], index: PaperSearch, weights: SuggestionWeights):
         described = common_words([similar_papers.counted_roots(paper) for paper in examples])
         scores = index.description_scores(described)
         keys = {papers.title_key(paper.title) for paper in examples}
@@ -248,7 +281,7 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
     )
 
 
-def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> list[Candidate]:
+def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> list[Candidate]:
     """Return the words and phrases that may describe the examples, the most common first.
 
     At least two of three conditions must hold: it is in a title, several examples share it, or it is a
@@ -267,12 +300,12 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex)
     return [_candidate(written, own, index) for written in plain[:MAX_CANDIDATES]]
 
 
-def _begins_as_another_word(written: str, index: PaperIndex) -> bool:
+def _begins_as_another_word(written: str, index: PaperSearch) -> bool:
     """Return whether a prefix without its `*` is a word of the catalog: `contrast*` is not for *contrastive*."""
-    return written[0] != '"' and written[-1] == "*" and written[:-1] in index.postings.words
+    return written[0] != '"' and written[-1] == "*" and index.has_word(written[:-1])
 
 
-def _candidate(written: str, own: PaperIndex, index: PaperIndex) -> Candidate:
+def _candidate(written: str, own: PaperIndex, index: PaperSearch) -> Candidate:
     quoted = written[0] == '"'
     leaf = clauses.text_clause("tiab", written.strip('"'), quoted=quoted)
     in_title = clauses.text_clause("ti", written.strip('"'), quoted=quoted)
@@ -285,7 +318,7 @@ def usual_share(clause: TextClause) -> float:
     return 2.0 ** -min(sum(bits), 2 * word_rarity.RAREST)
 
 
-def _title_clause(examples: Sequence[Paper], own: PaperIndex, index: PaperIndex) -> Candidate:
+def _title_clause(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> Candidate:
     """Return a clause for examples without significant words: the first title, or any word."""
     for paper in examples:
         words = [word for word in _parts(paper.title).folded if 0 < len(word) < similar_papers.LONGEST_WORD]

@@ -9,7 +9,8 @@ import pytest
 
 from digest import topics
 from digest.papers import title_key
-from digest.topics.library_topics import MAX_TOPICS
+from digest.topics.filter_tree import DescriptionClause, TextClause
+from digest.topics.library_topics import MAX_TOPICS, JoinedIndexes
 from tests.topics.invented_papers import paper
 from tests.topics.test_relevance import labelled, seeds  # noqa: F401
 from tests.topics.test_suggested_topics import f1_of
@@ -122,3 +123,18 @@ def test_libraries_of_three_labelled_topics_give_them_back(seeds, labelled):  # 
         figures += best_f1s(found, index, keys, [labelled[name] for name in names])
 
     assert sum(figure >= ENOUGH for figure in figures) >= 0.8 * len(figures)
+
+
+def test_joined_indexes_answer_like_one_index_of_all_papers():
+    joined = JoinedIndexes(topics.PaperIndex(GRASPS), topics.PaperIndex(TIDES))
+    whole = topics.PaperIndex([*GRASPS, *TIDES])
+    clause, described = topics.parse("tide").tree, topics.parse('about:"grasps of tides"').tree
+    assert isinstance(clause, TextClause)
+    assert isinstance(described, DescriptionClause)
+
+    assert (joined.size, joined.full) == (whole.size, whole.full)
+    assert joined.look_up(clause) == whole.look_up(clause) == 0b1111_00000
+    assert joined.description_scores(described) == whole.description_scores(described)
+    assert joined.has_word("gripper")
+    assert joined.has_word("moon")
+    assert not joined.has_word("kite")
