@@ -47,7 +47,7 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield tries of a block that commits, each over a new connection, until one does not lose the database.
+    """Yield tries of a committing block, each on a new connection, until one keeps its connection.
 
     If the caller has already tried and lost the database, `lost` is its error. Raises the error after
     `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to run

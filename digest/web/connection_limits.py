@@ -57,7 +57,7 @@ class ConnectionLimits:
     by_address: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Add a connection; return the connection that must be closed for it, if any."""
+        """Add a connection; return the connection that must be closed in its place, or None."""
         closed = self.connection_to_close(new)
         self.open[new] = None
         self.by_address[new.address] += 1
@@ -66,7 +66,7 @@ class ConnectionLimits:
         return closed
 
     def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Return the connection that must be closed if `new` is added, if any; it may be `new` itself."""
+        """Return the connection to close if `new` is added, which may be `new` itself; else None."""
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
         if new.address is not None and self.by_address[new.address] >= self.most_of_one:

@@ -156,7 +156,7 @@ def make_preview(
 
 
 def first_papers(sample: SampleDigest) -> list[int]:
-    """Return the papers of a sample by their place in its sections, so that each topic is among the first."""
+    """Return the papers of a sample: the first paper of each section, then the second of each, and so on."""
     rounds = zip_longest(*(section.papers for section in sample.digest.sections))
     return [paper for some in rounds for paper in some if paper is not None]
 
