@@ -7,7 +7,13 @@ from digest.publishing.paper_eligibility import overflow_papers, positions, posi
 from digest.publishing.preview import Preview, decide_for, edition_for, preview
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
-from digest.publishing.sample_digest import DEFAULT_PAPERS, SampleDigest, sample_digest, sample_letter
+from digest.publishing.sample_digest import (
+    DEFAULT_PAPERS,
+    SampleDigest,
+    public_sample,
+    sample_digest,
+    sample_letter,
+)
 from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser, welcome_press
 
 __all__ = [
@@ -30,6 +36,7 @@ __all__ = [
     "positions_now",
     "prepare_press",
     "preview",
+    "public_sample",
     "publish",
     "publish_chunk",
     "sample_digest",

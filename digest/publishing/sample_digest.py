@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from msgspec import structs
 from sqlalchemy.orm import Session
 
 from digest import topics
@@ -13,8 +14,10 @@ from digest.caches import Caches
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
 from digest.editions.schedule import Cadence
-from digest.letters import Personalization, RenderedLetter
-from digest.letters.press import LetterAssembler
+from digest.letters import Personalization, RenderedLetter, Templates
+from digest.letters.press import LetterAssembler, make_press
+from digest.papers import PublicRules
+from digest.papers.trending import Ranked
 from digest.publishing.decide_digest import digest_limits
 from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
@@ -76,6 +79,34 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filte
         RequestedTopic(name, -place, match_index.rank(filter_, match_index.index.matches(filter_)))
         for place, (name, filter_) in enumerate(filters.items(), start=1)
     ]
+
+
+def public_sample(
+    assembler: LetterAssembler,
+    sample: SampleDigest,
+    rules: PublicRules,
+    *,
+    templates: Templates,
+    caches: Caches,
+) -> tuple[LetterAssembler, SampleDigest]:
+    """Return the sample with its papers as pages may show them, without those that pages may not show."""
+    press = assembler.press
+    copies = {
+        number: rules.public_copy(press.papers[number])
+        for number in sorted(press.rank_of_paper[paper] for paper in sample.digest.papers)
+    }
+    ranked = [
+        Ranked(paper=copy, score=press.scores[number], reasons=tuple(press.reasons[number]))
+        for number, copy in copies.items()
+        if copy is not None
+    ]
+    made = make_press(ranked, site=assembler.site, templates=templates, caches=caches, as_of=press.as_of)
+    sections = [
+        section._replace(papers=tuple(paper for paper in section.papers if paper in made.rank_of_paper))
+        for section in sample.digest.sections
+    ]
+    digest = structs.replace(sample.digest, sections=tuple(one for one in sections if one.papers))
+    return LetterAssembler(made, assembler.site), replace(sample, digest=digest)
 
 
 def edition_name(requested: RequestedSettings, now: datetime) -> str:

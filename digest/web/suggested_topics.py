@@ -22,7 +22,8 @@ def topic_of_liked(context: AppContext, session: Session, liked: Sequence[int]) 
     key = (tuple(sorted(liked)), catalog.state(session), context.clock().date())
 
     def make() -> OfferedTopic | None:
-        return topic_of(context, session, catalog.papers(session, ids=sorted(liked)))
+        found = catalog.papers(session, ids=sorted(liked))
+        return topic_of(context, session, [one for one in found if context.public_rules.public_copy(one)])
 
     return context.caches.get_or_make("topics of liked papers", key, make, bound=MAX_CACHED)
 

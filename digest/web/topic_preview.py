@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, zip_longest
@@ -24,6 +24,7 @@ from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked
 
 MAX_TITLES = 5
+MAX_LATEST = 100  #: latest matches among which titles are sought that pages may show
 MAX_EFFECTS = 12  #: clauses whose effect is shown
 MAX_CACHED = 512  #: previews
 OLD_YEARS = 1  #: a paper published longer ago carries its year
@@ -143,8 +144,8 @@ def make_preview(
     )
     assembler, sample = sample_of(context, session, requested, filters)
     press = assembler.press
-    papers = [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)]
-    latest = [recent.index.papers[number] for number in found.gained[:MAX_TITLES]]
+    papers = public(context, [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)])
+    latest = public(context, [recent.index.papers[number] for number in found.gained[:MAX_LATEST]])
     return TopicPreview(
         rate=rate_sentence(found.after, requested.max_papers) if filters else trending_sentence(requested),
         heading=preview_heading(is_new=bool(papers), is_today=sample.is_from_last_day)
@@ -153,6 +154,12 @@ def make_preview(
         titles=tuple(preview_title(context, paper) for paper in (papers or latest)[:MAX_TITLES]),
         tried=tuple(tried_topic(name, chosen, recent.backtest(filters[name])) for name in chosen.tried),
     )
+
+
+def public(context: AppContext, papers: Sequence[Paper]) -> list[Paper]:
+    """Return the papers that pages may show, as they may show them."""
+    copies = map(context.public_rules.public_copy, papers)
+    return [paper for paper in copies if paper is not None]
 
 
 def first_papers(sample: SampleDigest) -> list[int]:
@@ -183,7 +190,12 @@ def sample_as_email(context: AppContext, session: Session, requested: RequestedS
     """Return the digest that a request would get now as the HTML of a letter; None if it has no papers."""
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
-    assembler, sample = sample_of(context, session, requested, filters)
+    assembler, sample = publishing.public_sample(
+        *sample_of(context, session, requested, filters),
+        context.public_rules,
+        templates=context.templates,
+        caches=context.caches,
+    )
     if not sample.digest.sections:
         return None
     return publishing.sample_letter(assembler, sample, requested, now=context.clock()).html

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from digest import links, subscribers
 from digest.db.tables import Confirmation, PaperRow
 from digest.web import front_page, library_upload, sign_up_form, starter_topics, topic_preview
-from tests.web.conftest import path_of
+from tests.web.conftest import opened, path_of, settings_for
 
 LIBRARY = "\n".join(
     f"@article{{key{number}, title = {{Slow Diffusion of {word}}}, author = {{Ito, Ada}}, year = {{2025}}}}"
@@ -443,6 +443,29 @@ def test_a_sample_of_the_topics_can_be_seen_as_an_email(served, papers):
     assert "Quiet Paper" not in answer.text
     assert "sandbox" in answer.headers["content-security-policy"]
     assert "you@example.org" in answer.text
+
+
+def test_previews_and_samples_show_only_what_a_source_lets_pages_show(
+    served, papers, sqlite_url, tmp_path, clock
+):
+    with served.writing() as session:
+        session.execute(update(PaperRow).where(PaperRow.id == papers[2]).values(hidden_at=clock.now))
+        session.commit()
+    filters = {"filter": "diffusion OR quiet"}
+    settings = settings_for(sqlite_url, tmp_path, base_url="https://digest.example.org")
+    sites = opened(settings, clock)
+    public = next(sites)
+    sample = public.sign_up("", **filters, do="sample").text
+    preview = public.client.post("/preview", data=filters).text
+    liked = public.client.post("/preview", data={"like": str(papers[2])}).text
+    assert next(sites, None) is None  # closes its database
+
+    assert "Diffusion models wait." in sample  # of arXiv, whose abstracts are open
+    assert "Quiet Paper 4" in sample
+    assert "Nothing happens." not in sample
+    assert "Quiet Paper 3" not in sample + preview
+    assert "Quiet Paper 4" in preview
+    assert "papers you like" not in liked
 
 
 def test_a_sample_without_papers_says_so_and_keeps_the_choices(served, papers):
