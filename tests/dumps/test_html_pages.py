@@ -104,6 +104,12 @@ def test_a_date_is_taken_from_its_element_if_the_page_prints_none(printed: str, 
     assert {one.published for one in found} == {day}
 
 
+def test_the_text_behind_a_comment_is_kept() -> None:
+    found = papers(listed(card(0, title="A Study <!-- not --> of Gravel"), *map(card, range(1, 4))))
+
+    assert found[0].title == "A Study of Gravel"
+
+
 def test_words_in_neighbouring_elements_are_separate_unless_one_is_highlighted() -> None:
     found = papers(
         listed(

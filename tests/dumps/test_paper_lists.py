@@ -122,6 +122,64 @@ loose text
     ]  # fmt: skip
 
 
+def test_a_paragraph_that_begins_with_a_title_in_bold_is_an_entry() -> None:
+    content = "".join(
+        f"**Gravel{n}: A Study of Tides** \\\n*Ada Okafor, Kenji Ito* \\\nGravel 2026. [[Paper](https://arxiv.org/abs/2611.0000{n})] \\\n5 May 2026\n\n"
+        f"**Kites{n}: A Study of Wind**\n\n- Homepage: https://kites.example/{n}\n- Paper: https://arxiv.org/abs/2610.0000{n}\n- Code: {CODE}\n\n"
+        for n in range(3)
+    )
+    found = papers(content)
+
+    assert [(one.title, one.ids["arxiv"]) for one in found[:2]] == [
+        ("Gravel0: A Study of Tides", "2611.00000"), ("Kites0: A Study of Wind", "2610.00000"),
+    ]  # fmt: skip
+    assert len(found) == 6
+    assert (found[0].authors, found[0].journal, found[0].published) == (
+        ("Ada Okafor", "Kenji Ito"),
+        "Gravel 2026",
+        date(2026, 5, 5),
+    )
+    assert found[1].urls == ("https://kites.example/0", CODE)
+
+
+def test_a_summary_that_unfolds_to_an_abstract_is_an_entry() -> None:
+    content = "<details open>\n<summary><h2>Gravel (3 papers)</h2></summary>\n\n" + "".join(
+        f"<details>\n<summary><strong>Gravel{n}: A Study of Tides</strong> - Ada Okafor, Kenji Ito - [[pdf]](https://arxiv.org/pdf/2611.0000{n})"
+        f"</summary>\n\n**Abstract:** {GRAVEL}\n\n**arXiv ID:** 2611.0000{n}\n</details>\n\n"
+        for n in range(3)
+    )
+    found = papers(content)
+
+    assert reading(content).format == "list"
+    assert [(one.title, one.ids["arxiv"]) for one in found] == [
+        (f"Gravel{n}: A Study of Tides", f"2611.0000{n}") for n in range(3)
+    ]
+    assert {(one.abstract, one.authors) for one in found} == {(GRAVEL, ("Ada Okafor", "Kenji Ito"))}
+
+
+def test_a_list_that_shows_how_to_cite_it_is_no_bibtex() -> None:
+    cite = "```bibtex\n@article{okafor, title = {A List of Gravel}, author = {Okafor, Ada}}\n```\n"
+
+    assert reading(f"# Gravel\n\n{cite}\n{OTHERS}").format == "list"
+    assert len(papers(f"# Gravel\n\n{cite}\n{OTHERS}")) == 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "title", "described"),
+    [
+        (f"1) **Tidal Sorting** - {GRAVEL}", "Tidal Sorting", GRAVEL),
+        (f"2) Tidal Sorting  {GRAVEL}", "Tidal Sorting", GRAVEL),
+        (f"Tidal Sorting - {GRAVEL}", "Tidal Sorting", GRAVEL),
+        ("A Study of Gravel " * 10, " ".join(["A Study of Gravel"] * 10), ""),
+    ],
+)
+def test_a_cell_may_hold_a_title_and_its_description(cell: str, title: str, described: str) -> None:
+    rows = "".join(f"| {cell} | [Paper](https://arxiv.org/abs/2611.0000{n}) |\n" for n in range(3))
+    found = papers(f"| **Paper** | **Links** |\n|---|---|\n{rows}")
+
+    assert (found[0].title, found[0].abstract, found[0].ids) == (title, described, {"arxiv": "2611.00000"})
+
+
 def test_a_paper_in_several_sections_is_listed_once() -> None:
     assert [one.position for one in papers(f"## Kites\n{OTHERS}\n## All\n{OTHERS}")] == [1, 2, 3]
 

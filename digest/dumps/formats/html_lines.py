@@ -55,10 +55,7 @@ def html_lines(root: Any, base: str) -> list[PageLine]:
     writer = LineWriter(base)
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
-        if not isinstance(element.tag, str):
-            if event == "end":
-                writer.write(element.tail)  # after a comment
-        elif event == "end":
+        if event == "end":
             writer.end(element)
         elif is_skipped(element):
             walk.skip_subtree()

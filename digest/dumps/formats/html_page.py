@@ -68,9 +68,9 @@ def parse(content: bytes) -> Any:
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode() if declared and not is_utf8(content) else "utf-8"
     try:
-        parser = etree.HTMLParser(encoding=encoding, no_network=True, remove_pis=True)
+        parser = etree.HTMLParser(encoding=encoding, no_network=True, remove_pis=True, remove_comments=True)
     except LookupError:
-        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True, remove_comments=True)
     try:
         root = etree.fromstring(content, parser)
     except (etree.XMLSyntaxError, ValueError) as error:

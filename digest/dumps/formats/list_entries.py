@@ -21,10 +21,12 @@ ANCHOR = re.compile(
 )
 BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"]{4,1000})>?")
 TAG = re.compile(r"</?[A-Za-z][^<>]{0,600}>|<!--.{0,600}?-->")
+STRONG_TAG = re.compile(r"</?(?:strong|b)>", re.IGNORECASE)
 LINE_BREAK = re.compile(r"<br\s*/?>|</?p>|</?summary>|</?details>", re.IGNORECASE)
 EMPHASIS = re.compile(r"\*\*|__|~~|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 LEAD = re.compile(
-    r"(?:\[[ xX]\]\s+|\W{0,6}(?:19|20)\d\d(?:[-./]\d{1,2}){0,2}\W{1,6}|[^\w\s(\[\"“'‘$*_`<]+\s*)+", re.ASCII
+    r"(?:\[[ xX]\]\s+|\W{0,6}(?:19|20)\d\d(?:[-./]\d{1,2}){0,2}[^\w*(\[\"“]{1,6}|[^\w\s(\[\"“'‘$*_`<]+\s*)+",
+    re.ASCII,
 )
 DAY = re.compile(r"(?<![\d./-])((?:19|20)\d\d)[-./](0?[1-9]|1[0-2])(?:[-./](\d{1,2}))?(?![\d./-]*\d)")
 MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
@@ -72,6 +74,8 @@ COLUMN_NAMES = {
     "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
+ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
+LONG_CELL = 120  #: characters of a title's cell that may also contain a description
 ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
 YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
@@ -148,7 +152,8 @@ def as_markdown(text: str) -> str:
     """Return a text with its HTML links as Markdown and its line breaks as such, without other tags."""
     if "<" not in text:
         return text
-    return TAG.sub(" ", LINE_BREAK.sub("\n", ANCHOR.sub(r"[\2](\1)", text)))
+    linked = ANCHOR.sub(r"[\2](\1)", STRONG_TAG.sub("**", text))
+    return TAG.sub(" ", LINE_BREAK.sub("\n", linked))
 
 
 def plain_text(text: str) -> str:
@@ -356,6 +361,9 @@ def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: 
     """Return the paper in a row of a table, or None if the row has no title."""
     cells = [as_markdown(cell) for cell in row]
     links = [link for cell in cells for link in links_in(cell)]
+    described = ""
+    if "title" in names and (place := names.index("title")) < len(cells):
+        cells[place], described = split_title(cells[place])
     values: dict[str, Any] = {}
     for name, cell in zip(names, cells, strict=False):
         if name and name not in values and (text := cell_value(cell)):
@@ -363,7 +371,20 @@ def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: 
     title = clean_title(values.pop("title", ""))
     if not title or title.casefold() in LINK_WORDS:
         return None
+    if described:
+        values.setdefault("abstract", plain_text(described))
     return record_of_row(values | {"title": title}, links, position, line)
+
+
+def split_title(cell: str) -> tuple[str, str]:
+    """Return the title and the description in the cell of a title, such as `3) **Title** - description`."""
+    bare = ROW_NUMBER.sub("", cell, count=1)
+    if len(bare) <= LONG_CELL or LINK.match(bare):
+        return bare, ""
+    if bold := BOLD.match(bare):
+        return bold["text"] or bold["quoted"], bare[bold.end() :].lstrip(" -–—:")
+    parts = re.split(r"\s{2,}|\s[-–—]\s", bare, maxsplit=1)
+    return (parts[0], parts[1]) if len(parts) > 1 else (bare, "")
 
 
 def cell_value(cell: str) -> str:

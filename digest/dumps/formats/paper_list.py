@@ -19,7 +19,16 @@ NAME = "list"
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>\S.*)")
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
 DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
-LABELLED = re.compile(r"\W{0,6}[A-Za-z][\w ()/-]{1,24}\W{0,3}:")
+#: A paragraph that begins with a title in bold, or the summary of a text that can be unfolded.
+BLOCK_TITLE = re.compile(
+    r"(?:\*\*|__)[^*_\s][^*\n]{8,300}(?:\*\*|__).{0,2000}|<summary>.{8,3000}", re.IGNORECASE
+)
+LABELLED = re.compile(
+    r"\W{0,6}(?:abstract|authors?|by|links?|papers?|pdf|codes?|arxiv|projects?|home ?page|page|venue|conference|journal|date|published"
+    r"|keywords?|summary|tl;?dr|comments?|institutions?|affiliations?|url|doi|github|datasets?|demo|video|slides|web ?site|tasks?"
+    r"|models?|notes?|categor(?:y|ies)|subjects?|blog|tweet)(?: \w+)?\W{0,6}[:：]",
+    re.IGNORECASE,
+)
 MAX_LINES = 60  #: maximum lines of an entry
 MAX_LINE = 20_000  #: characters; a longer line is not an entry
 MIN_PAPERS = 3  #: minimum number of papers in a list
@@ -31,14 +40,10 @@ def recognises(head: str) -> bool:
         return False
     whole = head[: head.rfind("\n") + 1] if len(head) > HEAD_BYTES // 2 else head
     lines = ((number, line, "") for number, line in enumerate(whole.splitlines(), start=1))
-    rows, found = 0, []
-    for one in papers_in(lines):
-        if isinstance(one, ListPaper):
-            found.append(one.record)
-            rows += one.is_row
-    with_abstract = sum(bool(record.abstract) for record in found)
-    is_list = 2 * with_abstract < len(found) or 2 * rows > len(found)
-    return len(found) >= MIN_PAPERS and is_list
+    found = [one for one in papers_in(lines) if isinstance(one, ListPaper)]
+    with_abstract = sum(bool(one.record.abstract) for one in found)
+    marked = sum(one.is_marked for one in found)
+    return len(found) >= MIN_PAPERS and (2 * with_abstract < len(found) or 2 * marked > len(found))
 
 
 def page_mark(head: str) -> bool:
@@ -71,10 +76,10 @@ def records(source: DumpInput) -> Items:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListPaper:
-    """A paper, and whether it is the row of a table."""
+    """A paper, and whether the row of a table or a summary shows that it is listed."""
 
     record: Record
-    is_row: bool = False
+    is_marked: bool = False
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,6 +90,7 @@ class OpenEntry:
     indent: int  #: -1 for a heading
     lines: list[str] = field(default_factory=list)
     is_closed: bool = False  #: a blank line ended it, unless an indented line follows
+    may_end: bool = False  #: a blank line was read
 
     def add(self, text: str) -> None:
         """Add a line."""
@@ -95,7 +101,7 @@ class OpenEntry:
         """Yield the paper that the entry names, if any."""
         found = list_entries.paper_of("\n".join(self.lines), 0, self.line)
         if found is not None:
-            yield ListPaper(record=found)
+            yield ListPaper(record=found, is_marked=self.lines[0].startswith("<"))
 
 
 def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | RecordProblem]:  # noqa: PLR0912, PLR0915  (a state machine over lines)
@@ -118,7 +124,7 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
         elif not text.strip():
             columns = None
             if entry is not None:
-                entry.is_closed = entry.indent >= 0
+                entry.is_closed, entry.may_end = entry.indent >= 0, True
         elif entry is not None and (not entry.is_closed or text[:1] in " \t"):
             entry.add(text)
         else:
@@ -133,6 +139,8 @@ def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry |
     if heading := HEADING.fullmatch(text):
         is_linked = bool(list_entries.links_in(list_entries.as_markdown(heading["text"])))
         return OpenEntry(line=number, indent=-1, lines=[heading["text"]] if is_linked else [])
+    if BLOCK_TITLE.fullmatch(text) and not LABELLED.match(text) and (entry is None or entry.may_end):
+        return OpenEntry(line=number, indent=-1, lines=[text])
     item = ITEM.fullmatch(text)
     if item is None:
         return None
@@ -143,13 +151,8 @@ def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry |
 
 
 def is_detail(text: str) -> bool:
-    """Return whether a bullet below an entry continues it: it has a label, or no linked title."""
-    if LABELLED.match(text):
-        return True
-    links = list_entries.links_in(list_entries.as_markdown(text))
-    return not any(
-        link.is_titled and (link.leads_to_paper or list_entries.is_long(link.label)) for link in links
-    )
+    """Return whether a bullet below an entry continues it: it has a label, or names no paper itself."""
+    return LABELLED.match(text) is not None or list_entries.paper_of(text, 0, 0) is None
 
 
 def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListPaper]:
@@ -161,4 +164,4 @@ def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListP
         linked = (cell for cell in cells if any(link.leads_to_paper for link in list_entries.links_in(cell)))
         found = list_entries.paper_of(next(linked, ""), 0, number)
     if found is not None:
-        yield ListPaper(record=found, is_row=True)
+        yield ListPaper(record=found, is_marked=True)

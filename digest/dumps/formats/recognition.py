@@ -55,8 +55,8 @@ from digest.papers import Record
 FORMATS: tuple[Format, ...] = (
     huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, datacite, csl_json, own_json,  # JSON, the most specific first
     rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page, html_page,  # XML and HTML
+    paper_list,  # lists in Markdown, which may contain BibTeX
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
-    paper_list,  # lists in Markdown
     page_markdown, title_abstract_lines, page_text,  # pages copied as text in known layouts
     own_csv,
     page_copy,  # other copies of pages
