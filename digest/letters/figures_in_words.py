@@ -30,6 +30,7 @@ TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
+GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 CATCH_UP = "catch-up"  #: replaces the cadence in the first digest after a pause
 #: Scripts written without spaces, whose characters are two columns wide.
 WIDE_SIGNS = (

@@ -98,6 +98,7 @@ ROUTES: list[BaseRoute] = [
     Route("/v/{token}.bib", archive.show_bibtex),
     Route("/v/{token}.ris", archive.show_ris),
     Route("/v/{token}/narrow", narrow_page.show_suggestion),
+    Route("/v/{token}/topics", archive.show_topics),
     Route("/v/{token}/narrow", narrow_page.post_form, methods=["POST"]),
     Route("/v/{token}/{place:int}", archive.show_overflow),
     Route("/v/{token}", archive.show_digest),

@@ -26,8 +26,9 @@ from digest.letters import Personalization, cards, figures_in_words, personaliza
 from digest.letters.cards import CardForm
 from digest.papers import Paper, catalog
 from digest.topics import filter_registry
-from digest.web import page_rendering, papers, request_context
+from digest.web import front_page, page_rendering, papers, request_context
 from digest.web.middleware import mail_headers
+from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
 
 MAX_LISTED = 400  #: digests in an archive: more than a year of daily digests
@@ -97,6 +98,22 @@ def show_overflow(request: Request) -> Response:
             for paper in overflow[:MAX_LISTED]
         ],
     )
+
+
+def show_topics(request: Request) -> Response:
+    """Offer the topics of a digest to somebody to whom it was forwarded."""
+    context = request_context.context_of(request)
+    with db.read_session(context.engine) as session:
+        delivery, _reader = digest_of_link(request, session)
+        sections = Digest.from_json(delivery.decision).sections
+        chosen_by = {section.filter_id for section in sections if section.filter_id is not None}
+        filters = filter_registry.canonical_filters(session, chosen_by)
+        offered = [
+            OfferedTopic(name=section.topic, filter=filters[section.filter_id])
+            for section in sections
+            if section.filter_id in filters
+        ]
+        return front_page.offer_topics(context, session, offered)
 
 
 def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:

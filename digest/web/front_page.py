@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,7 +36,7 @@ from digest.web import (
 from digest.web.form_limits import is_proxied, network_of
 from digest.web.forms import field_text
 from digest.web.middleware import mail_headers, script_headers
-from digest.web.sign_up_form import EMPTY_FORM, SignUpForm, error_sentence
+from digest.web.sign_up_form import EMPTY_FORM, MAX_OFFERED, OfferedTopic, SignUpForm, error_sentence
 from digest.web.topic_preview import ChosenTopics, TopicPreview
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -55,6 +55,15 @@ def show_front(request: Request) -> Response:
     context = request_context.context_of(request)
     stamp = forms.form_stamp(context.site, context.clock())
     return HTMLResponse(cached_page(context).replace(STAMP_PLACEHOLDER, stamp), headers=script_headers())
+
+
+def offer_topics(context: AppContext, session: Session, offered: Sequence[OfferedTopic]) -> Response:
+    """Return the front page with these topics offered and chosen."""
+    kept = frozenset(topic.value for topic in offered)
+    form = SignUpForm(offered=tuple(offered[:MAX_OFFERED]), kept=kept, is_open=True)
+    stamp = forms.form_stamp(context.site, context.clock())
+    page = render_front(context, session, form, stamp=stamp)
+    return HTMLResponse(page, headers=script_headers() | {"cache-control": "no-store"})
 
 
 def cached_page(context: AppContext) -> str:

@@ -38,6 +38,17 @@ def test_the_page_of_a_digest_has_no_address_and_no_settings_link(served, view):
     assert "/m/" not in page
 
 
+def test_a_forwarded_digest_offers_its_topics(served, view):
+    page = served.client.get(f"{view}/topics")
+
+    chosen = re.findall(r'name="topic" value="([^"\n]+)\n([^"]+)" checked', page.text)
+    assert [name for name, _ in chosen] == ["Diffusion", "Quiet"]
+    assert "dora@uni.edu" not in page.text
+    assert page.headers["cache-control"] == "no-store"
+    assert f'href="{BASE}{view}/topics"' in served.client.get(view).text
+    assert served.client.get("/v/x/topics").status_code == 404
+
+
 def test_a_digest_can_be_exported_for_a_reference_manager(served, view):
     bib, ris = served.client.get(f"{view}.bib"), served.client.get(f"{view}.ris")
 

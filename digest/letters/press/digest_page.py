@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
 
 LONG_CADENCES = frozenset({"weekly", "monthly"})
+SHARE_PATH = "/topics"  #: below the URL of a digest on the web
 MAX_UNLISTED = 15  #: a weekly or monthly digest of more papers begins with a list of their titles
 
 
@@ -101,6 +102,8 @@ class DigestPage:
     manage_url: str
     unsubscribe_url: str
     browser_url: str
+    share: str  #: what somebody gets to whom the digest was forwarded
+    share_url: str
     anchors: tuple[Anchor, ...]
     sections: tuple[PageSection, ...]
     news: tuple[FollowUpItem, ...]
@@ -165,6 +168,8 @@ def make_page(
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
+        share=share_label(digest, copy),
+        share_url=f"{copy.browser_url}{SHARE_PATH}" if shares_topics(digest, copy) else f"{site.url}/",
         anchors=anchors([(section.topic, len(section.papers)) for section in plan]),
         sections=sections,
         news=followup_items(digest.news, site),
@@ -244,6 +249,16 @@ def suggestion_text(digest: Digest) -> str:
 def suggestion_url(digest: Digest, copy: Personalization) -> str:
     """Return the URL of the page where the reader can answer the question or accept the suggestion."""
     return copy.manage_url if digest.asks_still_reading else f"{copy.browser_url}/narrow"
+
+
+def shares_topics(digest: Digest, copy: Personalization) -> bool:
+    """Return whether a page offers the topics of this digest to others."""
+    return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
+
+
+def share_label(digest: Digest, copy: Personalization) -> str:
+    """Return the label of the link for somebody to whom the digest was forwarded."""
+    return figures_in_words.GET_THESE_TOPICS if shares_topics(digest, copy) else figures_in_words.GET_YOUR_OWN
 
 
 def has_catch_up_headline(digest: Digest, papers: int) -> bool:

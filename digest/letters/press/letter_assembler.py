@@ -48,6 +48,7 @@ WORDS_CACHED = 4096  #: readers of one press share most days, figures, subjects 
 #: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. If
 #: these limits put a digest below the budget, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
+SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}")  #: and no line break
 VALUES_BYTES = 3000  #: reserved for personal values
 
@@ -127,6 +128,7 @@ class LetterAssembler:
         )
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.note = self.encode_note()
+        self.front_page = encode_words(f"{site.url}/")
         self.around_page = self.encode_browser_link()
         self.letterhead = lru_cache(WORDS_CACHED)(self.encode_headers)
         self.anchors = lru_cache(WORDS_CACHED)(self.encode_anchors)
@@ -236,6 +238,10 @@ class LetterAssembler:
             "recipient": encode_words(copy.recipient),
             "asked": encode_subscription_reason(topics),
             "anchors": self.anchors(topics),
+            "share": encode_words_cached(digest_page.share_label(digest, copy)),
+            "share_url": EncodedPair(page.html + SHARE_PATH, page.text + SHARE_PATH)
+            if digest_page.shares_topics(digest, copy)
+            else self.front_page,
             "manage_url": encode_words(copy.manage_url),
             "unsubscribe_url": encode_words(copy.unsubscribe_url),
         }
