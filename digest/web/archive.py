@@ -101,7 +101,7 @@ def show_overflow(request: Request) -> Response:
 
 
 def show_topics(request: Request) -> Response:
-    """Offer the topics of a digest to somebody to whom it was forwarded."""
+    """Offer the topics of a forwarded digest."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, _reader = digest_of_link(request, session)

@@ -102,7 +102,7 @@ class DigestPage:
     manage_url: str
     unsubscribe_url: str
     browser_url: str
-    share: str  #: what somebody gets to whom the digest was forwarded
+    share: str  #: the label of the link for somebody who got the digest forwarded
     share_url: str
     anchors: tuple[Anchor, ...]
     sections: tuple[PageSection, ...]
@@ -257,7 +257,7 @@ def shares_topics(digest: Digest, copy: Personalization) -> bool:
 
 
 def share_label(digest: Digest, copy: Personalization) -> str:
-    """Return the label of the link for somebody to whom the digest was forwarded."""
+    """Return the label of the link for somebody who got the digest forwarded."""
     return figures_in_words.GET_THESE_TOPICS if shares_topics(digest, copy) else figures_in_words.GET_YOUR_OWN
 
 
