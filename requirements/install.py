@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 VENV = HERE.parent / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed"
+COMMAND = VENV / "bin" / "digest"
 TRIES = 3
 LOCKS = ("base", "dev")  #: each holds all of those before it
 
@@ -42,6 +43,7 @@ def main() -> int:  # noqa: PLR0911  (one return for each outcome)
         )
     if not install(name):
         return fail("pip could not install the locked packages; its own words are above.")
+    write_command()
     STAMP.write_text(f"{name} {fingerprint(name)}\n")
     say(f"Installed in {time.monotonic() - began:.0f} s.")
     return 0
@@ -109,9 +111,16 @@ def install(name: str) -> bool:
     return any(run(command) for _ in range(TRIES))
 
 
+def write_command() -> None:
+    """Make `.venv/bin/digest`, which runs this checkout from any folder."""
+    root = VENV.parent
+    COMMAND.write_text(f'#!/bin/sh\nPYTHONPATH="{root}" exec "{PYTHON}" -m digest "$@"\n')
+    COMMAND.chmod(0o755)
+
+
 def is_installed(name: str) -> bool:
     """Return whether the stamp says that this lock, or one that holds it, is already installed."""
-    if not (STAMP.exists() and PYTHON.exists()):
+    if not (STAMP.exists() and PYTHON.exists() and COMMAND.exists()):
         return False
     found, _, stamped = STAMP.read_text().strip().partition(" ")
     return found in LOCKS[LOCKS.index(name) :] and stamped == fingerprint(found)

@@ -1,0 +1,103 @@
+"""The files in `deploy/` fit the product: its roles, its settings and its metrics."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from digest.cli import app
+from digest.settings import PREFIX, Settings
+from tests.conftest import ROOT
+
+DEPLOY = ROOT / "deploy"
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+ALERTS = (DEPLOY / "alerts.yaml").read_text(encoding="utf-8")
+METRICS = (ROOT / "digest" / "web" / "metrics.py").read_text(encoding="utf-8")
+MAX_EXPOSURE = 3.0
+
+
+def settings_in(text: str) -> set[str]:
+    return set(re.findall(rf"\b{PREFIX}([A-Z_]+)\b", text))
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The unit of one role, with a program that exists here."""
+    text = (DEPLOY / "digest@.service").read_text(encoding="utf-8")
+    path = tmp_path / "digest@web.service"
+    path.write_text(text.replace("/opt/digest/bin/digest", "/bin/true"))
+    return path
+
+
+def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_systemd_finds_no_error_in_the_unit(unit: Path) -> None:
+    answer = analyzed("verify", str(unit))
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_systemd_finds_the_unit_well_protected(unit: Path) -> None:
+    answer = analyzed("security", "--offline=true", str(unit))
+
+    (exposure,) = re.findall(r"exposure level for \S+: ([\d.]+)", answer.stdout)
+    assert float(exposure) < MAX_EXPOSURE
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml"])
+def test_containers_use_settings_that_exist(name: str) -> None:
+    used = settings_in((DEPLOY / name).read_text(encoding="utf-8"))
+
+    assert used
+    assert used <= {field.upper() for field in Settings.model_fields}
+
+
+def test_containers_and_units_run_commands_that_exist() -> None:
+    commands = {
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    }
+    compose = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    roles = set(re.findall(r"^    command: (\w+)$", compose, flags=re.MULTILINE))
+
+    assert roles == {"web", "worker", "scheduler", "inbound"}
+    assert roles | {"up"} <= commands
+
+
+def test_alerts_use_metrics_that_exist() -> None:
+    used = set(re.findall(r"\bdigest_\w+", ALERTS))
+
+    assert used
+    assert {name for name in used if f'"{name}"' not in METRICS and f"# HELP {name} " not in METRICS} == set()
+
+
+def test_every_alert_is_explained() -> None:
+    alerts = re.findall(r"- alert: (\w+)", ALERTS)
+    explained = re.findall(r"^\| `(Digest\w+)` \|", OPERATIONS, flags=re.MULTILINE)
+
+    assert explained == alerts
+
+
+def test_operations_names_only_commands_that_exist() -> None:
+    groups = {
+        group.name: {one.name or one.callback.__name__.replace("_", "-") for one in group.typer_instance.registered_commands if one.callback}
+        for group in app.registered_groups
+        if group.typer_instance
+    }  # fmt: skip
+    top = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
+
+    for text in (*re.findall(r"`(digest [^`]+)`", OPERATIONS), *re.findall(r'fix: "(.*)"', ALERTS)):
+        for first, second in re.findall(r"\bdigest ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", text):
+            assert first in top or second in {*groups.get(first, ()), ""}, (first, second)
+
+
+@pytest.mark.parametrize("section", re.split(r"^## ", OPERATIONS, flags=re.MULTILINE)[1:-1])
+def test_a_section_of_operations_fits_on_a_screen(section: str) -> None:
+    assert len(section.strip().splitlines()) <= 20
