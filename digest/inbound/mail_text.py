@@ -29,16 +29,29 @@ def parse_mail(content: bytes) -> EmailMessage:
     return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
 
 
+def header_values(message: EmailMessage, name: str) -> list[str]:
+    """Return the values of a header; undecoded if Python cannot parse them, as with some crafted mail."""
+    try:
+        return [str(value) for value in message.get_all(name, [])]
+    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted mail)
+        return [str(value) for each, value in message.raw_items() if each.lower() == name.lower()]
+
+
+def header_value(message: EmailMessage, name: str) -> str:
+    """Return the first value of a header, or ""."""
+    return next(iter(header_values(message, name)), "")
+
+
 def names_of(message: EmailMessage) -> frozenset[str]:
     """Return the words of the writer's name and address, from the From line."""
-    found = getaddresses([one_line(str(value)) for value in message.get_all("From", [])])
+    found = getaddresses([one_line(value) for value in header_values(message, "From")])
     called = (f"{name} {address} {address.rpartition('@')[0]}" for name, address in found)
     return frozenset(word for each in called for word in reply_text.words_in(each, polite=False))
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
     """Return the subject without prefixes, and whether the mail is a reply; ("", True) if forwarded."""
-    subject = one_line(str(message.get("Subject", "")))
+    subject = one_line(header_value(message, "Subject"))
     bare = reply_text.without_prefixes(subject)
     return ("", True) if reply_text.is_forwarded(subject) else (bare, bare != subject)
 
@@ -61,12 +74,14 @@ def below_quote(lines: list[str]) -> Iterator[str]:
 
 
 def body_text(message: EmailMessage) -> str:
-    """Return the text of a mail, converted from HTML if it has no plain text; "" if it has no text."""
-    body = message.get_body(("plain", "html"))
-    if body is None:
+    """Return the text of a mail, converted from HTML if it has no plain text; "" if it has no readable text."""
+    try:
+        body = message.get_body(("plain", "html"))
+        text = decoded(body) if body is not None else ""
+        is_html = body is not None and body.get_content_subtype() == "html"
+    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted mail)
         return ""
-    text = decoded(body)
-    return text if body.get_content_subtype() == "plain" else text_of_html(text)
+    return text_of_html(text) if is_html else text
 
 
 def decoded(part: MIMEPart) -> str:

@@ -119,7 +119,7 @@ def pass_on(
     text = mail_text.body_text(message)[:MAX_PASSED_ON]
     decision = {
         "writer": email,
-        "mail_subject": one_line(str(message.get("Subject", ""))),
+        "mail_subject": one_line(mail_text.header_value(message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
     prefix = f"passed-on-{links.address_hash(site, email.casefold())}-{now.date()}"

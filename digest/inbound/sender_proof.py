@@ -20,6 +20,7 @@ from email.message import EmailMessage
 from email.utils import getaddresses
 
 from digest.dns_records import DnsUnavailable
+from digest.inbound import mail_text
 from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
@@ -120,8 +121,8 @@ def proof_by(domain: str, message: EmailMessage) -> SenderProof:
     """Return the proof of a mail's sender by a domain."""
     return SenderProof(
         domain=domain,
-        message_id=one_line(str(message.get("Message-ID", "")))[:MAX_QUOTED],
-        date=one_line(str(message.get("Date", "")))[:MAX_QUOTED],
+        message_id=one_line(mail_text.header_value(message, "Message-ID"))[:MAX_QUOTED],
+        date=one_line(mail_text.header_value(message, "Date"))[:MAX_QUOTED],
     )
 
 
@@ -153,9 +154,9 @@ def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
     if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
         return False
     message = parsed_header(content)
-    if any(len(message.get_all(name, [])) != 1 for name in COVERED):
+    if any(len(mail_text.header_values(message, name)) != 1 for name in COVERED):
         return False
-    recipients = {address.lower() for _, address in getaddresses([str(message["To"])])}
+    recipients = {address.lower() for _, address in getaddresses(mail_text.header_values(message, "To"))}
     return to.lower() in recipients and is_written_as(raw_from(message), email)
 
 

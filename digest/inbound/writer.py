@@ -38,7 +38,7 @@ class MailIgnored(Exception):
 
 def address_of_writer(site: Site, message: EmailMessage) -> str:
     """Return the address in the From line; raise MailIgnored unless it is one address of a person."""
-    named = getaddresses(message.get_all("From", []))
+    named = getaddresses(mail_text.header_values(message, "From"))
     try:
         ((_name, address),) = named
         email = addresses.parse_address(address).email
@@ -60,28 +60,32 @@ def is_own_address(site: Site, email: str) -> bool:
 def is_marked_as_spam(message: EmailMessage) -> bool:
     """Return whether an upstream mail server marked a mail as spam or as forged."""
     return any(
-        sign.match(str(value)) for name, sign in SPAM_HEADERS.items() for value in message.get_all(name, [])
+        sign.match(value)
+        for name, sign in SPAM_HEADERS.items()
+        for value in mail_text.header_values(message, name)
     )
 
 
 def reads_as_automatic(message: EmailMessage) -> bool:
     """Return whether the text of a mail has a phrase of automatic replies, which may lack their headers."""
-    text = "\n".join([str(message.get("Subject", "")), *mail_text.written_lines(message)])
+    text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
     return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
 
 
 def has_links(message: EmailMessage) -> bool:
     """Return whether the subject or the written text of a mail has a web address."""
-    text = "\n".join([str(message.get("Subject", "")), *mail_text.written_lines(message, MAX_LINES_SEARCHED)])
+    text = "\n".join(
+        [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message, MAX_LINES_SEARCHED)]
+    )
     return bool(WEB_ADDRESS.search(text))
 
 
 def answered_mail(message: EmailMessage) -> dict[str, str]:
     """Return the subject and the Message-ID of a mail, for our answer."""
-    subject = reply_text.without_prefixes(one_line(str(message.get("Subject", ""))))
+    subject = reply_text.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
     return {
         "answered_subject": safe_quote(subject),
-        "answered_id": str(message.get("Message-ID", "")).strip(),
+        "answered_id": mail_text.header_value(message, "Message-ID").strip(),
     }
 
 

@@ -1,0 +1,67 @@
+"""Mail with any mistake is read without an error: some senders write what no parser expects."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from digest.inbound import mail_commands, mail_text, reply_text, sender_proof, writer
+from digest.inbound.writer import MailIgnored
+from digest.site_profile import Site
+from tests.inbound.command_corpus import ALL, READER, US
+from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT
+
+SITE = Site(url="https://digest.example.org", sender_address=US, keys=(b"k",), inbound_domain="example.org")
+MAILS = [mail for mail in (case.content() for case in [*MUST_ACT, *MUST_NOT, *ALL]) if len(mail) < 20_000]
+INSERTED = (
+    b"\r\n", b"\n", b"\x00", b"=?utf-8?q?", b"?=", b"From: ", b"Subject: ", b"Content-Type: multipart/mixed; boundary=b\r\n",
+    b"--b", b"Authentication-Results: mx; dmarc=pass header.from=uni.example\r\n", b"(", b'"', b";", b"charset=", b"\xff\xfe",
+    b"Re: " * 50, b"add ", b"a " * 500, b"<style>", b">" * 200, b"until ", b"99999999999", b"at ", b":",
+)  # fmt: skip
+
+
+def mutated(seed: int, count: int = 100) -> Iterator[bytes]:
+    """Yield mails of the corpora, each with up to eight mistakes."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        mail = bytearray(chance.choice(MAILS))
+        for _ in range(chance.randint(1, 8)):
+            place = chance.randrange(len(mail) + 1)
+            kind = chance.randrange(3)
+            if kind == 0:
+                mail[place:place] = chance.choice(INSERTED)
+            elif kind == 1:
+                del mail[place : place + chance.randint(1, 40)]
+            else:
+                mail[place : place + 1] = bytes([chance.randrange(256)])
+        yield bytes(mail)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mail_with_mistakes_is_read_without_an_error(seed: int) -> None:
+    for content in mutated(seed):
+        message = mail_text.parse_mail(content)
+
+        with suppress(MailIgnored):
+            writer.address_of_writer(SITE, message)
+        commands = mail_commands.parse_commands(content)
+        reply_text.says_yes(list(mail_text.written_lines(message)))
+        proof = sender_proof.trusted_result(content, READER, to=US, authserv_id="mx.example.org")
+
+        assert len(commands) <= mail_commands.MAX_COMMANDS
+        assert all(
+            isinstance(found, bool)
+            for found in (writer.is_marked_as_spam(message), writer.has_links(message))
+        )
+        assert set(writer.answered_mail(message)) == {"answered_subject", "answered_id"}
+        assert proof is None
+
+
+def test_a_from_line_that_python_cannot_parse_has_no_writer() -> None:
+    content = f"From: results: mx; .x\r\nA Reader <{READER}>\r\nTo: {US}\r\n\r\nhelp\r\n".encode()
+
+    with pytest.raises(MailIgnored):
+        writer.address_of_writer(SITE, mail_text.parse_mail(content))
