@@ -529,6 +529,7 @@ def queue_welcome(
             "is_on_topics": papers.is_on_topics,
             "has_topics": bool(subscriber_rows.typed_topics(session, [subscriber.id])),
             "cards": [card.to_json() for card in papers.cards.values()],
+            "papers": list(papers.cards),
         },
         dedupe_key=welcome_key(confirmation_id),
         site=site,

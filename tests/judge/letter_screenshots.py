@@ -190,6 +190,16 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ("confirm, after a reply without yes", "confirm", {"is_answer": True}),
 )
 
+#: Six answers to mail, by the names of their cases.
+ANSWERS = (
+    "reply, to a confirmed sender",
+    "help",
+    "no command",
+    "how to subscribe",
+    "passed on",
+    "confirm, after a reply without yes",
+)
+
 #: Papers as nobody wishes for them: what they hold must stay text, and their cards must stay cards.
 HOSTILE = (
     replace(
@@ -342,6 +352,7 @@ def of_letters(chromium: str, folder: Path) -> Iterator[Path]:
         f"letters-{place}": (others[start : start + WALL_LENGTH], PHONE)
         for place, start in enumerate(range(0, len(others), WALL_LENGTH), start=1)
     }
+    walls |= {"answers": ([pages[name] for name in ANSWERS], PHONE)}
     walls |= {"hostile": ([pages["digest of hostile papers"]], PHONE)}
     for name, (shown, width) in walls.items():
         for is_dark in (False, True):

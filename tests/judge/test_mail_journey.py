@@ -185,7 +185,10 @@ def subscribe(mail: Correspondence) -> EmailMessage:
 
 
 def test_a_reader_changes_settings_and_leaves_by_mail(mail: Correspondence) -> None:
-    answer, said = mail.ask(subscribe(mail), "test model*\n")
+    welcome = subscribe(mail)
+    _answer, said = mail.ask(welcome, "why 1\n")
+    assert "It matches Learning (learn* " in said
+    answer, said = mail.ask(welcome, "test model*\n")
     assert re.search(r"About \d+ papers a day .* The latest: ", said)
 
     answer, said = mail.ask(answer, "add Models: model*\nat 9am\n")
