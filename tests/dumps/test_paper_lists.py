@@ -112,13 +112,14 @@ A list kept by [Ada](https://github.com/ada).
   * [OPT](https://arxiv.org/abs/2611.00003)
   * [A Post on Gravel and Tides](https://tides.example/post)
 * [kites](https://tides.example/kites)
+* [A Study of Moss and Tides](http://[half/x)
 * nothing here
 
 loose text
 {OTHERS}"""
 
     assert [one.title for one in papers(content)] == [
-        "OPT", "A Post on Gravel and Tides", *(f"A Study of Kites, Part {n}" for n in range(3)),
+        "OPT", "A Post on Gravel and Tides", "A Study of Moss and Tides", *(f"A Study of Kites, Part {n}" for n in range(3)),
     ]  # fmt: skip
 
 

@@ -318,6 +318,7 @@ def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
     """Return the passages of a line with an organisation before its metadata."""
     name, found = split_name_and_metadata(text)
     if found:
+        name = LIST_MARK.sub("", name, count=1)
         return replace(base, text=name), replace(base, found=found, links=[], text="")
     return ()
 

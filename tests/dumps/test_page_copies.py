@@ -1,0 +1,159 @@
+"""Copies of pages in shapes that only some tools make: each text, name and figure goes to its paper."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from digest.dumps.formats import RecordProblem, page_appraisal, page_copy, page_segments
+from digest.papers import Record
+from tests.dumps import abstract, blocks, items, meta, reading
+
+SUBJECTS = ("gravel", "kites", "owls", "fog", "bells")
+PAPERS = [(f"A Study of {subject.capitalize()}", abstract(subject)) for subject in SUBJECTS]
+SITE = "https://arxiv.org/abs/2611.0000"
+
+
+def papers(content: str) -> list[Record]:
+    """Return the papers of a page, read by the reader of any copy."""
+    return [one for one in items(content, format="page") if isinstance(one, Record)]
+
+
+def read_alike(content: str) -> list[Record]:
+    """Return the papers of a page that has all papers with their abstracts."""
+    found = papers(content)
+    assert [(one.title, one.abstract) for one in found] == PAPERS
+    return found
+
+
+def test_votes_joined_to_every_title_are_cut_off() -> None:
+    found = read_alike("\n\n".join(f"{n * 11}{title}\n\n{text}" for n, (title, text) in enumerate(PAPERS)))
+
+    assert [one.signals["upvotes"] for one in found] == [0, 11, 22, 33, 44]
+
+
+def test_figures_behind_a_linked_title_belong_to_its_paper() -> None:
+    found = read_alike(
+        "".join(
+            f"* [{title}]({SITE}{n}) · 5 authors · Nov 3, 2025\n\n{text}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert {(one.n_authors, one.published) for one in found} == {(5, date(2025, 11, 3))}
+    assert [one.ids["arxiv"] for one in found] == [f"2611.0000{n}" for n in range(5)]
+
+
+def test_addresses_of_openreview_separate_papers() -> None:
+    found = read_alike(
+        "".join(
+            f"### [{title}](https://openreview.net/forum?id=aB{n})\n\n{text}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.urls[0] for one in found] == [f"https://openreview.net/forum?id=aB{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://openreview.net/group?id=",
+        "https://[openreview.net/forum?id=x",
+        "https://example.org/?id=x",
+        "https://example.org/",
+    ],
+)
+def test_other_addresses_are_not_those_of_papers(url: str) -> None:
+    assert page_segments.paper_key(url) is None
+
+
+def test_names_on_lines_of_their_own_are_authors() -> None:
+    found = read_alike(
+        "".join(
+            f"### [{title}]({SITE}{n})\n\nAda Okafor,\n\nKenji Ito\n\n{text}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert {one.authors for one in found} == {("Ada Okafor", "Kenji Ito")}
+
+
+def test_a_link_that_began_above_the_page_still_separates_papers() -> None:
+    content = "".join(f"{title}]({SITE}{n})\n\n{text}\n\n" for n, (title, text) in enumerate(PAPERS))
+
+    assert [one.ids.get("arxiv") for one in papers(content)] == [f"2611.0000{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("sign", ["=", "-"])
+def test_underlined_lines_are_titles(sign: str) -> None:
+    read_alike("".join(f"{title}\n{sign * 20}\n\n{text}\n\n" for title, text in PAPERS))
+
+
+def test_a_bullet_before_the_number_of_authors_is_no_figure() -> None:
+    found = read_alike(
+        "".join(
+            f"### [{title}]({SITE}{n})\n\n{text}\n\n-\n\n5 authors\n\nNov 3, 2025\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert {(one.n_authors, tuple(one.signals)) for one in found} == {(5, ())}
+
+
+def wrapped(text: str, width: int = 78) -> str:
+    """Return a text wrapped as text browsers wrap it."""
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    return "\n".join([*lines, line])
+
+
+def test_a_title_directly_below_a_wrapped_abstract_begins_the_next_paper() -> None:
+    content = "".join(f"{title}\nNov 3, 2025\n{wrapped(text)}\n" for title, text in PAPERS)
+    found = papers(content)
+
+    assert [one.title for one in found] == [title for title, _ in PAPERS]
+
+
+def test_a_very_long_page_is_left_to_the_reader_of_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = blocks(*((*paper, meta(5, "Nov 3 2")) for paper in PAPERS))
+    monkeypatch.setattr(page_copy, "MAX_PAGE_BYTES", 1000)
+
+    assert reading(content).format == "blocks"
+    assert len(items(content)) == 5
+
+
+def test_papers_beyond_the_judged_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_appraisal, "MAX_JUDGED", 3)
+    content = blocks(*((*paper, meta(5, "Nov 3 2")) for paper in PAPERS)).replace(
+        "Daily Papers\n", "Daily Papers\n\n5 papers\n"
+    )
+
+    assert len(items(content)) == 5
+
+
+def test_a_page_of_which_hardly_any_text_is_read_is_held() -> None:
+    content = (
+        "Get trending papers in your email inbox!\n\n"
+        + "Daily\n\nWeekly\n\n" * 400
+        + "\n\n".join(PAPERS[0][:1])
+        + "\n\nShort.\n"
+    )
+
+    assert [
+        one.reason.partition(" characters")[0][:40]
+        for one in items(content)
+        if isinstance(one, RecordProblem)
+    ] == ["its titles and abstracts have only 23 of"]
+
+
+def test_a_row_with_a_title_alone_is_rejected_if_csv_is_forced() -> None:
+    (found,) = items("colour,title\nred,Kites\n", format="csv")
+
+    assert isinstance(found, RecordProblem)
+    assert found.reason == "it has a title but no other known field"
