@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from io import BytesIO
 from time import perf_counter
@@ -19,6 +20,8 @@ FIELD = "library"
 MAX_BYTES = 1024 * 1024
 MAX_ENTRIES = 2000
 MAX_SECONDS = 3.0  #: time limit; the entries read by then are used
+MAX_ENTRY_BYTES = 32 * 1024  #: of a BibTeX entry; the time that the parser takes grows with the square
+ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
 MAX_TITLE = 500  #: characters
 MAX_ABSTRACT = 3000
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -52,7 +55,10 @@ def has_file(form: FormData) -> bool:
 def read_records(content: bytes, now: datetime) -> list[Record]:
     """Return the records of a library, up to a number and a time."""
     text = as_utf8(content)
-    reading = formats.read(BytesIO(text), name="library", observed_on=now.date(), format=format_of(text))
+    format_name = format_of(text)
+    if format_name == "bibtex":
+        text = b"".join(part for part in ENTRY_START.split(text) if len(part) <= MAX_ENTRY_BYTES)
+    reading = formats.read(BytesIO(text), name="library", observed_on=now.date(), format=format_name)
     deadline, found = perf_counter() + MAX_SECONDS, list[Record]()
     for item in reading.records:
         if isinstance(item, Record):

@@ -7,6 +7,7 @@ import json
 import re
 from datetime import timedelta
 from html import unescape
+from time import perf_counter
 
 import pytest
 from sqlalchemy import select, update
@@ -335,6 +336,16 @@ def test_a_library_is_read_up_to_a_number_of_entries(now):
     entries = "\n".join(f"@misc{{k{n}, title={{Paper {n}}}}}" for n in range(library_upload.MAX_ENTRIES + 50))
 
     assert len(library_upload.read_records(entries.encode(), now)) == library_upload.MAX_ENTRIES
+
+
+def test_an_entry_that_would_take_the_parser_seconds_is_skipped(now):
+    long = "@article{k,\n" + "@a{\n" * 20_000
+    began = perf_counter()
+
+    records = library_upload.read_records(f"{LIBRARY}\n{long}\n{LIBRARY}".encode(), now)
+
+    assert len(records) == 6
+    assert perf_counter() - began < library_upload.MAX_SECONDS
 
 
 def test_a_library_is_read_for_a_limited_time(now, monkeypatch):
