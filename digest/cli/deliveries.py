@@ -93,7 +93,10 @@ def resume(dry_run: DryRun = False, now: Now = None, as_json: AsJson = False) ->
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         lifted, due = stop_and_resume.resume_mail(session, now=current_time(now), is_dry_run=dry_run)
-    resumed = f"{DRY_RUN * dry_run}Mail is resumed; {plurals.count(due, 'letter')} due now."
+    letters = plurals.count(due, "letter")
+    resumed = f"Mail is resumed; {letters} due now."
+    if dry_run:
+        resumed = f"{DRY_RUN}mail would be resumed, with {letters} due at once."
     terminal.print_result(
         {"lifted": lifted, "due": due}, resumed if lifted else "Nothing is stopped.", as_json=as_json
     )

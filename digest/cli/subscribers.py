@@ -203,8 +203,18 @@ def stats(as_json: AsJson = False) -> None:
     if as_json:
         terminal.print_json({name.replace(" ", "_"): counts for name, counts in found.items()})
         return
+    found["topics"] = {
+        plurals.count(int(value), "topic"): number for value, number in found["topics"].items()
+    }
     terminal.print_facts(
-        (name.capitalize(), ", ".join(f"{value} {number:,}" for value, number in counts.items()) or "none")
+        (
+            name.capitalize(),
+            ", ".join(
+                f"{number:,} with {value}" if name == "topics" else f"{number:,} {value}"
+                for value, number in counts.items()
+            )
+            or "none",
+        )
         for name, counts in found.items()
     )
 

@@ -77,6 +77,32 @@ def test_a_stopped_import_imports_nobody(digest: Digest, tmp_path: Path) -> None
     assert digest("status", "--json").document["subscribers"]["active"] == 0
 
 
+def test_a_stopped_import_says_what_was_added_and_continues_when_repeated(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("status")
+    rows = [f"reader{number}@example.org,active" for number in range(60_000)]
+    (tmp_path / "people.csv").write_text("\n".join(["email,state", *rows, ""]))
+
+    code, stderr = pressed(
+        "subscribers", "import", tmp_path / "people.csv", "--consent", "x", until=lambda: count(tmp_path) > 0
+    )
+    kept = count(tmp_path)
+    again = digest("subscribers", "import", tmp_path / "people.csv", "--consent", "x", "--json").document
+
+    assert code == 130, stderr
+    assert stderr.startswith("digest: Stopped. ")
+    assert "run the command again: it skips what is done" in stderr
+    assert 0 < kept < 60_000
+    assert (again["unchanged"], again["added"]) == (kept, 60_000 - kept)
+
+
+def count(place: Path) -> int:
+    """Return the number of subscribers."""
+    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=30)) as database:
+        return int(database.execute("SELECT count(*) FROM subscriber").fetchone()[0])
+
+
 def test_a_stopped_intake_names_the_files_that_were_not_read(digest: Digest, tmp_path: Path) -> None:
     digest("status")
     (tmp_path / "first.txt").write_text((ROOT / "docs" / "examples" / "today.txt").read_text())

@@ -32,7 +32,7 @@ VERDICTS = {
     DeliveryState.EMPTY: "There was nothing to send",
 }
 ADVICE = {
-    DeliveryState.SENT: "If it did not arrive, look in the spam folder, and search the mail server's log for {id}",
+    DeliveryState.SENT: "if it did not arrive, look in the spam folder, and search the mail server's log for {id}",
     DeliveryState.STUCK: "to send it again: digest deliveries retry {number}",
     DeliveryState.QUEUED: "to see what is delivered now: digest status",
 }
