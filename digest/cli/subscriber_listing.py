@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FIELDS = (
     "email", "name", "state", "cadence", "at", "timezone", "max_papers", "min_papers", "max_age_days", "abstracts",
     "trending", "nothing_today", "not_after", "paused_until", "next_due_at", "created_at", "confirmed_at", "consent",
-    "topics",
+    "leaving_reason", "muted", "topics",
 )  # fmt: skip
 BATCH_ROWS = 500  #: the number of subscribers whose topics are read at once
 
@@ -41,6 +41,7 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
 
     ids = [subscriber.id for subscriber in batch]
     topics, consents = subscribers.typed_topics(session, ids), subscribers.latest_consents(session, ids)
+    muted = subscribers.muted_topics(session, ids)
     for subscriber in batch:
         yield {
             "email": subscriber.email,
@@ -61,6 +62,7 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
             "created_at": subscriber.created_at,
             "confirmed_at": subscriber.confirmed_at,
             "leaving_reason": subscriber.leaving_reason,
+            "muted": muted.get(subscriber.id, []),
             "consent": consents.get(subscriber.id),
             "topics": topics.get(subscriber.id, {}),
         }

@@ -207,6 +207,19 @@ def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, st
     return topics
 
 
+def muted_topics(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return {subscriber id: names of muted topics}."""
+    query = (
+        select(Subscription.subscriber_id, Subscription.name)
+        .where(Subscription.subscriber_id.in_(ids), Subscription.is_muted.is_(True))
+        .order_by(Subscription.subscriber_id, Subscription.position)
+    )
+    found: dict[int, list[str]] = {}
+    for row in session.execute(query):
+        found.setdefault(row.subscriber_id, []).append(row.name)
+    return found
+
+
 def latest_consents(session: Session, ids: Sequence[int]) -> dict[int, str]:
     """Return {subscriber id: how they last agreed}."""
     query = (

@@ -60,6 +60,22 @@ def test_sync_adds_changes_and_removes_what_its_dry_run_shows(digest: Digest, tm
     assert bob["at"] == "06:00"
 
 
+def test_a_change_of_packs_leaves_a_muted_topic_muted(digest: Digest, tmp_path: Path) -> None:
+    publish_lab(digest, tmp_path)
+    first = write(
+        tmp_path / "first.csv",
+        "email,state,topics,muted",
+        "ada@example.org,active,A=tide*; B=robot*,B",
+    )
+    digest("subscribers", "import", first, *CONSENT)
+    file = write(tmp_path / "members.csv", "email,packs", "ada@example.org,lab/nlp")
+
+    digest("subscribers", "sync", file, "--yes")
+
+    ada = digest("subscribers", "show", "ada@example.org", "--json").document
+    assert (list(ada["topics"]), ada["muted"]) == (["A", "B", "lab/nlp"], ["B"])
+
+
 def test_sync_brings_back_who_it_removed_but_never_who_left(digest: Digest, tmp_path: Path) -> None:
     everybody = [f"{name}@example.org,active" for name in ("ada", "bob", "cleo", "dora")]
     file = write(tmp_path / "members.csv", "email,state", *everybody)
@@ -152,13 +168,13 @@ def test_an_export_restores_the_same_service_after_everything_was_erased(
     publish_lab(digest, tmp_path)
     write(
         tmp_path / "start.csv",
-        "email,name,cadence,at,timezone,state,topics,packs,abstracts,max_papers,min_papers,max_age_days,trending,"
+        "email,name,cadence,at,timezone,state,topics,packs,muted,abstracts,max_papers,min_papers,max_age_days,trending,"
         "nothing_today,not_after,paused_until,confirmed_at,consent",
-        "ada@example.org,Ada,weekly-fri,07:30,Europe/Oslo,active,A=tide*; B=robot*,lab/nlp,full,25,2,30,yes,yes,"
+        "ada@example.org,Ada,weekly-fri,07:30,Europe/Oslo,active,A=tide*; B=robot*,lab/nlp,b,full,25,2,30,yes,yes,"
         "11:00,,2025-01-02T03:04:05+00:00,asked in the seminar",
-        "bob@example.org,,daily,08:00,UTC,paused,,,,,,,,,,2027-01-06,2025-05-06,by phone",
-        "cleo@example.org,,monthly,08:00,UTC,pending,,,,,,,,,,,,",
-        "dora@example.org,=1+1,daily,08:00,UTC,unsubscribed,,,,,,,,,,,,",
+        "bob@example.org,,daily,08:00,UTC,paused,,,,,,,,,,,2027-01-06,2025-05-06,by phone",
+        "cleo@example.org,,monthly,08:00,UTC,pending,,,,,,,,,,,,,",
+        "dora@example.org,=1+1,daily,08:00,UTC,unsubscribed,,,,,,,,,,,,,",
     )
     assert digest("subscribers", "import", tmp_path / "start.csv", "--json").document["added"] == 4
     digest("subscribers", "export", tmp_path / name)
@@ -173,6 +189,7 @@ def test_an_export_restores_the_same_service_after_everything_was_erased(
     assert (tmp_path / f"again-{name}").read_text() == (tmp_path / name).read_text()
     for now, then in zip(digest("subscribers", "list", "--json").lines, before, strict=True):
         assert now | {"created_at": ""} == then | {"created_at": ""}
+    assert before[0]["muted"] == ["B"]
     assert before[0]["consent"] == "asked in the seminar"
     assert before[1]["paused_until"] == "2027-01-06"
 

@@ -18,7 +18,7 @@ from digest.errors import BadField
 
 #: In the order of an export.
 COLUMNS = (
-    "email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "max_papers",
+    "email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
     "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
     "consent",
 )  # fmt: skip

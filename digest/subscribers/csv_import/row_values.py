@@ -44,6 +44,7 @@ class ImportRow:
     topics: CheckedTopics | None = None
     packs: CheckedTopics | None = None  #: topics whose filters are single packs
     lists_packs: bool = False  #: whether the file has a column for packs
+    muted: frozenset[str] | None = None  #: case-folded names of muted topics
     settings: Mapping[str, Any] = field(default_factory=dict)  #: other columns of the subscriber
     paused_until: date | None = None  #: of a paused subscriber
     confirmed_at: datetime | None = None
@@ -89,6 +90,7 @@ def check_row(
         topics=topics,
         packs=packs,
         lists_packs="packs" in row,
+        muted=parse_names(cells["muted"]) if "muted" in cells else None,
         settings={
             column: read(cells[name]) for name, (column, read) in SETTINGS_READ.items() if cells.get(name)
         },
@@ -118,6 +120,11 @@ def parse_flag(name: str) -> Callable[[str], bool]:
         return FLAGS[text.lower()]
 
     return read
+
+
+def parse_names(cell: str) -> frozenset[str]:
+    """Return the case-folded names in a list separated by semicolons."""
+    return frozenset(name.strip().casefold() for name in cell.split(";") if name.strip())
 
 
 def parse_day(text: str) -> date:

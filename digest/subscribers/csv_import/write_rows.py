@@ -6,7 +6,7 @@ Each query and each change is one statement for the whole batch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -181,10 +181,12 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
     insert_consents(state, {one.existing.id: one.row for one in changes if "confirmed_at" in one.columns})
     topics = {one.existing.id: one.topics for one in changes if one.has_new_topics}
     if topics:
+        muted = load_muted(state.session, topics)
+        muted |= {one.existing.id: set(one.row.muted) for one in changes if one.row.muted is not None}
         state.session.execute(
             delete(SUBSCRIPTION_TABLE).where(db.one_of(SUBSCRIPTION_TABLE.c.subscriber_id, topics))
         )
-        insert_topics(state.session, topics)
+        insert_topics(state.session, topics, muted)
 
 
 # ── synchronized lists ──────────────────────────────────────────────────────────────────────────
@@ -282,7 +284,8 @@ def add_rows(state: ImportState, new: Layer) -> Layer:
     added = [(ids[key], row, topics_after(row, ())) for key, row in new.items() if key in ids]
     state.report.added += len(added)
     state.report.note_added(row.address.email for _, row, _ in added)
-    insert_topics(state.session, {number: topics for number, _, topics in added})
+    muted = {number: row.muted or frozenset() for number, row, _ in added}
+    insert_topics(state.session, {number: topics for number, _, topics in added}, muted)
     insert_consents(state, {number: row for number, row, _ in added if row.state in CONSENTING_STATES})
     invite_new(
         state,
@@ -327,8 +330,10 @@ def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
     db.insert_many(state.session, Consent, rows)
 
 
-def insert_topics(session: Session, topics: Mapping[int, CheckedTopics]) -> None:
-    """Add the topics of many subscribers."""
+def insert_topics(
+    session: Session, topics: Mapping[int, CheckedTopics], muted: Mapping[int, Set[str]]
+) -> None:
+    """Add the topics of many subscribers; those with a name in `muted` (case-folded) are muted."""
     filters = {canonical for held in topics.values() for _, canonical, _ in held}
     numbers = filter_registry.filter_ids(session, filters)
     rows = [
@@ -338,11 +343,23 @@ def insert_topics(session: Session, topics: Mapping[int, CheckedTopics]) -> None
             "name": name,
             "filter_id": numbers[canonical],
             "typed": typed,
+            "is_muted": name.casefold() in muted.get(subscriber_id, ()),
         }
         for subscriber_id, held in topics.items()
         for position, (name, canonical, typed) in enumerate(held)
     ]
-    db.insert_many(session, Subscription, rows, shared={"is_muted": False})
+    db.insert_many(session, Subscription, rows)
+
+
+def load_muted(session: Session, ids: Collection[int]) -> dict[int, set[str]]:
+    """Return the case-folded names of the muted topics of each subscriber."""
+    query = select(SUBSCRIPTION_TABLE.c.subscriber_id, SUBSCRIPTION_TABLE.c.name).where(
+        db.one_of(SUBSCRIPTION_TABLE.c.subscriber_id, ids), SUBSCRIPTION_TABLE.c.is_muted.is_(True)
+    )
+    muted: defaultdict[int, set[str]] = defaultdict(set)
+    for subscriber_id, name in session.execute(query):
+        muted[subscriber_id].add(name.casefold())
+    return muted
 
 
 def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics) -> Invitee:
