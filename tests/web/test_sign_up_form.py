@@ -23,6 +23,12 @@ LIBRARY = "\n".join(
 )
 
 
+CSL_ITEM = {
+    "id": "ito2025", "type": "article-journal", "title": "Slow Diffusion of Salt",
+    "author": [{"family": "Ito", "given": "Ada"}],
+}  # fmt: skip
+
+
 def requested(served):
     """Return the settings that the newest confirmation asks for."""
     with served.writing() as session:
@@ -294,7 +300,7 @@ def upload(served, content, *, path="/", **fields):
         LIBRARY.replace("Ada", "Éda").encode("latin-1"),
         LIBRARY.encode("utf-16"),
         b"TY  - JOUR\nTI  - Slow Diffusion of Salt\nER  - \n",
-        json.dumps([{"type": "article-journal", "title": "Slow Diffusion of Salt"}]).encode(),
+        json.dumps([CSL_ITEM]).encode(),
     ],
     ids=["BibTeX", "BOM", "latin-1", "UTF-16", "RIS", "CSL-JSON"],
 )
