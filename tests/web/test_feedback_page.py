@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from html import unescape
 
 import pytest
 
 from digest import links, subscribers
 from digest.db.tables import DumpRow, SubscriberState
+from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
-from tests.web.conftest import path_of
+from tests.support.mail_bodies import body_of
+from tests.web.conftest import BASE, path_of, publish_and_deliver
 
 
 def words(page: str) -> str:
@@ -139,3 +142,16 @@ def test_an_unsubscribed_reader_sees_only_that(served, alice, unsubscribe_path, 
 @pytest.mark.parametrize("number", ["0", "99999", str(2**63), str(2**200)])
 def test_an_unknown_paper_gives_404(served, less_path, number):
     assert served.client.get(f"{less_path.rpartition('/')[0]}/{number}").status_code == 404
+
+
+def test_the_link_in_a_delivered_digest_opens_the_page_of_its_paper(served, alice, knees, now):
+    with served.writing() as session:
+        memory = MemoryTransport()
+        publish_and_deliver(served, session, memory, now + timedelta(minutes=1))
+
+    [message] = memory.messages
+    paths = re.findall(rf"{BASE}(/l/[^/\s]+/\d+)\s", body_of(message.content, "plain"))
+    assert paths
+    for path in paths:
+        page = served.client.get(path)
+        assert (page.status_code, "Image " in page.text) == (200, True)
