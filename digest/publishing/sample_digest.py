@@ -89,7 +89,7 @@ def public_sample(
     templates: Templates,
     caches: Caches,
 ) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the sample with its papers as pages may show them, without those that pages may not show."""
+    """Return the sample with the public parts of its papers, and without papers that pages may not show."""
     press = assembler.press
     copies = {
         number: rules.public_copy(press.papers[number])

@@ -24,10 +24,10 @@ from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked
 
 MAX_TITLES = 5
-MAX_LATEST = 100  #: latest matches among which titles are sought that pages may show
+MAX_LATEST = 100  #: latest matches that are searched for titles that pages may show
 MAX_EFFECTS = 12  #: clauses whose effect is shown
 MAX_CACHED = 512  #: previews
-OLD_YEARS = 1  #: a paper published longer ago carries its year
+OLD_YEARS = 1  #: the year of a paper published longer ago is shown
 
 PER_MINUTE = 60  #: previews of one network
 PER_MINUTE_UNKNOWN = 300  #: previews of all visitors whose network is unknown
@@ -157,7 +157,7 @@ def make_preview(
 
 
 def public(context: AppContext, papers: Sequence[Paper]) -> list[Paper]:
-    """Return the papers that pages may show, as they may show them."""
+    """Return the papers that pages may show, each with its public parts."""
     copies = map(context.public_rules.public_copy, papers)
     return [paper for paper in copies if paper is not None]
 

@@ -284,7 +284,7 @@ def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains
 
 
 def pause_server(session: Session, server: str, until: datetime) -> None:
-    """Send nothing through a server until then; an empty name pauses all servers."""
+    """Pause a server until a time; an empty name pauses all servers."""
     pause = DomainRecord(pause=Pause(until=until))
     write_changes(session, DomainPause, {}, pause_rows({server or ALL_MAIL: pause}))
 

@@ -19,7 +19,7 @@ NAME = "list"
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>\S.*)")
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
 DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
-#: A paragraph that begins with a title in bold, or the summary of a text that can be unfolded.
+#: A paragraph that begins with a title in bold, or the `<summary>` of a `<details>` element.
 BLOCK_TITLE = re.compile(
     r"(?:\*\*|__)[^*_\s][^*\n]{8,300}(?:\*\*|__).{0,2000}|<summary>.{8,3000}", re.IGNORECASE
 )
@@ -76,7 +76,7 @@ def records(source: DumpInput) -> Items:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListPaper:
-    """A paper, and whether the row of a table or a summary shows that it is listed."""
+    """A paper, and whether a table row or a `<summary>` shows that it is listed."""
 
     record: Record
     is_marked: bool = False
