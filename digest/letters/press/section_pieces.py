@@ -71,11 +71,13 @@ class ReadersLinks(NamedTuple):
     save: EncodedPair
     less: EncodedPair
 
-    def insert_into(self, html: list[bytes], text: list[bytes], has_links: Sequence[bool]) -> None:
-        """Insert the links into the cards that have them."""
-        for start, link in ((SAVE_PIECE, self.save), (LESS_PIECE, self.less)):
-            html[start::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
-            text[start::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]
+    def insert_into(
+        self, html: list[bytes], text: list[bytes], start: int, has_links: Sequence[bool]
+    ) -> None:
+        """Insert the links into the cards from piece `start` on that have them."""
+        for place, link in ((start + SAVE_PIECE, self.save), (start + LESS_PIECE, self.less)):
+            html[place::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
+            text[place::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]
 
 
 class SectionRenderer:
@@ -137,13 +139,21 @@ class SectionRenderer:
         text: list[bytes] = []
         papers: list[int] = []
         octets = reading = 0
+        step = LINKED_CARD_PIECES if links else CARD_PIECES
         for place, (section, row) in enumerate(zip(plan, rows, strict=False), start=1):
             opening = self.opening(place, section.topic, digest_page.share_of_matches(section), layout)
             numbers = self.numbers(len(papers) + first, len(section.papers))
-            cards_html, cards_text, size = self.join_cards(row, numbers, links)
-            html += (opening.html, *cards_html)
-            text += (opening.text, *cards_text)
-            octets += len(opening.html) + size
+            html.append(opening.html)
+            text.append(opening.text)
+            start = len(html)  # both bodies have the same number of pieces
+            html += row.html
+            text += row.text
+            html[start::step] = numbers.html
+            text[start::step] = numbers.text
+            octets += len(opening.html) + numbers.octets + row.octets
+            if links:
+                links.insert_into(html, text, start, row.has_links)
+                octets += sum(row.has_links) * (len(links.save.html) + len(links.less.html))
             reading += row.words
             papers += section.papers
             for piece in self.overflow_pieces(section.more, place, page):
@@ -151,19 +161,6 @@ class SectionRenderer:
                 text.append(piece.text)
                 octets += len(piece.html)
         return SectionPieces(html, text, papers, octets, reading, EMPTY_PAIR)
-
-    def join_cards(
-        self, row: CardSequence, numbers: CardSequence, links: ReadersLinks | None
-    ) -> tuple[list[bytes], list[bytes], int]:
-        """Return the pieces of a section's cards in HTML and text, and the bytes of encoded HTML."""
-        html, text, octets = [*row.html], [*row.text], row.octets + numbers.octets
-        step = LINKED_CARD_PIECES if links else CARD_PIECES
-        html[::step] = numbers.html
-        text[::step] = numbers.text
-        if links:
-            links.insert_into(html, text, row.has_links)
-            octets += sum(row.has_links) * (len(links.save.html) + len(links.less.html))
-        return html, text, octets
 
     def lead_card(self, section: SectionPlan, row: CardSequence, links: ReadersLinks | None) -> EncodedPair:
         """Return the first card of a section without its title, which is the headline."""
