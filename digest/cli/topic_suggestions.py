@@ -90,7 +90,7 @@ def show_clauses(report: Mapping[str, Any], examples: int) -> None:
             f" {plurals.count(examples, 'paper')} and {one['found']} in the catalog{more}."
         )
     for paper in report["missed"]:
-        terminal.print_note(f"note: not found by it: {paper['display_title']}")
+        terminal.print_note(f"note: no clause finds {paper['display_title']}")
 
 
 # ── topics for a library ────────────────────────────────────────────────────────────────────────

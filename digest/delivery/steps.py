@@ -21,7 +21,7 @@ Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """Letters that we hold under one lease and have not begun, and the previous window, if unsettled."""
+    """Letters that we hold under one lease and have not processed, and the previous window, if unsettled."""
 
     deliveries: Sequence[ClaimedDelivery] = ()
     context: RenderContext  #: the data loaded for rendering
@@ -32,7 +32,7 @@ class Claimed:
     waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
     unsettled: SentWindow | None = None  #: the previous window, which is settled with the next intent
     is_disconnected: bool = False  #: no server responded, so the other letters wait
-    done: int = 0  #: letters of this run that were begun
+    done: int = 0  #: number of letters that this run has processed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,9 @@ class Rendered:
 
     claimed: Claimed  #: all letters that we hold, including this window
     window: Sequence[Letter]
-    intended: Mapping[int, RenderedDelivery] | None = None  #: the letters already intended, or None
+    intended: Mapping[int, RenderedDelivery] | None = (
+        None  #: those whose intent is committed; None: not tried
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

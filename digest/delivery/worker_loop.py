@@ -3,9 +3,10 @@
  Claimed ──render──▶ Rendered ──intend──▶ Intended ──send──▶ Sent ──settle──▶ Settled ──▶ Claimed: the rest
     │  nothing is left: claim more; the run is over, or something urgent is due: give back the rest first
 
-If a worker dies between two steps, its deliveries become due again when their lease ends: unchanged before
-the intent, in doubt after it. If a worker loses the database, it records the outcomes when the database is
-available again. No transaction is open while a worker renders a message or waits for a server.
+If a worker dies, its deliveries become due again when their lease ends: unchanged if their intent was not committed,
+else in doubt, until an outcome is recorded. The outcomes of a window may be recorded only with the next intent. If a
+worker loses the database after a window was sent, it tries to record the outcomes for three quarters of the lease,
+and goes on. No transaction is open while a worker renders a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -172,7 +173,8 @@ def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claime
 
 def load(worker: Worker, held: Claimed) -> Claimed:
     """Queue again the letters that wait for the canary of their edition, and load the data to render the others."""
-    waits = worker.policy.waiting_for_canary(held.deliveries, held.checked_at)
+    now = worker.clock()  # later than `checked_at` if the lease was renewed
+    waits = worker.policy.waiting_for_canary(held.deliveries, now)
     if waits:
         window_checks.postpone(worker.outbox, waits, lease=held.deliveries[0].lease)
         worker.session.commit()
@@ -181,7 +183,7 @@ def load(worker: Worker, held: Claimed) -> Claimed:
     context = decision_inputs.load_context(
         worker.session, worker.context, deliveries, known_filters=held.context.filters, caches=worker.caches
     )
-    worker.policy.troubled = limits.load_troubled_domains(worker.session, now=held.checked_at)
+    worker.policy.troubled = limits.load_troubled_domains(worker.session, now=now)
     worker.session.commit()
     return replace(held, deliveries=deliveries, context=context, is_loaded=True)
 
@@ -336,11 +338,13 @@ def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait])
 def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> Intended:
     """Return the letters to send, and the held letters without this window, except those that wait for a token."""
     held = step.claimed
-    gone = {each.id for each, _ in step.window} - held.waits.keys()
+    waits = {number: wait for number, wait in held.waits.items() if number not in letters}
+    gone = {each.id for each, _ in step.window} - waits.keys()
     rest = replace(
         held,
         deliveries=[each for each in held.deliveries if each.id not in gone],
         rendered={number: each for number, each in held.rendered.items() if number not in gone},
+        waits=waits,
         done=held.done + len(gone),
     )
     return Intended(letters=letters, rest=rest)

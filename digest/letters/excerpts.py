@@ -270,7 +270,7 @@ def back_reference(words: Sequence[str]) -> float:
 
 
 def is_verb(word: str, *, after: str) -> bool:
-    """Return whether the word after "this" or "these" is a verb, so that "this" has no noun."""
+    """Return whether the word after a demonstrative is a verb; if so, the demonstrative is a pronoun."""
     return word in AUXILIARIES or (
         after == "this" and word.endswith("s") and not word.endswith(("ss", "us", "is"))
     )

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,11 +21,11 @@ from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, worker_loop
 from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.limits import SendLimits
+from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext
 from digest.delivery.outbox import Outbox, postgresql
 from digest.delivery.send_policy import SendPolicy
-from digest.delivery.steps import Claimed, Settled, Step
+from digest.delivery.steps import Claimed, Rendered, Settled, Step
 from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
@@ -32,6 +33,7 @@ from digest.letters import Templates
 from digest.site_profile import Site
 from tests.support.shared_caches import CACHES
 
+MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 READERS = [f"reader{number}@example.org" for number in range(6)]
 COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
 
@@ -303,3 +305,17 @@ def before_the_intent(engine: Engine, *, window: int, happens: Callable[[Session
     event.listen(engine, "before_cursor_execute", act)
     yield
     event.remove(engine, "before_cursor_execute", act)
+
+
+def test_a_letter_that_waited_for_a_token_is_held_no_longer_once_it_is_intended() -> None:
+    letters: list[Any] = [SimpleNamespace(id=number) for number in (1, 2, 3)]
+    context: Any = None
+    intended: dict[int, Any] = {1: None, 3: None}
+    waits = {1: Wait(MONDAY, "rate"), 2: Wait(MONDAY, "rate")}
+    held = Claimed(deliveries=letters, context=context, checked_at=MONDAY, waits=waits)
+    window = Rendered(claimed=held, window=[(each, None) for each in letters])
+
+    rest = worker_loop.begin_sending(window, intended).rest
+
+    assert [each.id for each in rest.deliveries] == [2]
+    assert rest.waits == {2: waits[2]}

@@ -377,10 +377,11 @@ def test_a_listing_shorter_than_announced_is_reported() -> None:
     )
 
 
-def test_a_listing_without_its_last_rule_is_reported() -> None:
+def test_a_listing_without_its_closing_line_is_reported() -> None:
     cut = LISTING[: LISTING.index("%%%---")]
+    missing = "the closing line (%%%---) is missing, so the listing is probably incomplete"
 
-    assert items(cut)[-1].reason == "the rule that ends a listing is missing"  # type: ignore[attr-defined]
+    assert items(cut)[-1].reason == missing  # type: ignore[attr-defined]
 
 
 def test_a_blank_count_of_cross_lists_is_zero() -> None:

@@ -201,7 +201,7 @@ class Outbox(ABC):
 NOW = bindparam("now", type_=db.UtcDateTime)
 AMONG_IDS = db.one_of(DELIVERY_TABLE.c.id, db.values_param("ids", DELIVERY_TABLE.c.id))
 NO_LEASE: dict[str, Any] = {"lease": None, "leased_until": None}
-#: The condition of every compare-and-set: in that state, and still under our lease.
+#: The condition of every compare-and-set: the delivery is in the expected state and still under our lease.
 IS_HELD = and_(
     AMONG_IDS, DELIVERY_TABLE.c.state == bindparam("was"), DELIVERY_TABLE.c.lease == bindparam("held_under")
 )

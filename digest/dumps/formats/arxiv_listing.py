@@ -101,7 +101,11 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
         reason = f"its subject announces {announced} new papers and cross-lists, but the file has {fresh}"
         yield RecordProblem(line=line, reason=reason, is_truncation=True, missing_papers=announced - fresh)
     elif must_end and not ended:
-        yield RecordProblem(line=line, reason="the rule that ends a listing is missing", is_truncation=True)
+        yield RecordProblem(
+            line=line,
+            reason="the closing line (%%%---) is missing, so the listing is probably incomplete",
+            is_truncation=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)

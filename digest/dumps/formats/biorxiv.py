@@ -12,7 +12,7 @@ NAME = "biorxiv"
 
 
 def recognises(head: str) -> bool:
-    """Return whether the dump is a response of that API."""
+    """Return whether the dump is a response from the bioRxiv or medRxiv API."""
     keys = json_stream.keys_in(head)
     return {"collection", "messages"} <= keys or {"doi", "author_corresponding"} <= keys
 

@@ -1,4 +1,4 @@
-"""Render a sample digest letter with a mark for every value, and cut it into template pieces."""
+"""Render a sample digest letter with a placeholder for every value, and split it into template pieces."""
 
 from __future__ import annotations
 
