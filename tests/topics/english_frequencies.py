@@ -1,4 +1,4 @@
-"""Make `digest/topics/word_rarity.txt` from the word frequencies of the PyPI package `wordfreq`.
+"""Make `digest/topics/word_rarity.txt` from the word frequencies of the package `wordfreq`.
 
     pip install wordfreq==3.1.1
     python -m tests.topics.english_frequencies
@@ -25,7 +25,7 @@ HEADER = """\
 # licence above and keep these lines; programs that only read the table are not affected.
 #
 # Adapted from the English word frequencies of wordfreq 3.1.1 by Robyn Speer (2022),
-# https://pypi.org/project/wordfreq/, whose data has the same licence. Changes: the frequencies of words with the
+# https://github.com/rspeer/wordfreq, whose data has the same licence. Changes: the frequencies of words with the
 # same root are added, converted to bits and rounded to half a bit, and the rarest words are left out.
 # Made by tests/topics/english_frequencies.py.
 #

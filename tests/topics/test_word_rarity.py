@@ -48,7 +48,7 @@ def test_the_licence_and_the_author_of_the_table_are_named(path):
     text = " ".join(path.read_text(encoding="utf-8").replace("\n# ", " ").split())
 
     assert "https://creativecommons.org/licenses/by-sa/4.0/" in text
-    assert "https://pypi.org/project/wordfreq/" in text
+    assert "https://github.com/rspeer/wordfreq" in text
     assert "Robyn Speer" in text
 
 

@@ -58,7 +58,7 @@ LINK_WORDS = PAPER_WORDS | frozenset(
 OTHER_HOSTS = (
     "github.com", "github.io", "gitlab.com", "youtube.com", "youtu.be", "twitter.com", "x.com", "medium.com", "wikipedia.org",
     "colab.research.google.com", "reddit.com", "discord.gg", "discord.com", "shields.io", "awesome.re", "linkedin.com",
-    "t.me", "slack.com", "scholar.google.com", "pypi.org", "zhihu.com", "bilibili.com", "substack.com", "kaggle.com",
+    "t.me", "slack.com", "scholar.google.com", "zhihu.com", "bilibili.com", "substack.com", "kaggle.com",
 )  # fmt: skip
 PAPER_HOSTS = (
     "openreview.net", "proceedings.mlr.press", "papers.nips.cc", "neurips.cc", "openaccess.thecvf.com", "ieeexplore.ieee.org",
