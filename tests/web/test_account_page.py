@@ -117,7 +117,7 @@ def test_an_invalid_new_address_is_reported_beside_its_field(served, account_pat
     assert served.everything() == before
 
 
-def test_the_address_of_another_reader_gets_no_mail_and_the_same_response(served, account_path, now):
+def test_nothing_reveals_that_an_address_belongs_to_another_reader(served, account_path, now):
     with served.writing() as session:
         subscribers.add(session, "bob@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
         session.commit()
@@ -126,7 +126,10 @@ def test_the_address_of_another_reader_gets_no_mail_and_the_same_response(served
     free = served.client.post(account_path, data={"do": "address", "email": "carol@uni.edu"})
 
     assert taken.headers["location"] == free.headers["location"]
-    assert served.letters()[1:] == [("new_address", "carol@uni.edu")]
+    assert served.letters()[1:] == [("new_address", "bob@uni.edu"), ("new_address", "carol@uni.edu")]
+    exported = served.client.get(f"{account_path}/digest-data.json").json()["letters"][1:]
+    own = {"id", "email", "dedupe_key", "message_id"}
+    assert len({str({name: one[name] for name in one.keys() - own}) for one in exported}) == 1
 
 
 def test_an_address_that_subscribed_meanwhile_is_not_taken_over(served, account_path, now):
@@ -177,6 +180,8 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
         "a": links.archive_url(served.site, *reader),
         "f": links.feed_url(served.site, *reader).removesuffix(".atom"),
         "l": links.feedback_url(served.site, *reader),
+        "s": links.save_prefix(served.site, *reader),
+        "saved": links.saved_feed_url(served.site, *reader).removesuffix(".atom"),
         "d": links.account_url(served.site, *reader, made_at),
         "e": links.new_address_url(served.site, *reader, "new@uni.edu", made_at),
         "c": links.confirm_url(served.site, 1),
@@ -190,9 +195,21 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
             paths = {
                 "f": [f"/f/{token}.atom"],
                 "l": [f"/l/{token}/{papers[0]}", f"/l/{token}/{papers[0]}/more"],
-                "m": [f"/m/{token}", f"/m/{token}/why?paper=1"],
+                "s": [f"/s/{token}/{papers[0]}"],
+                "saved": [f"/s/{token}.atom"],
+                "m": [
+                    f"/m/{token}",
+                    f"/m/{token}/why?paper=1",
+                    *(f"/m/{token}/saved{end}" for end in ("", ".bib", ".ris")),
+                ],
                 "d": [f"/d/{token}", f"/d/{token}/digest-data.json"],
-                "v": [f"/v/{token}", f"/v/{token}.bib", f"/v/{token}/narrow"],
+                "v": [
+                    f"/v/{token}",
+                    f"/v/{token}.bib",
+                    f"/v/{token}/narrow",
+                    f"/v/{token}/topics",
+                    f"/v/{token}/1",
+                ],
             }.get(other, [f"/{other}/{token}"])
             for path in paths:
                 assert served.client.get(path).status_code in {404, 410}, (place, path)
@@ -213,9 +230,14 @@ def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, d
         links.feed_url(served.site, *reader),
         links.less_url(start, papers[0]) + "?done=applied",
         links.more_url(start, papers[0]),
+        links.save_url(served.site, *reader, papers[0]) + "?done=saved",
+        links.saved_feed_url(served.site, *reader),
+        links.manage_url(served.site, *reader) + "/saved",
         links.account_url(served.site, *reader, made_at),
+        links.account_url(served.site, *reader, made_at) + "/digest-data.json",
         links.new_address_url(served.site, *reader, "new@uni.edu", made_at),
         links.view_url(served.site, digest_sent.subscriber_id or 0, 0, "daily-2026-11-20"),
+        links.view_url(served.site, digest_sent.subscriber_id or 0, 0, "daily-2026-11-20") + "/topics",
     ]
     before = served.everything()
 
