@@ -133,12 +133,22 @@ def starter_rates(context: AppContext, session: Session) -> list[tuple[str, str]
 
 
 def show_again(
-    request: Request, status: int, form: SignUpForm, errors: FormErrors = NO_ERRORS, focus: str = ""
+    request: Request,
+    status: int,
+    form: SignUpForm,
+    errors: FormErrors = NO_ERRORS,
+    *,
+    focus: str = "",
+    is_counted: bool = False,
 ) -> Response:
-    """Return the front page with the submitted values and the errors, and a preview of valid topics."""
+    """Return the front page with the submitted values and the errors, and a preview of valid topics.
+
+    The preview counts for the limit of previews, unless the request is already counted.
+    """
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        shows_preview = status != 429 and (form.has_topics or form.is_open)
+        wants_preview = status != 429 and (form.has_topics or form.is_open)
+        shows_preview = wants_preview and (is_counted or may_preview(request, has_file=False))
         preview = preview_or_none(context, session, form) if shows_preview else None
         html = render_front(
             context,
@@ -222,9 +232,8 @@ def may_preview(request: Request, *, has_file: bool) -> bool:
 def show_trial(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
     """Show the page with the papers that the chosen topics would have sent."""
     checked = check_topics(request, form)
-    if errors or checked:
-        return show_again(request, 422, form, FormErrors(by_field=errors, filter=checked.filter))
-    return show_again(request, 200, form)
+    wrong = FormErrors(by_field=errors, filter=checked.filter)
+    return show_again(request, 422 if errors or checked else 200, form, wrong, is_counted=True)
 
 
 def check_topics(request: Request, form: SignUpForm) -> FormErrors:
@@ -275,12 +284,14 @@ def show_sample(request: Request, form: SignUpForm, errors: Mapping[str, str]) -
     context = request_context.context_of(request)
     checked = check_topics(request, form)
     if errors or checked:
-        return show_again(request, 422, form, FormErrors(by_field=errors, filter=checked.filter))
+        wrong = FormErrors(by_field=errors, filter=checked.filter)
+        return show_again(request, 422, form, wrong, is_counted=True)
     with db.read_session(context.engine) as session:
         chosen = topic_preview.chosen_topics(context, session, form)
         html = topic_preview.sample_as_email(context, session, requested_settings(form, chosen))
     if html is None:
-        return show_again(request, 200, form, FormErrors(by_field={"preview": NO_SAMPLE}))
+        wrong = FormErrors(by_field={"preview": NO_SAMPLE})
+        return show_again(request, 200, form, wrong, is_counted=True)
     return HTMLResponse(page_rendering.letter_page(html), headers=mail_headers())
 
 

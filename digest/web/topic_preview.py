@@ -112,7 +112,7 @@ def preview_topics(
     """
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in chosen.filters.items()}
-    names = tuple((name, one.canonical) for name, one in filters.items())
+    names = tuple((name, chosen.filters[name], one.canonical) for name, one in filters.items())
     key = (
         catalog.state(session),
         context.clock().date(),

@@ -429,6 +429,28 @@ def test_previews_are_cached_and_limited(served, papers):
     assert "Too many requests" in refused.text
 
 
+@pytest.mark.parametrize(("do", "status"), [("change", 200), ("", 422)])
+def test_pages_that_show_the_form_again_count_as_previews(served, papers, monkeypatch, do, status):
+    monkeypatch.setattr(topic_preview, "PER_MINUTE_UNKNOWN", 2)
+
+    pages = [served.client.post("/", data={"do": do, "filter": "quiet"}) for _ in range(3)]
+
+    assert [page.status_code for page in pages] == [status] * 3
+    assert ["Quiet Paper 5</a>" in page.text.split('id="preview"')[1].split("</form>")[0] for page in pages] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert fields_of(pages[2].text)["filter"] == "quiet"
+
+
+def test_a_preview_shows_a_filter_as_its_own_visitor_wrote_it(served, papers):
+    start = "quiet AND " + "title:quiet AND " * 4
+    writings = [f"{start}paper", f"{start}(paper)"]
+
+    pages = [served.client.post("/preview", data={"filter": text}).text for text in writings]
+
+    assert [text in page for text, page in zip(writings, pages, strict=True)] == [True, True]
+
+
 def test_the_limit_of_previews_is_for_each_network(served, now):
     caches = served.context.caches
     own = [topic_preview.is_allowed(caches, "192.0.2.0/24", now) for _ in range(topic_preview.PER_MINUTE + 1)]
