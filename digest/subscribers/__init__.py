@@ -59,7 +59,7 @@ from digest.subscribers.preferences import (
 )
 from digest.subscribers.reading_library import ReadLibrary, read_library
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
-from digest.subscribers.saved_papers import is_saved, list_saved
+from digest.subscribers.saved_papers import list_saved
 from digest.subscribers.settings_changes import (
     LastChange,
     SavedSettings,
@@ -160,7 +160,6 @@ __all__ = [
     "import_rows",
     "is_expired",
     "is_pack_topic",
-    "is_saved",
     "is_scanner",
     "last_change",
     "latest_consents",

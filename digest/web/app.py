@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -44,6 +45,15 @@ from digest.web.middleware import HttpMiddleware, PublicPageCompression
 if TYPE_CHECKING:
     import uvicorn
 
+
+class IdConvertor(IntegerConvertor):
+    """A number in a path that fits into a database column; Python refuses to read thousands of digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("id", IdConvertor())
+
 ROUTES: list[BaseRoute] = [
     Route("/", front_page.show_front),
     Route("/", front_page.subscribe, methods=["POST"]),
@@ -58,8 +68,8 @@ ROUTES: list[BaseRoute] = [
     Route("/m/{token}/saved", saved_papers.post_list, methods=["POST"]),
     Route("/m/{token}/saved.bib", saved_papers.show_bibtex),
     Route("/m/{token}/saved.ris", saved_papers.show_ris),
-    Route("/s/{token}/{number:int}", saved_papers.show_button),
-    Route("/s/{token}/{number:int}", saved_papers.post_button, methods=["POST"]),
+    Route("/s/{token}/{number:id}", saved_papers.show_button),
+    Route("/s/{token}/{number:id}", saved_papers.post_button, methods=["POST"]),
     Route("/s/{token}.{format:str}", saved_papers.show_feed),
     Route("/m/{token}", settings_page.show_settings),
     Route("/m/{token}", settings_forms.post_form, methods=["POST"]),
@@ -71,10 +81,10 @@ ROUTES: list[BaseRoute] = [
     Route("/e/{token}", account_page.confirm_new_address, methods=["POST"]),
     Route("/t/{token}", topic_links.show_buttons),
     Route("/t/{token}", topic_links.post_button, methods=["POST"]),
-    Route("/l/{token}/{number:int}", feedback_page.show_less),
-    Route("/l/{token}/{number:int}", feedback_page.less, methods=["POST"]),
-    Route("/l/{token}/{number:int}/more", feedback_page.show_more),
-    Route("/l/{token}/{number:int}/more", feedback_page.more, methods=["POST"]),
+    Route("/l/{token}/{number:id}", feedback_page.show_less),
+    Route("/l/{token}/{number:id}", feedback_page.less, methods=["POST"]),
+    Route("/l/{token}/{number:id}/more", feedback_page.show_more),
+    Route("/l/{token}/{number:id}/more", feedback_page.more, methods=["POST"]),
     Route("/a/{token}", archive.show_archive),
     Route("/days", public_archive.show_days),
     Route("/days/{day}", public_archive.show_day),
@@ -84,9 +94,9 @@ ROUTES: list[BaseRoute] = [
     Route("/robots.txt", public_archive.show_robots),
     Route("/sitemap.xml", public_archive.show_sitemap),
     Route("/favicon.ico", public_archive.redirect_to_icon),
-    Route("/papers/{number:int}", papers.show_paper),
-    Route("/papers/{number:int}.bib", papers.show_bibtex),
-    Route("/papers/{number:int}.ris", papers.show_ris),
+    Route("/papers/{number:id}", papers.show_paper),
+    Route("/papers/{number:id}.bib", papers.show_bibtex),
+    Route("/papers/{number:id}.ris", papers.show_ris),
     Route("/outbox", outbox_viewer.redirect_to_list),
     Route("/outbox/", outbox_viewer.show_list),
     Route("/outbox/{key}", outbox_viewer.show_message),
@@ -100,7 +110,7 @@ ROUTES: list[BaseRoute] = [
     Route("/v/{token}/narrow", narrow_page.show_suggestion),
     Route("/v/{token}/topics", archive.show_topics),
     Route("/v/{token}/narrow", narrow_page.post_form, methods=["POST"]),
-    Route("/v/{token}/{place:int}", archive.show_overflow),
+    Route("/v/{token}/{place:id}", archive.show_overflow),
     Route("/v/{token}", archive.show_digest),
     Route("/sns", provider_webhook.receive_notice, methods=["POST"]),
     Route("/privacy", front_page.show_privacy),

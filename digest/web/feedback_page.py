@@ -80,12 +80,14 @@ def found_proposals(
 
 
 def paper_of(request: Request, session: Session) -> Paper:
-    """Return the paper of a link; raise 404 if there is none."""
-    number = int(request.path_params["number"])
+    """Return the paper of a link; raise 404 if there is none, and 410 if it is hidden."""
     try:
-        return catalog.find(session, str(number if number < 2**63 else 0))
+        found = catalog.find(session, str(request.path_params["number"]))
     except NotFound:
         raise HTTPException(404) from None
+    if found.is_hidden:
+        raise HTTPException(410)
+    return found
 
 
 def undoable_change(session: Session, request: Request, reader: Subscriber) -> LastChange | None:

@@ -105,7 +105,7 @@ NOT_FOUND_TEXTS = {
     ),
     "feed": ("Feed not found", "There is no feed with this name."),
 }
-LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l"})
+LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l", "s", "d"})
 INCOMPLETE_LINK = (
     "This link is incomplete",
     "Some mail programs cut long links. Copy the whole link, or enter your address and we will mail you a new one.",

@@ -130,8 +130,7 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """
-    current = catalog.resolve(session, [number]).get(number, number) if number < 2**63 else None
-    found = catalog.papers(session, ids=[current]) if current is not None else []
+    found = catalog.papers(session, ids=[catalog.resolve(session, [number]).get(number, number)])
     if not found:
         raise HTTPException(404)
     shown = context.public_rules.public_copy(found[0])

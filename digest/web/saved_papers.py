@@ -24,10 +24,10 @@ from digest.web.unsubscribe_page import subscriber_of_link
 
 
 def show_button(request: Request) -> Response:
-    """Show a paper with a button that saves it, or removes it again. Changes nothing."""
+    """Show a paper with a button that saves it, or after it was saved, removes it. Changes nothing."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader, paper = reader_and_paper(request, session)
-        return save_page(request, session, reader, paper)
+        return save_page(request, reader, paper)
 
 
 def handle_button(request: Request, form: FormData) -> Response:
@@ -41,17 +41,19 @@ def handle_button(request: Request, form: FormData) -> Response:
         try:
             use_cases.save_paper(session, reader, paper.id, now=context.clock())
         except UsageError as error:
-            return save_page(request, session, reader, paper, error=str(error))
-    return page_rendering.redirect_back(request)
+            return save_page(request, reader, paper, error=str(error))
+    return page_rendering.redirect_back(request, "saved")
 
 
 post_button = forms.form_endpoint(handle_button)
 
 
-def save_page(
-    request: Request, session: Session, reader: Subscriber, paper: Paper, error: str = ""
-) -> Response:
-    """Return the page of the save link."""
+def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "") -> Response:
+    """Return the page of the save link.
+
+    The page knows only which button was pressed: whoever has a forwarded link could otherwise ask it about
+    every paper, and learn which papers are in the list.
+    """
     site = request_context.context_of(request).site
     return page_rendering.render_page(
         request,
@@ -60,7 +62,7 @@ def save_page(
         title=cards.display_title(paper),
         paper_url=links.paper_url(site, paper.id),
         topics_url=links.topic_links_url(site, reader.id, reader.link_version),
-        is_saved=subscribers.is_saved(session, reader.id, paper.id),
+        is_saved=request.query_params.get("done") == "saved",
         error=error,
     )
 
@@ -71,8 +73,7 @@ def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Pa
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)
     number = int(request.path_params["number"])
-    current = catalog.resolve(session, [number]).get(number, number) if number < 2**63 else None
-    found = catalog.papers(session, ids=[current]) if current is not None else []
+    found = catalog.papers(session, ids=[catalog.resolve(session, [number]).get(number, number)])
     if not found:
         raise HTTPException(404)
     if found[0].is_hidden:

@@ -144,6 +144,18 @@ def test_an_unknown_paper_gives_404(served, less_path, number):
     assert served.client.get(f"{less_path.rpartition('/')[0]}/{number}").status_code == 404
 
 
+def test_a_hidden_paper_is_gone_from_the_page(served, less_path, knees, now):
+    with served.writing() as session:
+        catalog.hide(session, str(knees), now=now)
+        session.commit()
+
+    for path in (less_path, f"{less_path}/more"):
+        page = served.client.get(path)
+        assert (page.status_code, "knees" in page.text) == (410, False)
+        assert served.client.post(path, data={"choice": "Vision\tANDNOT knees"}).status_code == 410
+    assert topics_of(served) == {"Vision": "title:image*"}
+
+
 def test_the_link_in_a_delivered_digest_opens_the_page_of_its_paper(served, alice, knees, now):
     with served.writing() as session:
         memory = MemoryTransport()

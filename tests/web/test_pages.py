@@ -63,6 +63,16 @@ def test_an_unknown_paper_gives_404(served, papers, number):
     assert served.client.get(f"/papers/{number}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "path", [route.path for route in ROUTES if isinstance(route, Route) and ":id}" in route.path]
+)
+def test_a_number_of_thousands_of_digits_gives_404(served, papers, path):
+    many = re.sub(r"\{\w+:id\}", "9" * 5000, path.replace("{token}", "x"))
+
+    assert served.client.get(many).status_code == 404
+    assert served.client.post(many, data={"do": "save"}).status_code == 404
+
+
 # ── the outbox ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -231,6 +241,8 @@ def test_the_front_page_and_its_assets_are_small(served, papers):
         ("/nowhere", "Page not found"),
         ("/m/cut", "This link is incomplete"),
         ("/t/cut", "This link is incomplete"),
+        ("/s/cut/1", "This link is incomplete"),
+        ("/d/cut", "This link is incomplete"),
     ],
 )
 def test_a_page_that_is_not_found_says_what_was_sought(served, path, headline):

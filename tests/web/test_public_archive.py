@@ -103,7 +103,7 @@ def test_the_sitemap_lists_the_public_pages_and_robots_leave_private_ones(served
     for place in places:
         assert served.client.get(place).status_code == 200
     assert f"Sitemap: {served.site.url}/sitemap.xml" in robots
-    for private in "cumtavfs":
+    for private in "cumtavflsde":
         assert f"Disallow: /{private}/\n" in robots
 
 

@@ -22,7 +22,7 @@ def test_a_paper_is_saved_by_a_button_and_removed_again(served, alice, save_path
     answer = served.client.post(save_path, data={"do": "save"})
 
     assert answer.status_code == 303
-    assert "Saved to your list." in served.client.get(save_path).text
+    assert "Saved to your list." in served.client.get(answer.headers["location"]).text
     assert "Slow Diffusion" in served.client.get(f"{manage_path}/saved").text
     served.client.post(save_path, data={"do": "remove"})
     assert "Slow Diffusion" not in served.client.get(f"{manage_path}/saved").text
@@ -79,6 +79,17 @@ def test_a_save_link_shows_neither_the_list_nor_the_settings(served, alice, save
     assert served.client.get(f"/m/{token}/saved").status_code == 404
     assert served.client.get(f"/s/{token}.atom").status_code == 404
     assert {served.client.get(f"/{place}/{token}").status_code for place in "umtavf"} == {404}
+
+
+def test_a_save_link_does_not_reveal_which_papers_are_saved(served, alice, papers, save_path):
+    other = f"{save_path.rpartition('/')[0]}/{papers[2]}"
+    served.client.post(save_path, data={"do": "save"})
+
+    for query in ("", "?done=saved"):
+        saved, unsaved = (served.client.get(path + query).text for path in (save_path, other))
+        assert saved.replace("Slow Diffusion", "Quiet Paper 3") == unsaved.replace(
+            f"/papers/{papers[2]}", f"/papers/{papers[0]}"
+        )
 
 
 @pytest.mark.parametrize("number", ["99999", "9" * 30])
