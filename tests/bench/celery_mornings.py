@@ -131,17 +131,7 @@ def running_workers(
     command: tuple[str, ...] = OURS,
 ) -> Iterator[Installation]:
     """Run the workers of an implementation as an operator does, and wait until they are ready."""
-    settings = {
-        "DATABASE_URL": url,
-        "BROKER_URL": servers.broker,
-        "MAIL_URL": f"smtp://127.0.0.1:{port}",
-        "BASE_URL": SITE.url,
-        "SENDER": SITE.sender_address,
-        "SITE_NAME": SITE.name,
-        "POSTAL_ADDRESS": SITE.postal_address,
-        "SECRET_KEY": SITE.keys[0].decode(),
-        "PEPPER": SITE.pepper.decode(),
-    }
+    settings = service_settings(servers, url, port)
     theirs = ("env", f"RIVAL={way}", sys.executable, "-m", "celery", "-A", "tests.bench.rival_tasks")
     chosen = command if way == "ours" else (*theirs, "-b", servers.broker)
     with installation(folder, settings=settings, command=chosen) as service:
@@ -153,6 +143,21 @@ def running_workers(
             )
             service.wait_until("workers that are ready", lambda: is_ready(folder), seconds=300)
         yield service
+
+
+def service_settings(servers: SharedServers, url: str, port: int) -> dict[str, str]:
+    """Return the settings of a service with this database, whose mail server has this port."""
+    return {
+        "DATABASE_URL": url,
+        "BROKER_URL": servers.broker,
+        "MAIL_URL": f"smtp://127.0.0.1:{port}",
+        "BASE_URL": SITE.url,
+        "SENDER": SITE.sender_address,
+        "SITE_NAME": SITE.name,
+        "POSTAL_ADDRESS": SITE.postal_address,
+        "SECRET_KEY": SITE.keys[0].decode(),
+        "PEPPER": SITE.pepper.decode(),
+    }
 
 
 def is_ready(folder: Path) -> bool:
