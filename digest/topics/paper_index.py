@@ -116,7 +116,7 @@ class PaperIndex:
             self._clause_scores: dict[str, Mapping[int, float]] = {}
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
-        """Drop the cached results if there are too many: visitors may try any number of filters."""
+        """Drop the cached results if there are too many: pages and readers try any number of filters."""
         if len(self._values) > most:
             self.forget_results()
 

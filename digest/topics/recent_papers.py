@@ -35,9 +35,11 @@ class RecentPapers:
 
 
 def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
-    """Return the recent papers, cached until the catalog or the day changes."""
+    """Return the recent papers, cached until the catalog or the day changes, with few cached results."""
     key = (catalog.state(session), now.date())
-    return caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
+    found = caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
+    found.index.limit_results()
+    return found
 
 
 def load_recent_papers(session: Session, now: datetime) -> RecentPapers:

@@ -138,7 +138,6 @@ def make_preview(
 ) -> TopicPreview:
     """Return the preview: the figures of the last month, and the titles of a digest sent now."""
     recent = starter_topics.recent_papers(context, session)
-    recent.index.limit_results()
     found = topics.compare_filters(
         None, topics.any_of(filters.values()) if filters else None, recent.index, recent.days
     )
