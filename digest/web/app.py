@@ -87,10 +87,10 @@ ROUTES: list[BaseRoute] = [
     Route("/l/{token}/{number:id}/more", feedback_page.more, methods=["POST"]),
     Route("/a/{token}", archive.show_archive),
     Route("/days", public_archive.show_days),
-    Route("/days/{day}", public_archive.show_day),
-    Route("/topics/{topic}.{format}", public_archive.show_topic_feed),
-    Route("/topics/{topic}", public_archive.show_topic),
-    Route("/topics/{topic}/{day}", public_archive.show_topic),
+    Route("/days/{day}", public_archive.page_in_turn(public_archive.show_day)),
+    Route("/topics/{topic}.{format}", public_archive.page_in_turn(public_archive.show_topic_feed)),
+    Route("/topics/{topic}", public_archive.page_in_turn(public_archive.show_topic)),
+    Route("/topics/{topic}/{day}", public_archive.page_in_turn(public_archive.show_topic)),
     Route("/robots.txt", public_archive.show_robots),
     Route("/sitemap.xml", public_archive.show_sitemap),
     Route("/favicon.ico", public_archive.redirect_to_icon),
@@ -137,6 +137,7 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
     app.router.redirect_slashes = False  # it redirects to the request's Host header, which any client can set
     app.state.context = context
     app.state.uploads = asyncio.Semaphore(forms.UPLOADS_AT_ONCE)
+    app.state.archive_pages = asyncio.Semaphore(public_archive.PAGES_AT_ONCE)
     app.state.certificates = provider_webhook.CertificateCache(fetch=provider_webhook.make_fetch(context))
     return app
 

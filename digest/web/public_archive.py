@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 from xml.etree import ElementTree
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -20,6 +22,7 @@ from digest.web import feeds, page_rendering, request_context, starter_topics, t
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MAX_DAYS = 1000  #: maximum days listed in the archive and in the sitemap
+PAGES_AT_ONCE = 4  #: lists that are made at the same time
 #: Pages for one reader, which crawlers should not request.
 PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 
@@ -30,6 +33,16 @@ class DayLink:
 
     href: str
     label: str
+
+
+def page_in_turn(page: Callable[[Request], Response]) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """Return an endpoint that makes a few lists at a time, so that a crawler does not occupy all threads."""
+
+    async def endpoint(request: Request) -> Response:
+        async with request.app.state.archive_pages:
+            return await run_in_threadpool(page, request)
+
+    return endpoint
 
 
 def show_days(request: Request) -> Response:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
+import httpx2
 import pytest
 
 from digest.db.tables import DumpRow, DumpState
 from digest.papers import Record, catalog
+from digest.web import trending
 from tests.web.conftest import opened, settings_for
 
 ARXIV = {"arxiv": "2611.00001"}
@@ -88,6 +92,24 @@ def test_each_starter_topic_has_pages_and_feeds(served, papers, yesterday, now):
     )
     for missing in ("/topics/gravel", "/topics/gravel.atom", "/topics/language-models.rss"):
         assert served.client.get(missing).status_code == 404
+
+
+def test_a_crawler_does_not_occupy_all_threads(served, yesterday, monkeypatch):
+    is_done = Event()
+    make = trending.list_of_day
+    monkeypatch.setattr(trending, "list_of_day", lambda *given: is_done.wait(20) and make(*given))
+
+    async def crawl() -> tuple[int, set[int]]:
+        transport = httpx2.ASGITransport(app=served.app)
+        async with httpx2.AsyncClient(transport=transport, base_url=served.site.url) as client:
+            pages = [asyncio.create_task(client.get(f"/days/{yesterday}")) for _ in range(60)]
+            await asyncio.sleep(0.2)
+            async with asyncio.timeout(10):
+                other = await client.get("/privacy")
+            is_done.set()
+            return other.status_code, {page.status_code for page in await asyncio.gather(*pages)}
+
+    assert asyncio.run(crawl()) == (200, {200})
 
 
 def test_without_papers_the_archive_says_so(served):
