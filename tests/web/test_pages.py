@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.message
 import email.policy
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,11 +13,12 @@ import pytest
 from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
 
-from digest import links
-from digest.db.tables import PaperRow
+from digest import links, subscribers
+from digest.db.tables import PaperRow, SubscriberState
+from digest.delivery.transports.memory import MemoryTransport
 from digest.web import middleware
 from digest.web.app import ROUTES
-from tests.web.conftest import opened, path_of, settings_for
+from tests.web.conftest import BASE, opened, path_of, publish_and_deliver, settings_for
 
 # ── papers ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -341,6 +343,82 @@ def test_live_and_ready_endpoints_report_their_state(served):
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
     answer = served.client.get("/readyz")
     assert (answer.status_code, answer.text) == (503, "The database has another schema: digest db upgrade\n")
+
+
+# ── markup ──────────────────────────────────────────────────────────────────────────────────────
+
+HOSTILE = '"><img src=x onerror=alert(1)>'
+
+
+def test_markup_in_titles_names_filters_and_files_is_escaped(served, papers, now):
+    with served.writing() as session:
+        mia = subscribers.add(
+            session, "mia@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now, topics={HOSTILE: "script"}
+        )  # fmt: skip
+        session.commit()
+        publish_and_deliver(served, session, MemoryTransport(), now + timedelta(minutes=1))
+    reader, number = (mia.id, mia.link_version), papers[1]
+    start = links.feedback_url(served.site, *reader)
+    save = path_of(links.save_url(served.site, *reader, number))
+    served.client.post(save, data={"do": "save"})
+    manage, view = (
+        links.manage_url(served.site, *reader),
+        links.view_url(served.site, *reader, "daily-2026-11-20"),
+    )
+    urls = [
+        manage,
+        f"{manage}/saved",
+        f"{manage}/why?paper={number}",
+        view,
+        f"{view}/topics",
+        f"{view}/1",
+        "/",
+        "/email",
+    ]
+    urls += [
+        links.less_url(start, number),
+        links.more_url(start, number),
+        save,
+        f"/days/{now.date()}",
+        f"/papers/{number}",
+    ]
+    form = {"filter": f"script OR {HOSTILE}", "offered": f"{HOSTILE}\nscript", "topic": f"{HOSTILE}\nscript"}
+
+    pages = [
+        served.client.get(path_of(url), params={"filter": HOSTILE} if "/papers" in url else None)
+        for url in urls
+    ]
+    pages += [served.client.post("/preview", data=form), served.client.post("/", data=form)]
+    pages += [served.client.post("/preview", files={"library": (HOSTILE, b"@misc{x, title={<img src=x>}}")})]
+
+    assert {page.status_code for page in pages} == {200, 422}
+    for page in pages:
+        assert not re.search(r"<img src=x|<script>alert", page.text), page.url
+    assert sum("&lt;script&gt;" in page.text or "&lt;img" in page.text for page in pages) > 12
+
+
+# ── forms of other sites ────────────────────────────────────────────────────────────────────────
+
+#: Mail programs and mail providers post to these, with a token or a signature.
+FROM_ANYWHERE = {"/u/{token}", "/sns"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [route.path for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())],
+)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": BASE},
+        {"origin": "https://evil.example"},
+    ],
+)
+def test_every_form_of_another_site_is_refused(served, path, headers):
+    answer = served.client.post(path.replace("{token}", "x").replace("{number:id}", "1"), headers=headers)
+
+    assert (answer.status_code == 403) == (path not in FROM_ANYWHERE)
 
 
 # ── redirects ───────────────────────────────────────────────────────────────────────────────────
