@@ -40,7 +40,11 @@ EXAMPLES = {
     "unhide": ("unhide 2411.00001", "unhide 12 --json"),
     "dumps list": ("dumps list", "dumps list --limit 100 --json"),
     "dumps show": ("dumps show 12", "dumps show 12 --json"),
-    "dumps retry": ("dumps retry 12", "dumps retry 12 --incomplete-ok", "dumps retry 12 --as-history"),
+    "dumps retry": (
+        "dumps retry 12 --dry-run",
+        "dumps retry 12 --incomplete-ok",
+        "dumps retry 12 --as-history",
+    ),
     "sources list": ("sources list", "sources list --json"),
     "sources add": (
         "sources add hf-daily",
@@ -48,7 +52,7 @@ EXAMPLES = {
         "sources add https://papers.example.org/today.json --every 6",
     ),
     "sources remove": ("sources remove hf-daily", "sources remove arxiv:cs.CL+cs.LG --json"),
-    "sources poll": ("sources poll", "sources poll hf-daily biorxiv"),
+    "sources poll": ("sources poll", "sources poll --dry-run", "sources poll hf-daily biorxiv"),
     "topics check": (
         "topics check 'title:diffusion AND (video OR image)'",
         "topics check use:lab/nlp --json",

@@ -36,7 +36,9 @@ Out = Annotated[
 
 
 @app.command()
-def keygen(selector: Selector = None, ed25519: Ed25519 = False, out: Out = None) -> None:
+def keygen(
+    selector: Selector = None, ed25519: Ed25519 = False, out: Out = None, as_json: AsJson = False
+) -> None:
     """Make a key, and print its DNS record and settings."""
     settings = command_context.read_settings()
     name = selector or f"digest{datetime.now().astimezone():%Y}"
@@ -48,12 +50,17 @@ def keygen(selector: Selector = None, ed25519: Ed25519 = False, out: Out = None)
     path = out or settings.data_dir / f"dkim-{name}.pem"
     keys = [new_key(kind) for kind in ("rsa", "ed25519")[: len(names)]]
     write(path, b"".join(keys))
-    show(ring(b"".join(keys).decode(), ",".join(names), settings.site().domain))
+    signers = ring(b"".join(keys).decode(), ",".join(names), settings.site().domain)
+    settings_to_set = {"DIGEST_DKIM_KEY_FILE": str(path.absolute()), "DIGEST_DKIM_SELECTOR": ",".join(names)}
+    if as_json:
+        terminal.print_json({"records": dns_records(signers), "settings": settings_to_set})
+        return
+    show(signers)
     terminal.print_note(
         f"The private key is in {path}, readable only by you. When the DNS has the record above, set:"
     )
-    terminal.print_note(f"  DIGEST_DKIM_KEY_FILE={path.absolute()}")
-    terminal.print_note(f"  DIGEST_DKIM_SELECTOR={','.join(names)}")
+    for setting, value in settings_to_set.items():
+        terminal.print_note(f"  {setting}={value}")
 
 
 @app.command(name="list")
@@ -62,13 +69,18 @@ def list_keys(as_json: AsJson = False) -> None:
     with command_context.open_context() as context:
         signers = context.signers
     if as_json:
-        terminal.lines({"name": one.dns_name, "type": "TXT", "value": one.dns_record} for one in signers)
+        terminal.lines(dns_records(signers))
     elif signers:
         show(signers)
     else:
         terminal.print_note(
             "No key is set: letters are not signed, unless your relay signs them. See: digest dkim keygen"
         )
+
+
+def dns_records(signers: Sequence[Signer]) -> list[dict[str, str]]:
+    """Return the DNS records for JSON."""
+    return [{"name": one.dns_name, "type": "TXT", "value": one.dns_record} for one in signers]
 
 
 def show(signers: Sequence[Signer]) -> None:

@@ -326,6 +326,7 @@ def retry(
     dump_id: DumpId,
     incomplete_ok: IncompleteOk = False,
     as_history: Annotated[bool, typer.Option("--as-history", help="Load the papers as history.")] = False,
+    dry_run: DryRun = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -339,12 +340,17 @@ def retry(
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         loaded = intake.retry(
-            session, dump_id, now=current_time(now), incomplete_ok=incomplete_ok, as_history=as_history
+            session,
+            dump_id,
+            now=current_time(now),
+            incomplete_ok=incomplete_ok,
+            as_history=as_history,
+            dry_run=dry_run,
         )
     if as_json:
         terminal.print_json(loaded.to_json())
     else:
-        show_loaded(loaded.to_json(), dry_run=False)
+        show_loaded(loaded.to_json(), dry_run=dry_run)
     if not loaded.is_loaded:
         raise typer.Exit(1)
 

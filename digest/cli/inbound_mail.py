@@ -47,12 +47,15 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def show(number: Number) -> None:
+def show(number: Number, as_json: AsJson = False) -> None:
     """Show one message as it arrived."""
     from digest import inbound
 
     with command_context.open_context() as context, context.read_session() as session:
         row = inbound.get_mail(session, number)
+    if as_json:
+        terminal.print_json(as_report(row) | {"content": row.content.decode("utf-8", "replace")})
+        return
     for name, value in as_report(row).items():
         terminal.print_line(f"{name}: {value}")
     terminal.print_line()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest.cli import command_context, terminal
+from digest.cli.common_options import AsJson
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def init(
         OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
     ] = None,
     test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Ask seven questions, write the settings file and send a test mail.
 
@@ -100,14 +102,19 @@ def init(
     values = {name: value for name, value in (kept | answers).items() if value != ""}
     settings = command_context.read_settings(**values)
     write(path, values)
-    terminal.print_line(f"Settings are in {path}.")
+    if not as_json:
+        terminal.print_line(f"Settings are in {path}.")
     for name in answers:
         if f"DIGEST_{name.upper()}" in os.environ:
             terminal.print_note(
                 f"note: DIGEST_{name.upper()} is set in the environment, which overrides the file."
             )
-    if test_to:
-        send_test(settings, test_to)
+    tested = send_test(settings, test_to) if test_to else None
+    if as_json:
+        terminal.print_json({"file": str(path), "changed": sorted(answers), "test_mail_to": tested})
+        return
+    if tested:
+        terminal.print_line(f"Sent a test mail to {tested}.")
     terminal.print_line("Start it with: digest up")
 
 
@@ -170,8 +177,8 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
     fresh.replace(path)
 
 
-def send_test(settings: Settings, email: str) -> None:
-    """Send one mail through the transport; raise DigestError with the server's reply if it is not accepted."""
+def send_test(settings: Settings, email: str) -> str:
+    """Send one mail and return its recipient; raise DigestError with the server's reply if it is not accepted."""
     from digest import addresses
     from digest.delivery import transports
 
@@ -190,7 +197,7 @@ def send_test(settings: Settings, email: str) -> None:
         raise DigestError(
             f"The test mail to {recipient} was not accepted ({outcome.verdict}, {outcome.phase}).{reply}"
         )
-    terminal.print_line(f"Sent a test mail to {recipient}.")
+    return recipient
 
 
 def test_mail(settings: Settings, recipient: str) -> bytes:

@@ -10,6 +10,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, whole_number
+from digest.cli.consent import DRY_RUN
 from digest.cli.dumps import Order
 
 if TYPE_CHECKING:
@@ -130,6 +131,9 @@ def poll(
             show_default=False,
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the sources that would be polled; fetch nothing.")
+    ] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
@@ -138,6 +142,9 @@ def poll(
     Exits with 1 if a source failed or a dump from it could not be loaded.
     """  # fmt: skip
     with command_context.open_context() as context:
+        if dry_run:
+            show_polled_next(context, current_time(now), names, as_json=as_json)
+            return
         found = poll_with_progress(context, current_time(now), names)
     if as_json:
         terminal.lines(one.to_json() for one in found)
@@ -148,6 +155,21 @@ def poll(
             terminal.print_note("No source is due.")
     if not all(one.is_fine for one in found):
         raise typer.Exit(1)
+
+
+def show_polled_next(context: AppContext, now: datetime, names: list[str] | None, *, as_json: bool) -> None:
+    """Print the sources that a poll would fetch from."""
+    from digest.dumps import sources
+
+    with context.read_session() as session:
+        rows = [as_report(sources.get(session, name)) for name in names or sources.due(session, now)]
+    if as_json:
+        terminal.lines(rows)
+        return
+    for row in rows:
+        terminal.print_line(f"{DRY_RUN}{row['name']} would be polled.")
+    if not rows:
+        terminal.print_note("No source is due.")
 
 
 def poll_with_progress(

@@ -236,6 +236,18 @@ def test_every_command_has_two_or_three_examples(digest: Digest) -> None:
     assert "digest papers --dump 12 --json" in shown
 
 
+def test_every_command_that_prints_results_can_print_json() -> None:
+    def has_json(words: str) -> bool:
+        command: Any = build_command()
+        for word in words.split():
+            command = command.commands[word]
+        return any("--json" in parameter.opts for parameter in command.params)
+
+    without = {words for words in command_names(build_command()) if not has_json(words)}
+
+    assert without == {"up", "web", "worker", "scheduler", "inbound"}  # processes, which write logs
+
+
 @pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
 def test_every_example_is_a_valid_command_line(example: str) -> None:
     command: Any = build_command()

@@ -208,16 +208,21 @@ def status_of(digest: Digest) -> dict[str, int]:
 def test_a_key_that_was_made_signs_what_is_sent(
     digest: Digest, ada: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records_shown = digest("dkim", "keygen", "--selector", "mail", "--ed25519").out
+    made = digest("dkim", "keygen", "--selector", "mail", "--ed25519", "--json").document
     key = tmp_path / "data" / "dkim-mail.pem"
-    monkeypatch.setenv("DIGEST_DKIM_KEY_FILE", str(key))
-    monkeypatch.setenv("DIGEST_DKIM_SELECTOR", "mail,mailed")
+    for setting, value in made["settings"].items():
+        monkeypatch.setenv(setting, value)
+    records_shown = digest("dkim", "list").out
     records = {
         f"{one['name']}.".encode(): one["value"].encode() for one in digest("dkim", "list", "--json").lines
     }
     digest("run", "--now", FRIDAY)
 
     assert key.stat().st_mode & 0o777 == 0o600
+    assert made["records"] == digest("dkim", "list", "--json").lines
+    assert made["settings"] == {
+        "DIGEST_DKIM_KEY_FILE": str(key), "DIGEST_DKIM_SELECTOR": "mail,mailed",
+    }  # fmt: skip
     assert all(name.decode() in records_shown for name in records)
     (path,) = outbox(tmp_path)
     assert oracle.DKIM(path.read_bytes()).verify(dnsfunc=lambda name, **_: records[name])
@@ -225,10 +230,14 @@ def test_a_key_that_was_made_signs_what_is_sent(
 
 
 def test_keygen_never_overwrites_a_key(digest: Digest) -> None:
-    digest("dkim", "keygen", "--selector", "mail")
+    made = digest("dkim", "keygen", "--selector", "mail")
 
     again = digest("dkim", "keygen", "--selector", "mail")
 
+    assert (made.out[:30], "DIGEST_DKIM_SELECTOR=mail" in made.err) == (
+        "mail._domainkey.localhost. IN ",
+        True,
+    )
     assert "exists already" in again.err
 
 

@@ -307,10 +307,12 @@ def test_init_does_not_write_an_invalid_setting(digest: Digest, tmp_path: Path) 
 
 
 def test_a_test_mail_arrives(digest: Digest, tmp_path: Path) -> None:
-    ran = digest("init", "--test-to", "me@localhost")
+    ran = digest("init", "--test-to", "me@localhost", "--json")
 
     (mail,) = (tmp_path / "data" / "outbox" / "new").iterdir()
-    assert ran.code == 0
+    assert (ran.code, ran.document) == (
+        0, {"file": str(tmp_path / "data" / "digest.toml"), "changed": [], "test_mail_to": "me@localhost"},
+    )  # fmt: skip
     assert b"To: me@localhost" in mail.read_bytes()
 
 
@@ -893,6 +895,8 @@ def test_unclassified_mail_can_be_listed_shown_retried_and_deleted(digest: Diges
     assert (row["subject"], row["state"]) == ("Lovely", "new")
     assert digest("inbox", "retry").out.startswith(f"{row['id']}: shunted")
     assert "Could you add a paper of mine?" in digest("inbox", "show", "1").out
+    document = digest("inbox", "show", "1", "--json").document
+    assert (document["subject"], "Could you add a paper" in document["content"]) == ("Lovely", True)
     assert digest("inbox", "delete", "1", "--yes").code == 0
     assert digest("inbox", "list", "--json").lines == []
     assert digest("inbox", "show", "1").code == 1

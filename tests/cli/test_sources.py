@@ -116,6 +116,49 @@ def test_a_held_dump_is_loaded_at_the_operators_request(digest: Digest, tmp_path
     assert digest("dumps", "retry", "99").code == 1
 
 
+def test_a_dry_run_of_a_retry_reports_and_stores_and_moves_nothing(digest: Digest, tmp_path: Path) -> None:
+    dumps = tmp_path / "data" / "dumps"
+    dumps.mkdir(parents=True)
+    (dumps / "cut.json").write_text(CUT)
+    digest("run", "--now", "2026-11-20T08:00:00Z")
+    digest("run", "--now", FRIDAY)
+    (before,) = digest("dumps", "list", "--json").lines
+    number = str(before["id"])
+
+    held = digest("dumps", "retry", number, "--dry-run", "--now", FRIDAY)
+    planned = digest("dumps", "retry", number, "--dry-run", "--incomplete-ok", "--now", FRIDAY)
+    report = digest("dumps", "retry", number, "--dry-run", "--incomplete-ok", "--json", "--now", FRIDAY)
+    after = digest("dumps", "list", "--json").lines
+    papers = digest("papers", "--json").lines
+    loaded = digest("dumps", "retry", number, "--incomplete-ok", "--json", "--now", FRIDAY).document
+
+    assert (before["state"], Path(before["path"]).parent.name) == ("held", "rejected")
+    assert (held.code, planned.code, "would load 1 paper" in planned.out) == (1, 0, True)
+    assert (after, papers) == ([before], [])
+    assert report.document == loaded | {"path": before["path"]}
+    assert (loaded["papers"], [one["state"] for one in digest("dumps", "list", "--json").lines]) == (
+        1,
+        ["loaded"],
+    )
+
+
+def test_a_dry_run_of_a_poll_lists_the_sources_and_fetches_nothing(digest: Digest) -> None:
+    digest("sources", "add", "https://127.0.0.1/papers.json", "--backfill", "0", "--now", FRIDAY)
+    digest("sources", "add", "hf-daily", "--backfill", "0", "--now", FRIDAY)
+    before = digest("sources", "list", "--json").lines
+
+    due = digest("sources", "poll", "--dry-run", "--now", FRIDAY, "--json").lines
+    named = digest("sources", "poll", "hf-daily", "--dry-run", "--now", "2026-11-20T08:31Z")
+    none = digest("sources", "poll", "--dry-run", "--now", "2026-11-19T08:00Z")
+    unknown = digest("sources", "poll", "medrxiv", "--dry-run", "--now", FRIDAY)
+
+    assert sorted(one["name"] for one in due) == sorted(one["name"] for one in before)
+    assert (named.code, named.out) == (0, "Dry run: hf-daily would be polled.\n")
+    assert (none.code, none.err) == (0, "No source is due.\n")
+    assert (unknown.code, "There is no source medrxiv" in unknown.err) == (1, True)
+    assert digest("sources", "list", "--json").lines == before
+
+
 def test_short_dumps_are_loaded_if_the_setting_allows_it(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "digest.toml").write_text('short_dumps = "send"\n')
     (tmp_path / "cut.json").write_text(CUT)

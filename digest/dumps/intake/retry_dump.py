@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
 from pathlib import Path
@@ -24,12 +25,14 @@ def retry(
     now: datetime,
     incomplete_ok: bool = False,
     as_history: bool = False,
+    dry_run: bool = False,
 ) -> LoadResult:
     """Load a held or rejected dump again from the path of its file, and commit.
 
     `incomplete_ok` also loads a short or truncated dump. Its papers count as first seen now, regardless of
     its day, because no reader could have seen them before; `as_history` prevents this. A loaded file moves
-    from `rejected/` to `done/`. Raises NotFound if the dump or its file does not exist.
+    from `rejected/` to `done/`. `dry_run` stores and moves nothing. Raises NotFound if the dump or its file
+    does not exist.
     """
     row = session.get(DumpRow, dump_id, populate_existing=True)
     if row is None:
@@ -40,7 +43,10 @@ def retry(
     if not os.path.lexists(path):
         raise NotFound(f"The file of dump {dump_id} is no longer at {path}; load it with digest intake PATH.")
     options = original_options(row) | ({"as_history": True} if as_history else {})
-    loaded = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=timedelta.max, **options)
+    options |= {"incomplete_ok": incomplete_ok, "still_news": timedelta.max, "dry_run": dry_run}
+    loaded = load(session, path, now=now, **options)
+    if dry_run:
+        return replace(loaded, id=dump_id)
     if loaded.is_loaded and path.parent.name == REJECTED_FOLDER:
         record_moved_path(session, loaded, move_aside(path.parent.parent, loaded))
         path.with_name(f"{path.name}.reason.txt").unlink(missing_ok=True)
