@@ -1,4 +1,4 @@
-"""Check by fingerprints in the database that all machines share keys, pepper and templates.
+"""Check that all machines share keys, pepper and templates, by comparing fingerprints in the database.
 
 With other keys, a machine would sign links that the web server does not accept. With another pepper, it
 would not recognise suppressed addresses. With other templates, it would send other bytes on a second

@@ -98,7 +98,7 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
 def feedback_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
     """Return the common prefix of one subscriber's `less_url` and `more_url` links.
 
-    It is the same for all papers of a letter, so that cards do not depend on the reader.
+    The prefix is the same for all papers of a letter, so that cards do not depend on the reader.
     """
     return f"{site.url}/l/{sign_token(site, 'feedback', f'{subscriber_id}-{link_version}', key=key)}"
 
@@ -153,7 +153,7 @@ def save_url(
 ) -> str:
     """Return the link to a page that saves one paper to a subscriber's list.
 
-    The link is in every digest, and people forward digests, so its page does not show the list.
+    The link is in every digest, and people forward digests, so the linked page does not show the list.
     """
     return f"{save_prefix(site, subscriber_id, link_version, key=key)}/{paper_id}"
 
@@ -231,7 +231,7 @@ def reply_address(
 ) -> str:
     """Return the address for replies to one letter, named by its edition or its delivery id.
 
-    It is empty if replies to our sender address do not reach us.
+    The address is empty if replies to our sender address do not reach us.
     """
     if not site.takes_commands:
         return ""
@@ -279,7 +279,7 @@ def verify_address(site: Site, purpose: str, address: str) -> str | None:
 
 
 def address_mac(key: bytes, purpose: str, subject: str) -> str:
-    """Return a MAC that survives lower-casing: 80 bits in hexadecimal."""
+    """Return a MAC that is still valid after lower-casing: 80 bits in hexadecimal."""
     return keyed_hash(key, f"address-{purpose}\0{subject}")[:10].hex()
 
 

@@ -1,4 +1,4 @@
-"""End a child process when its parent ends for any reason."""
+"""End a child process when its parent ends, whatever the reason."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def publish() -> None:
 def is_arriving(folder: Path, now: datetime) -> bool:
     """Return whether a dump arrived in the folder in the last five minutes and is not loaded yet.
 
-    Its papers belong in the due digests, and each edition is published only once. An unfinished upload delays
+    The dump's papers belong in the due digests, and each edition is published only once. An unfinished upload delays
     the digests by at most five minutes.
     """
     try:

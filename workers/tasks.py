@@ -70,7 +70,7 @@ def publish_chunk(press_name: str, after_id: int, now: str) -> None:
 
 @app.task(queue=PROMPT)
 def deliver(lane: str) -> None:
-    """Deliver due letters. Each claim takes prompt letters first, so they never wait behind digests."""
+    """Deliver due letters. Each claim takes prompt letters first, so prompt letters never wait for digests."""
     context = app_context()
     with context.write_session() as session, context.open_transport() as transport:
         report = delivery_run.deliver(

@@ -57,7 +57,7 @@ def write_backup(
 ) -> dict[str, int]:
     """Write a backup of `source` to `path`, which only its owner can read; return the rows of each table.
 
-    The file appears under its name only once it is complete and on disk.
+    The file gets its final name only when all its content is on disk.
     """
     if path.exists() and not replaces:
         raise UsageError(f"{path} exists. Choose another name, or replace it with --overwrite.")

@@ -66,7 +66,7 @@ def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> in
 
 
 def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
-    """Return the next readers who get digests, now or after a pause."""
+    """Return the next batch of readers who get digests, now or after a pause."""
     has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
     query = select(Subscriber).where(has_digests, Subscriber.id > last_id).order_by(Subscriber.id)
     return session.scalars(query.limit(BATCH_READERS)).all()

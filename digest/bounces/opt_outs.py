@@ -1,6 +1,6 @@
 """Record opt-outs: suppressions, unsubscribes and erasures, so that a restored backup cannot undo them.
 
-Each is recorded in the transaction of the change. The scheduler appends the rows to a file outside the
+Each opt-out is recorded in the transaction of the change. The scheduler appends the rows to a file outside the
 database (`backups.opt_out_file`). Callers commit, except for `mark_saved`.
 """
 

@@ -1,7 +1,7 @@
 """Read bounce and complaint reports in mail. Pure.
 
 Machine-readable reports are tried first (RFC 3464 for deliveries, RFC 5965 for complaints).
-flufl.bounce reads the prose of older servers.
+flufl.bounce reads the reports of older servers, which are prose.
 """
 
 from __future__ import annotations

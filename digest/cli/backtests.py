@@ -73,7 +73,7 @@ def matches_of(
 
 
 def term_report(term: RelevanceTerm) -> dict[str, Any]:
-    """Return a term of a score for JSON."""
+    """Return a score's term as a JSON value."""
     return {"words": term.words, "value": term.value, "arithmetic": term.arithmetic}
 
 

@@ -22,7 +22,7 @@ A_DAY = timedelta(days=1)
 
 
 def parse_since(text: str) -> datetime:
-    """Parse a time with an offset, or a day, which stands for its start in UTC."""
+    """Parse a time with an offset, or a day, which means midnight UTC of that day."""
     return (
         datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
     )

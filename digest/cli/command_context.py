@@ -31,7 +31,7 @@ def open_context() -> Iterator[AppContext]:
 
 @contextmanager
 def open_write_session(context: AppContext, *, renders: bool = False) -> Iterator[Session]:
-    """Open a session for a use case that writes; raise SetupMismatch if this machine's keys differ from the others.
+    """Open a session for a use case that writes; raise SetupMismatch if the machines' keys differ.
 
     If the command `renders` letters, the templates must also be the same.
     """

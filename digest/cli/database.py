@@ -48,7 +48,7 @@ def copy(
 ) -> None:
     """Copy everything to another, empty database, and verify the counts.
 
-    Stop every role first: while a process runs, the command refuses. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
+    Stop every role first: the command refuses to copy while a process runs. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
     """
     from digest import db
     from digest.db import database_copy

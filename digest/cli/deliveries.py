@@ -121,7 +121,7 @@ def retry(
 ) -> None:
     """Send stuck letters once more.
 
-    A letter is stuck if it may have arrived: its reader may then get it a second time.
+    A letter is stuck if it may have arrived: the reader may then get it a second time.
     """
     from digest.delivery import stop_and_resume
 
@@ -136,7 +136,7 @@ def give_up(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Never send stuck letters again. Their papers count as shown, because they may have arrived."""
+    """Never send stuck letters again. Their papers count as shown, because the letters may have arrived."""
     from digest.delivery import stop_and_resume
 
     decide_stuck(stop_and_resume.give_up_letters, "given up", ids, everything, dry_run, now, as_json)

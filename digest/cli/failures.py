@@ -29,7 +29,7 @@ DEFAULT_REMEDY = "To find out more, run: digest doctor"
 
 
 class Stopped(DigestError):
-    """Raised after Ctrl-C, with a message about what was done and what was not."""
+    """Raised after Ctrl-C, with a message about what was completed and what was not."""
 
 
 @contextmanager

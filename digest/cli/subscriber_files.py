@@ -132,7 +132,7 @@ def sync_file(
 
     New members are added as by import. Members who are subscribed already get the packs of the file; all
     their other settings are kept. Members of an earlier file who are missing are unsubscribed without a
-    letter, and return if a later file has them. Unsubscribed and suppressed addresses stay so. If the address
+    letter, and return if a later file has them. Unsubscribed and suppressed addresses do not change. If the address
     of a row cannot be read, nobody is removed.
     """
     from digest.subscribers import ImportReport, use_cases
@@ -263,7 +263,7 @@ def starts_with_object(start: bytes, encoding: str) -> bool:
 
 
 def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file, the start of a line that is too long for any row.
+    """Yield the lines of a file; of a line that is too long for any row, only the start.
 
     Raises UsageError for an endless line, such as a device may produce.
     """

@@ -36,7 +36,7 @@ LibraryFile = Annotated[
 def suggest(
     references: References = None, library: LibraryFile = None, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Suggest a topic for a few papers, or one to five topics for a library, and try them on the catalog."""
+    """Suggest a topic for a few papers, or one to five topics for a library, and test them on the catalog."""
     if bool(references) == (library is not None):
         raise UsageError("Name some papers of the catalog, or a library with --from FILE, but not both.")
     if library is None:

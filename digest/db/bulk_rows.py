@@ -81,5 +81,5 @@ def reserve_keys(session: Session, mapped: type[Base], count: int) -> Sequence[i
 
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
-    """Make a database continue after the highest ids of rows that were copied into it with their ids."""
+    """Make a database assign ids above the highest ids of rows that were copied with their ids."""
     DIALECTS[connection.dialect.name].advance_sequences(connection, tables)

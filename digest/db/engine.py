@@ -57,7 +57,7 @@ def without_hosts(url: str) -> tuple[str, list[str]]:
 
 
 def with_primary(url: URL) -> URL:
-    """Return a URL that connects to the primary among several hosts, unless it sets `target_session_attrs`."""
+    """Return a URL that connects to the primary among several hosts, unless the URL sets `target_session_attrs`."""
     is_open = isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query
     return url.update_query_dict({"target_session_attrs": "read-write"}) if is_open else url
 

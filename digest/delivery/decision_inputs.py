@@ -67,7 +67,7 @@ def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
 
 
 def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int, str]) -> Mapping[int, str]:
-    """Return `known` extended by the canonical filters of these digests, by id.
+    """Return `known` with the canonical filters of these digests added, by id.
 
     Filters are never changed, so the cache stays valid. It is emptied when it reaches `MAX_KNOWN`.
     """

@@ -128,7 +128,7 @@ class OutcomeRecorder:
             if outcome.verdict is not Verdict.ACCEPTED:
                 tally.update(self.record_unsent(window, outcome))
         outbox.record_attempts(session, window.attempts, lease=lease, now=now)
-        if self.is_disconnected(window):  # so that other workers do not try the server in the meantime
+        if self.is_disconnected(window):  # so that other workers do not try the server during the wait
             self.policy.paused_servers[""] = now + SILENT_SERVER_PAUSE
         self.policy.finish_window(window.letters, window.outcomes, lease=lease, now=now)
         return tally
@@ -170,7 +170,7 @@ class OutcomeRecorder:
                 due_at, is_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
             case Verdict.UNTRIED if window.had_no_reply and not letter.message.server:
                 due_at = now + SILENT_SERVER_PAUSE
-            # otherwise the server responds, but had no time for the whole window
+            # otherwise the server responded, but the time was too short for the whole window
         was, lease = DeliveryState.SENDING, window.lease
         self.outbox.release(
             [delivery.id], reason, from_state=was, lease=lease, due_at=due_at, counts_as_attempt=is_tried

@@ -42,7 +42,7 @@ class Rendered:
     claimed: Claimed  #: all letters that we hold, including this window
     window: Sequence[Letter]
     intended: Mapping[int, RenderedDelivery] | None = (
-        None  #: those whose intent is committed; None: not tried
+        None  #: letters whose intent is committed; None if no intent was tried
     )
 
 

@@ -65,7 +65,7 @@ class WindowCheck:
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the deliveries whose address is suppressed, and the deliveries that therefore must not be sent."""
+        """Return the deliveries to suppressed addresses, and those of them that must not be sent."""
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
@@ -153,7 +153,10 @@ def reason_to_end(
     if refusal or (rendered and not delivery.in_doubt):
         return refusal
     if rendered is None:
-        return DeliveryState.STUCK, "it cannot be rendered; see the log of the worker"
+        return DeliveryState.STUCK, "the letter cannot be rendered; see the log of the worker"
     if delivery.content_hash not in {None, rendered.intent.content_hash}:  # None: the operator retries it
-        return DeliveryState.STUCK, "it is in doubt, and its bytes would differ from the first attempt"
+        return (
+            DeliveryState.STUCK,
+            "the letter is in doubt, and its bytes would differ from the first attempt",
+        )
     return None

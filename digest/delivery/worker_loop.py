@@ -6,7 +6,7 @@
 If a worker dies, its deliveries become due again when their lease ends: unchanged if their intent was not committed,
 else in doubt, until an outcome is recorded. The outcomes of a window may be recorded only with the next intent. If a
 worker loses the database after a window was sent, it tries to record the outcomes for three quarters of the lease,
-and goes on. No transaction is open while a worker renders a message or waits for a server.
+then continues. No transaction is open while a worker renders a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from digest.delivery.transports import Outcome, Transport
 
 log = logging.getLogger(__name__)
 
-WINDOWS_PER_CLAIM = 10  #: windows per claim, so that each window pays for a tenth of a claim
+WINDOWS_PER_CLAIM = 10  #: windows per claim, to share the cost of a claim among ten windows
 PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: how often a slow run checks for urgent letters
 MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: minimum and maximum seconds between two checks for tokens or a stop
 LONG_AGO = datetime.min.replace(tzinfo=UTC)

@@ -28,7 +28,7 @@ RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending s
 BAND_BITS = 64.0  #: bits per band; more than any difference between trending scores
 TIE_BITS = 1 / 1024  #: bits for a relevance of 1; orders papers of one band with equal trending scores
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
-ALREADY_SHOWN = -1  #: replaces a topic's position for a paper that no topic may pick
+ALREADY_SHOWN = -1  #: the position stored for a paper that no topic may pick
 DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
 
 

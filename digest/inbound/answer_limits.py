@@ -30,7 +30,7 @@ def queue_reply(
     *,
     once_a_day: Sequence[str] = (),
 ) -> None:
-    """Queue a reply to a reader, to be sent at once; raise MailIgnored if the reader has had too many.
+    """Queue a reply to a reader, to be sent at once; raise MailIgnored if the reader got too many replies.
 
     The same texts (`once_a_day`) get one reply a day; otherwise an automatic reply that looks like a
     person's would be answered forever.
@@ -53,7 +53,7 @@ def queue_reply(
         now=now,
     )
     if number is None:
-        raise MailIgnored("its writer was already asked about the same words today")
+        raise MailIgnored("the writer was already asked about the same words today")
 
 
 def queue_answer_to_stranger(
@@ -71,7 +71,7 @@ def queue_answer_to_stranger(
         now=now,
     )
     if number is None:
-        raise MailIgnored("its writer, who gets no digests, was already answered today")
+        raise MailIgnored("the writer gets no digests and was already answered today")
 
 
 def answer_key(site: Site, email_key: str) -> str:

@@ -148,7 +148,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether a proof of this mail's sender would be used, and a signature may give the proof."""
+    """Return whether proof of the sender matters for this mail, and a signature may provide it."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
@@ -156,7 +156,7 @@ def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> b
 def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
     """Return the From address of a mail whose commands depend on a proof; None for any other mail.
 
-    These are sign-ups, and replies to letters.
+    Only sign-ups and replies to letters depend on a proof.
     """
     if links.read_reply_address(site, recipient) is None and not command_addresses.asks_to_subscribe(
         site, recipient, content
@@ -200,9 +200,9 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
         return count_report(session, site, recipient, report, now)
     reader = reader_of_quoted_letter(session, site, row.content) if isinstance(report, Complaint) else None
     if reader is None:
-        raise UnclassifiedMail("it reports on a letter that we cannot identify")
+        raise UnclassifiedMail("the report is about a letter that we cannot identify")
     subscribers.unsubscribe(session, site, reader, now=now)
-    return f"subscriber {reader.id} unsubscribed: a complaint quotes a letter to them"
+    return f"subscriber {reader.id} unsubscribed: a complaint quoted a letter to this subscriber"
 
 
 def apply_personal_mail(
@@ -210,7 +210,7 @@ def apply_personal_mail(
 ) -> str:
     """Process a mail that may be from a person: a confirmation, commands, or any other text."""
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
-        raise UnclassifiedMail("it is neither a report nor a command")
+        raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
     message = mail_text.parse_mail(row.content)
     confirmation = links.read_confirm_address(site, row.recipient)
@@ -245,12 +245,12 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
     """Count the report in a provider's notice, whose signature was verified before it was stored."""
     notice = bounces.read_notice(row.content)
     if notice is None:
-        raise UnclassifiedMail("it is not a known SES notice")
+        raise UnclassifiedMail("the mail is not a known SES notice")
     if isinstance(notice.report, NoActionNeeded):
         return notice.report.reason
     recipient = identify_notice_recipient(session, site, notice)
     if recipient is None:
-        raise UnclassifiedMail("it reports on an unknown letter")
+        raise UnclassifiedMail("the report is about an unknown letter")
     return count_report(session, site, recipient, notice.report, now)
 
 

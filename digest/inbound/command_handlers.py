@@ -67,7 +67,7 @@ class CommandMail:
         return self.answered is not None and self.answered.subscriber_id == subscriber.id
 
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether the mail proves that this subscriber sent it."""
+        """Return whether there is proof that this subscriber sent the mail."""
         return self.proof is not None and self.answers_letter_of(subscriber)
 
 
@@ -85,10 +85,10 @@ def run_commands(
     ):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
     if writer.is_marked_as_spam(mail.message):
-        raise MailIgnored("it is marked as spam or as forged")
+        raise MailIgnored("the mail is marked as spam or as forged")
     is_sign_up = mail.commands[0].verb is Verb.SUBSCRIBE
     if (mail.unclear or is_sign_up) and not is_from_person(mail.message, mail.unclear):
-        raise MailIgnored("it reads like an automatic reply, or like spam")
+        raise MailIgnored("the mail reads like an automatic reply or spam")
     is_suppressed = bounces.is_suppressed(session, site, email)
     if subscriber is not None and subscriber.state in RECEIVING_STATES and not is_suppressed:
         return reply_to_reader(session, site, subscriber, mail, rules, now)

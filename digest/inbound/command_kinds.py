@@ -55,8 +55,8 @@ class CommandLine:
     """A line that begins with the word of a command."""
 
     text: str  #: as written
-    bare: str  #: without the polite words at its start
-    word: str  #: its first word in lower case
+    bare: str  #: the line without polite words at the start
+    word: str  #: the first word in lower case
     rest: str  #: the text after the first word
     names: frozenset[str] = frozenset()  #: the words of the writer's name and address
 
@@ -75,9 +75,9 @@ class MailCommand:
     """A command: the words that begin it, and its lines in `help`."""
 
     verb: ClassVar[Verb]
-    words: ClassVar[tuple[str, ...]]  #: its name, then its aliases
+    words: ClassVar[tuple[str, ...]]  #: the command's name, followed by its aliases
     usage: ClassVar[str]  #: an example, as readers write it
-    effect: ClassVar[str]  #: its effect in one sentence
+    effect: ClassVar[str]  #: the effect in one sentence
     description: ClassVar[str] = ""  #: further sentences of `help NAME`
 
     @classmethod

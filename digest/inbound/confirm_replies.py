@@ -36,14 +36,14 @@ def apply_reply(
     """
     writer.address_of_writer(site, message)  # a machine's address is refused
     if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):
-        raise MailIgnored("it reads like an automatic reply, or like spam")
+        raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))
     confirmation = subscribers.confirmation_in(session, site, token, now)
     is_yes = reply_text.says_yes(list(mail_text.written_lines(message)))
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
     if not is_yes and confirmation.requested_settings == INVITED_MARK:
-        raise MailIgnored("it answers an invitation, but not with yes")
+        raise MailIgnored("the mail answers an invitation, but not with yes")
     if not is_yes:
         return ask_again(session, site, confirmation, message, now)
     was_used = confirmation.used_at is not None
@@ -51,7 +51,7 @@ def apply_reply(
         session, site, token, now, how="confirmed by reply", choose_papers=choose_papers
     )
     if subscriber is None:
-        raise MailIgnored("its address is suppressed")
+        raise MailIgnored("the sender's address is suppressed")
     if was_used:
         subscribers.send_link(session, site, subscriber, now)
         return f"subscriber {subscriber.id} had confirmed before"
@@ -79,5 +79,5 @@ def ask_again(
         expires_at=confirmation.expires_at,
     )
     if number is None:
-        raise MailIgnored("its writer was already asked to confirm again")
+        raise MailIgnored("the writer was already asked to confirm again")
     return f"asked subscriber {subscriber.id} to confirm again"

@@ -85,7 +85,7 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients, one of which must be disconnected to admit this network; None below the limits.
+        """Return the clients of which one must be disconnected to admit another; None below the limits.
 
         At the total limit these are the clients of the networks with the most connections.
         """
@@ -101,7 +101,7 @@ class Connections:
         self.held.discard(connection)
 
     def report(self, now: float) -> str | None:
-        """Return a log line about the clients rejected since the last line; None within a minute of that line."""
+        """Return a log line about the clients rejected since the last line; None within a minute after that line."""
         if not self.rejected or now - self.logged_at < LOG_EVERY:
             return None
         count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)

@@ -25,7 +25,7 @@ HTML_TAG = re.compile(r"<[^>]*>")
 
 
 def parse_mail(content: bytes) -> EmailMessage:
-    """Return the beginning of a mail, parsed."""
+    """Parse the beginning of a mail."""
     return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
 
 
@@ -67,7 +67,7 @@ def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]
 
 
 def below_quote(lines: list[str]) -> Iterator[str]:
-    """Yield the lines, without the letter quoted at the top if the sender wrote below it."""
+    """Yield the lines, without the quoted letter at the top if the sender wrote below the quote."""
     quoted = reply_text.attribution_length(lines)
     rest = list(dropwhile(lambda line: line.startswith(">"), lines[quoted:]))
     yield from rest if len(rest) < len(lines) - quoted else lines

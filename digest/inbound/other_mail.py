@@ -82,7 +82,7 @@ def answer_stranger(
     """Explain to somebody who gets no digests how to subscribe, once a day, or raise MailIgnored."""
     check_writer(session, site, message, email)
     if writer.has_links(message):
-        raise MailIgnored("its writer gets no digests, and it has links")
+        raise MailIgnored("the writer gets no digests, and the mail has links")
     is_passed_on = not is_command and pass_on(session, site, message, email, rules, now)
     decision = {
         "word": Subscribe.words[0],
@@ -93,18 +93,19 @@ def answer_stranger(
     with kept_if(is_passed_on):
         answer_limits.queue_answer_to_stranger(session, site, email, "how_to_subscribe", decision, now)
     return MailOutcome(
-        outcome="its writer gets no digests, and was sent how to subscribe", needs_human=not is_command
+        outcome="the writer gets no digests and was sent instructions to subscribe",
+        needs_human=not is_command,
     )
 
 
 def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
     """Raise MailIgnored if no answer may go to the writer of this mail."""
     if writer.is_marked_as_spam(message):
-        raise MailIgnored("it is marked as spam or as forged")
+        raise MailIgnored("the mail is marked as spam or as forged")
     if writer.reads_as_automatic(message):
-        raise MailIgnored("it reads like an automatic reply")
+        raise MailIgnored("the mail reads like an automatic reply")
     if bounces.is_suppressed(session, site, email):
-        raise MailIgnored("its writer's address is suppressed")
+        raise MailIgnored("the writer's address is suppressed")
 
 
 def pass_on(

@@ -20,7 +20,7 @@ ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_PROPOSALS = 3
 MAX_REASONS = 3  #: clauses of a topic named in an explanation
-MAX_TITLES = 3  #: of the latest matches of a tested filter
+MAX_TITLES = 3  #: number of latest matches shown of a tested filter
 
 
 def paper_of(request: ReaderRequest, command: Command) -> Paper:

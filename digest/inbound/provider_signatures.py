@@ -46,7 +46,7 @@ def host_of(topic: str) -> str:
     """Return the SNS host of a topic's region."""
     match = TOPIC_ARN.fullmatch(topic)
     if match is None:
-        raise UntrustedNotice("it does not name a topic")
+        raise UntrustedNotice("the notice does not name a topic")
     return f"sns.{match['region']}.amazonaws.com" + (".cn" if topic.startswith("arn:aws-cn:") else "")
 
 
@@ -58,7 +58,7 @@ def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, n
     found = message_fields(body)
     topic = found.get("TopicArn", "")
     if topic not in topics:
-        raise UntrustedNotice("its topic is not in DIGEST_SNS_TOPICS")
+        raise UntrustedNotice("the topic is not in DIGEST_SNS_TOPICS")
     check_timestamp(found.get("Timestamp", ""), now)
     url = certificate_url(found.get("SigningCertURL", ""), host_of(topic))
     check_signature(found, certificate(url), now)
@@ -83,7 +83,7 @@ def message_fields(body: bytes) -> dict[str, str]:
     if found.get("Type") in SUBSCRIPTION_TYPES:
         required |= {"Token", "SubscribeURL"}
     elif found.get("Type") != "Notification":
-        raise UntrustedNotice("it is not an SNS message; is raw delivery on?")
+        raise UntrustedNotice("the content is not an SNS message; is raw delivery on?")
     if missing := required - found.keys():
         raise UntrustedNotice(f"it has no {min(missing)}")
     return found
@@ -96,14 +96,14 @@ def check_timestamp(text: str, now: datetime) -> None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None or not now - MAX_AGE <= at <= now + MAX_CLOCK_SKEW:
-        raise UntrustedNotice("its timestamp is too old, or in the future")
+        raise UntrustedNotice("the timestamp is too old or in the future")
 
 
 def certificate_url(url: str, host: str) -> str:
     """Return the URL of the certificate if it is on the topic's host and has the form of Amazon's URLs."""
     at_host = f"https://{host}"
     if not url.startswith(at_host) or not CERTIFICATE_PATH.fullmatch(url.removeprefix(at_host)):
-        raise UntrustedNotice("its certificate is not on Amazon's host")
+        raise UntrustedNotice("the certificate is not on Amazon's host")
     return url
 
 
@@ -120,15 +120,15 @@ def check_signature(message: dict[str, str], pem: bytes, now: datetime) -> None:
     }
     algorithm = versions.get(message.get("SignatureVersion", ""))
     if algorithm is None:
-        raise UntrustedNotice("its signature version is unknown")
+        raise UntrustedNotice("the signature version is unknown")
     key = load_certificate(pem, now).public_key()
     if not isinstance(key, RSAPublicKey) or key.key_size < 2048:
-        raise UntrustedNotice("its certificate has no RSA key of at least 2048 bits")
+        raise UntrustedNotice("the certificate has no RSA key of at least 2048 bits")
     try:
         signature = base64.b64decode(message["Signature"], validate=True)
         key.verify(signature, signed_text(message), PKCS1v15(), algorithm)
     except (InvalidSignature, binascii.Error):
-        raise UntrustedNotice("its signature is wrong") from None
+        raise UntrustedNotice("the signature is wrong") from None
 
 
 def load_certificate(pem: bytes, now: datetime) -> Any:
@@ -144,11 +144,11 @@ def load_certificate(pem: bytes, now: datetime) -> Any:
         names = [str(each.value) for each in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         names += alternative_names(found)
     except ValueError:
-        raise UntrustedNotice("its certificate cannot be read") from None
+        raise UntrustedNotice("the certificate cannot be read") from None
     if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
-        raise UntrustedNotice("its certificate is not valid now")
+        raise UntrustedNotice("the certificate is not valid now")
     if not any(SIGNER_NAME.fullmatch(name) for name in names):
-        raise UntrustedNotice("its certificate is not from SNS")
+        raise UntrustedNotice("the certificate is not from SNS")
     return found
 
 

@@ -122,7 +122,7 @@ def words_in(text: str, *, polite: bool = True) -> list[str]:
 
 
 def without_please(line: str) -> str:
-    """Return a line without the polite words at its start; its last word stays."""
+    """Return a line without polite words at its start; a line of polite words keeps its last word."""
     first, _, rest = line.partition(" ")
     while rest and strip_punctuation(first).casefold() in POLITE_WORDS:
         line = rest

@@ -94,7 +94,7 @@ def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> 
 def without_quotes(field: str) -> str:
     """Return a header field without quoted strings and comments, which the sender may have chosen.
 
-    It is empty if a quote or a parenthesis remains, since the field is then ambiguous.
+    The result is empty if a quote or a parenthesis remains, since the field is then ambiguous.
     """
     for _ in range(MAX_NESTED):
         field = QUOTED_OR_COMMENT.sub(lambda found: "quoted" if found[0][0] == '"' else " ", field)

@@ -278,7 +278,7 @@ class LongLineSmtp(SMTP):
         self.connection.close()
 
     def _reset_timeout(self, duration: float | None = None) -> None:
-        """Wait for the next command, at most until the limit of a session without a mail."""
+        """Wait for the next command, at most until the time limit of a session without a mail."""
         now = self.loop.time()
         self.connection.enter(Stage.IDLE, now)
         left = self.connection.mailed_at + SESSION_SECONDS - now

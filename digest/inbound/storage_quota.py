@@ -60,7 +60,7 @@ def check_storage(session: Session, *, sender: str, recipients: list[str], size:
 def check_storage_of_kind(
     session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
 ) -> None:
-    """Raise InboxFull if a limit for recipients of one kind (signed or other addresses) is exceeded."""
+    """Raise InboxFull if a limit for one kind of recipient (signed or other addresses) is exceeded."""
     if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
         raise InboxFull("too much unread mail is stored")
     if not is_signed and not SENDER_LIMIT.allows(

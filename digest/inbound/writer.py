@@ -43,7 +43,7 @@ def address_of_writer(site: Site, message: EmailMessage) -> str:
         ((_name, address),) = named
         email = addresses.parse_address(address).email
     except (ValueError, BadField):
-        raise MailIgnored("its From line does not name one address") from None
+        raise MailIgnored("the From line does not name one address") from None
     if AUTOMATIC_SENDERS.match(email.rpartition("@")[0]) or is_own_address(site, email):
         raise MailIgnored("no person would read a reply")
     return email

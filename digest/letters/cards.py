@@ -20,7 +20,7 @@ MAX_SPOKEN_LENGTH = 40
 MAX_CATEGORY_LENGTH = 40
 _ = figures_in_words.TRANSLATIONS.gettext
 NO_DATE = _("No date")
-READERS_LABELS = (_("Save"), _("Less like this"))  #: of links that differ from reader to reader
+READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links that differ from reader to reader
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 

@@ -1,7 +1,7 @@
 """Choose the sentences of an abstract that say what a paper did and found.
 
-Each sentence is scored by its words, its figures and its place. The best one is shown, and the next one
-if it fits. An excerpt is clear without the sentences before it: a clause that refers back ("To
+Each sentence is scored by its words, its figures and its position. The sentence with the highest score is
+shown, followed by the next sentence if both fit. An excerpt is clear without the sentences before it: a clause that refers back ("To
 address this issue,") is left out, and a sentence that begins with "They also ..." is not chosen.
 """
 
@@ -28,7 +28,7 @@ FIGURE = 0.4
 LATER = -0.2  #: per preceding sentence
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
 BACK_REFERENCE, PRONOUN = -1.5, -5.0  #: the subject is "this framework", or "this" or "they"
-MIN_SCORE = 0.5  #: required of a sentence that is shown instead of the first
+MIN_SCORE = 0.5  #: minimum score of a sentence that is shown instead of the first
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,7 +123,7 @@ LINKING_WORDS = re.compile(
     r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
     re.IGNORECASE,
 )
-#: The beginnings of a clause that may refer back and of the main clause after it.
+#: The beginning of a clause that may refer back, and the beginning of the main clause that follows.
 SUBORDINATE = re.compile(
     r"(?:to|in order|aim\w+|towards?|motivated|inspired|based|building|built|following|addressing|leveraging|"
     r"given|with|after|from|in light|in view)\b",

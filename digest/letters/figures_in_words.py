@@ -183,9 +183,9 @@ def checked_line(papers: int, words: int) -> str:
 
 
 def cut_at_word(text: str, max_length: int) -> str:
-    """Return `text` cut at a word to at most `max_length` characters, with an ellipsis if it was cut.
+    """Return `text` shortened at a word to at most `max_length` characters, with an ellipsis if shortened.
 
-    Connectives left at the end (`where`, `of the`) are cut too.
+    Connectives at the new end (`where`, `of the`) are removed too.
     """
     if len(text) <= max_length:
         return text
@@ -221,7 +221,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
     """Return the preheader, shown after the subject: a title, and another if it fits.
 
-    They are the papers after the first, unless the subject does not name the first, as in a catch-up.
+    The titles begin with the second paper, or with the first if the subject does not name it (in a catch-up).
     """
     lead = _("First: ") if is_catch_up else _("Also: ")
     title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))

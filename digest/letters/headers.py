@@ -21,8 +21,8 @@ BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *
 #: Latin letters and punctuation that need no normalization and are visible.
 HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
 MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
-WORD_JOINER = "\u2060"  #: invisible, and no part of any web address
-#: Where addresses are broken: before ://, after @ and //, and after a dot between letters or digits, except
+WORD_JOINER = "\u2060"  #: an invisible character that occurs in no web address
+#: The positions at which an address is broken: before ://, after @ and //, and after a dot between letters or digits, except
 #: in decimals.
 ADDRESS_JOINTS = re.compile(
     r"(?=://)|(?<=@)(?=\w)|(?<=//)(?=\w)|(?<=\w[.\u3002\uff0e\uff61])(?=\w)(?<!\d.)|(?<=\d\.)(?=[^\W\d])"

@@ -152,8 +152,8 @@ PERSONAL_VALUES = (
 def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
     """Return the letter's HTML, with personal values filled in after premailer has run.
 
-    premailer therefore runs once for many readers. If a template does more with these values than show them,
-    filling them in would give a different page; each letter of such a template is inlined separately.
+    premailer therefore runs once for many readers. If a template does more with these values than print
+    them, each of its letters is inlined separately, because filling in the values would give a different page.
     """
     template = templates.html.get_template(f"letters/{kind}/body.html")
     personal = {
@@ -174,13 +174,13 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     return inline(template.render(context))
 
 
-#: Part of a placeholder mark. If a cut page contains it, a template changed or split a mark.
+#: Part of every marker. If a page contains this text after splitting, a template changed or split a marker.
 LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)  # about 20 kinds of letters with their variants; 30 KB each
 def template_of_page(page: str) -> PieceTemplate:
-    """Inline a page that contains marks, and cut it at the marks."""
+    """Inline a page that contains markers, and split the page at the markers."""
     return cut_at_marks(inline(page))
 
 

@@ -1,6 +1,6 @@
-"""Cut an inlined page into pieces, so that letters are made by joining strings.
+"""Split an inlined page into pieces, so that letters are made by joining strings.
 
-A template is rendered with marks instead of values, inlined by premailer, and cut at the marks. Filling
+A template is rendered with markers instead of values, inlined by premailer, and split at the markers. Filling
 the pieces with escaped values gives the same bytes as rendering the page with those values and inlining
 it.
 """
@@ -21,14 +21,14 @@ MARK_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A named gap that a value fills."""
+    """A named placeholder for a value."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PieceTemplate:
-    """A part of a page as its pieces in order."""
+    """The pieces of one part of a page, in order."""
 
     name: str
     pieces: tuple[str | Placeholder | PieceTemplate, ...] = field(default=())
@@ -85,12 +85,12 @@ def escape_html(text: str) -> str:
 
 
 def placeholder_mark(name: str) -> str:
-    """Return the mark that replaces a value on a page to be cut."""
+    """Return the marker that replaces a value on a page that will be split."""
     return f"{SLOT_MARK}{name}{MARK_END}"
 
 
 def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
-    """Cut a page at its marks into placeholders and parts.
+    """Split a page at its markers into placeholders and parts.
 
     Of parts with the same name and parent, only the first is used; the others make the template render
     the separators too.

@@ -25,7 +25,7 @@ REACH_DAYS = (8, 36)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of a press with all papers since `earliest`; None selects the shorter period."""
+    """Return the start of a press's period, which includes `earliest`; None selects the shorter period."""
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
     return next((start for start in starts if earliest is None or earliest >= start), starts[-1])

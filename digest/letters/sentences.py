@@ -1,4 +1,4 @@
-"""Find the ends of sentences, and cut text there."""
+"""Find the ends of sentences, and shorten text to whole sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ABBREVIATION = re.compile(
 
 
 def to_sentence_end(text: str, max_length: int) -> str:
-    """Return as many whole sentences as fit; if none fits, cut the first at a word."""
+    """Return as many whole sentences as fit; if none fits, shorten the first at a word."""
     if len(text) <= max_length:
         return text
     ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]

@@ -1,4 +1,4 @@
-"""Load the templates of letters and pages, and mark the parts into which pages are cut."""
+"""Load the templates of letters and pages, and mark the parts into which pages are split."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from digest.letters import figures_in_words
 from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
 
-#: Marks that replace values and surround parts; ASCII, because some are in URLs.
+#: Markers that replace values and surround parts; ASCII, because some are in URLs.
 SLOT_MARK, OPEN_MARK, CLOSE_MARK, MARK_END = "q9slot.", "q9open.", "q9close.", ".q9z"
 
 
 class PartExtension(Extension):
-    """Add `{% part NAME %}...{% endpart %}`, which puts marks around its content on pages to be cut."""
+    """Add `{% part NAME %}...{% endpart %}`, which puts markers around its content if the page will be split."""
 
     tags = {"part"}  # noqa: RUF012 - Jinja's own attribute
 
@@ -34,7 +34,7 @@ class PartExtension(Extension):
         return nodes.CallBlock(self.call_method("render_part", [name]), [], [], body).set_lineno(line)
 
     def render_part(self, name: str, caller: Any) -> str:
-        """Return the part's content, with marks around it if the page is to be cut."""
+        """Return the part's content, with markers around it if the page will be split."""
         body: str = caller()
         if not getattr(self.environment, "is_cutting", False):
             return body
@@ -68,12 +68,12 @@ class Templates:
 
     @cached_property
     def cut_html(self) -> Environment:
-        """Return the environment for HTML pages that will be cut into parts."""
+        """Return the environment for HTML pages that will be split into parts."""
         return make_environment(self.folders, escapes=True, is_cutting=True)
 
     @cached_property
     def cut_text(self) -> Environment:
-        """Return the environment for texts that will be cut into parts."""
+        """Return the environment for texts that will be split into parts."""
         return make_environment(self.folders, escapes=False, is_cutting=True)
 
     @cached_property
@@ -114,5 +114,5 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
 
 
 def mark_link_text(_link: object) -> str:
-    """Return the mark that replaces a link of the text part on a page to be cut."""
+    """Return the marker that replaces a link of the text part on a page that will be split."""
     return f"{SLOT_MARK}link_text{MARK_END}"

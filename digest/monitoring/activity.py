@@ -38,7 +38,7 @@ class Series:
 
     name: str
     per_day: tuple[int, ...]
-    before: int  #: the number in the preceding period of the same length
+    before: int  #: the number of events in the preceding period of the same length
 
     @property
     def total(self) -> int:

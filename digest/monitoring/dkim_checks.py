@@ -32,7 +32,7 @@ def parsed_letter(content: bytes) -> Message:
 
 
 def check_headers(content: bytes, site: Site, *, is_signed: bool) -> Iterator[CheckOutcome]:
-    """Check for the one-click headers, and for signatures of the From domain that cover them."""
+    """Check for the one-click headers, and for signatures of the From domain that cover these headers."""
     letter = parsed_letter(content)
     if not site.is_local and site.is_https:
         is_pair = letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"

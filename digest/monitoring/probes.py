@@ -23,7 +23,7 @@ from digest.settings import Settings
 from digest.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
-LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: with less free space than either of these, there is a warning
+LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: free space below either limit causes a warning
 FULL_BYTES = 50_000_000  #: with less free space, the disk counts as full: a morning's letters may need more
 
 

@@ -32,7 +32,7 @@ from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
 from digest.monitoring.findings import Problem, Severity
 from digest.papers.expected_arrivals import LateList
 
-ROLES = ("scheduler", "worker")  #: either both roles run, or neither
+ROLES = ("scheduler", "worker")  #: roles of which both run, or neither
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
 #: An optional role without a heartbeat for this long counts as switched off on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
@@ -155,7 +155,7 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
 def overdue_lanes(
     session: Session, waiting_since: Mapping[str, datetime], now: datetime
 ) -> Iterator[Problem]:
-    """Yield a problem for each lane with overdue letters."""
+    """Yield a problem for each delivery lane with overdue letters."""
     for lane, patience in OVERDUE_AFTER.items():
         if waiting_since.get(lane, now) > now - patience:
             continue

@@ -1,4 +1,4 @@
-"""Write the short author line of a paper, with each name shortened by the rules of its own language."""
+"""Write the short author line of a paper, with each name shortened by the rules of the name's language."""
 
 from __future__ import annotations
 

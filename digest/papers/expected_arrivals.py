@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
 MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
-MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size; also of the last four lists to expect one
+MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size, and for expecting a list
 FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
 MIN_USUAL = 10  #: papers; the size of smaller lists varies too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late

@@ -1,4 +1,4 @@
-"""Decide how much of a paper may be shown to everybody.
+"""Decide which parts of a paper may be shown publicly.
 
 arXiv publishes its metadata, abstracts included, under CC0 1.0 (https://info.arxiv.org/help/api/tou.html). The
 abstracts of other sources belong to their authors or publishers, so only titles are shown unless the

@@ -1,4 +1,4 @@
-"""Score papers by the votes per day that each is expected to receive now, and give the reasons.
+"""Score each paper by the votes per day that it is expected to receive now, and give the reasons.
 
 The score is log2 of an empirical-Bayes estimate (Gamma-Poisson). The prior depends on the paper's age and
 is updated by observations. An unknown signal leaves the prior unchanged, so a paper is not penalised for a
@@ -22,7 +22,7 @@ FIRST_DAY_WEIGHT = 0.5  #: k0: days of observation that have the same weight as 
 #: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
 WINDOW_WEIGHT = 0.5
 SNAPSHOT_AGE_DAYS = (
-    0.75  #: a snapshot must be at least this much older than the latest to be compared with it
+    0.75  #: the minimum time between the latest snapshot and a snapshot that is compared with it
 )
 MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this value, so that 2 ** -age does not become zero
 USUAL_OVERLAP = 0.2  #: p0: the usual share of papers that a source lists again

@@ -19,7 +19,7 @@ from digest.retention_rules import Retention
 
 #: A press reaches back at most 36 days, so a paper shown earlier can never be new again.
 KEEP_SHOWN_FOR = timedelta(days=180)
-#: How long the web page of a digest is available.
+#: How long the web page of a digest remains available.
 KEEP_PRESSES_FOR = timedelta(days=60)
 PAUSE_SECONDS = 0.01  #: pause between two batches, in which other processes can write to SQLite
 
@@ -68,7 +68,7 @@ def delete_old_shown(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[int, int | None]:
-    """Delete `shown` rows older than 180 days for subscribers with ids above `after`.
+    """Delete `shown` rows older than 180 days of subscribers with ids above `after`.
 
     Returns how many were deleted, and the subscriber id to continue after, or None if no old rows are left.
     """

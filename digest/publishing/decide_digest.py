@@ -39,7 +39,7 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
     promised: datetime | None,
     now: datetime,
 ) -> ScheduleStatus:
-    """Return the state of a schedule at `now`; the reader's next digest was due at `promised`."""
+    """Return the state of a schedule at `now`; letters announced the reader's next digest for `promised`."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )

@@ -33,7 +33,7 @@ BATCH_SUBSCRIBERS = 500  #: subscribers decided together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunResult:
-    """The figures of the letter one subscriber would get; `letter` is empty if nothing would be sent."""
+    """The figures of the letter that one subscriber would get; `letter` is empty if nothing would be sent."""
 
     email: str
     edition: str

@@ -62,7 +62,7 @@ def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER_COLUMNS.state) 
 def count_due(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
     """Return the number of due readers, and the start of the period whose papers they may be shown.
 
-    The subscriber `and_for` counts as due.
+    The subscriber in `and_for` is treated as due.
     """
     condition = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
     joined = case(

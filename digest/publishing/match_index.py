@@ -83,7 +83,7 @@ class MatchIndex:
         self.narrowings.clear()
 
     def narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Return a clause that would narrow a filter to `papers_a_day`, or None; cached."""
+        """Return a clause that would narrow a filter to `papers_a_day`, or None; the result is cached."""
         if (filter_id, papers_a_day) not in self.narrowings:
             self.narrowings[filter_id, papers_a_day] = self.find_narrowing(filter_id, papers_a_day)
         return self.narrowings[filter_id, papers_a_day]

@@ -1,4 +1,4 @@
-"""Find papers whose text is almost the same, so that all but one are ranked lower.
+"""Find papers with almost the same text; all but one of them are ranked lower.
 
 The rule is strict, because similar papers are not duplicates. Two abstracts must share most of their
 five-word shingles. Equal titles count only if they are too long to be equal by chance.

@@ -48,7 +48,7 @@ def preview(
     email: str,
     now: datetime,
 ) -> Preview:
-    """Return the subscriber's digest at `now`: that of the open edition, else that of the next edition.
+    """Return the subscriber's digest at `now`: the digest of the open edition, else of the next edition.
 
     If the next edition has no papers yet, return the digest of the open edition if it was published with
     papers. The message is signed as for sending. Raises NotFound for an unknown address. Changes nothing.

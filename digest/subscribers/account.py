@@ -1,6 +1,6 @@
 """Mail the links to a subscriber's data, export the data, and change the address.
 
-The settings link is in many letters, so it is not enough for these actions: each needs a link that was mailed
+The settings link is in many letters, so it does not authorise these actions: each needs a link that was mailed
 to the subscriber in the last 24 hours, and a new address is used only after its owner confirmed it.
 """
 

@@ -122,7 +122,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 
 
 def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a pause. The next digest is a catch-up, because `considered_until` did not change in the pause."""
+    """End a pause. The next digest is a catch-up, because `considered_until` did not change during the pause."""
     if subscriber.state != SubscriberState.PAUSED:
         return False
     subscriber.state = SubscriberState.ACTIVE

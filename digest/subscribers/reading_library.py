@@ -1,4 +1,4 @@
-"""Read a reader's library, which a reference manager exported, without storing any of it."""
+"""Read a reader's library, which a reference manager exported, without storing the library."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class LastChange:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return sentences about the changes, with the values before and after."""
+        """Return sentences about the changes, with the values before and after each."""
         return describe_change(self.before, self.after)
 
 

@@ -68,7 +68,7 @@ def get(session: Session, email: str) -> Subscriber:
 
 
 def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Subscriber | None:
-    """Return the subscriber that a link names, or None if the link was revoked."""
+    """Return the subscriber named in a link, or None if the link was revoked."""
     subscriber = session.get(Subscriber, subscriber_id)
     return subscriber if subscriber is not None and subscriber.link_version == link_version else None
 

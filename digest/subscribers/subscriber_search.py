@@ -78,7 +78,7 @@ def uses_pack(name: str) -> ColumnElement[bool]:
 
 
 def has_topic(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a subscriber has a topic like this."""
+    """Return the condition that a subscriber has a topic that meets the criteria."""
     topic = select(Subscription.id).join(FilterRow, FilterRow.id == Subscription.filter_id)
     return exists(topic.where(Subscription.subscriber_id == Subscriber.id, condition))
 

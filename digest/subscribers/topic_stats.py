@@ -22,9 +22,9 @@ GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 class FilterHealth(StrEnum):
     """The health of a filter on recent papers, the worst first."""
 
-    BROKEN = "broken"  #: it cannot be parsed, or a pack that it uses is missing
-    SILENT = "silent"  #: it matched no paper
-    OVERFLOWING = "overflowing"  #: on a typical day it matches more papers than a digest shows
+    BROKEN = "broken"  #: the filter cannot be parsed, or uses a missing pack
+    SILENT = "silent"  #: the filter matched no paper
+    OVERFLOWING = "overflowing"  #: on a typical day the filter matches more papers than a digest shows
     FINE = "fine"
 
 
@@ -39,7 +39,7 @@ class TopicStats:
     matches: int = 0
     per_day: float = 0.0  #: on a typical day with papers
     busiest: int = 0  #: on the day with the most matches
-    reason: str = ""  #: why it is broken
+    reason: str = ""  #: why the filter is broken
 
 
 def topic_stats(session: Session, *, days: int, now: datetime) -> tuple[list[TopicStats], int]:

@@ -37,7 +37,7 @@ class Backtest:
     per_day: PerDay
     clauses: tuple[
         tuple[str, float], ...
-    ]  #: (clause, papers per day that it adds), negative if it removes papers
+    ]  #: (clause, papers per day that the clause adds), negative if the clause removes papers
     warnings: tuple[str, ...]
     last: tuple[int, ...] = ()  #: numbers of the latest matches in the batch, latest day first
 
@@ -132,7 +132,7 @@ def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without:
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield (clause with its operator, clause, tree without it) for each clause of each AND and OR."""
+    """Yield (clause with its operator, clause, tree without it) for each clause of every AND and OR."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
             yield clause, child, filter_tree.negation(rest)

@@ -28,9 +28,11 @@ MAX_DROPPED_SHARE = 0.25  #: an exclusion may drop this share of a topic's paper
 MIN_DROPPED = 2  #: ... or this many
 MAX_ADDED_SHARE = 0.2  #: an addition may add this share of all papers, or as many as the topic has
 MAX_ADDED_FEW = 5  #: ... or this many
-TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to one in the abstract
-PHRASE_WEIGHT = 1.5  #: weight of two words, relative to one
-CATEGORY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?")  #: such as cs.LG
+TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to a word in the abstract
+PHRASE_WEIGHT = 1.5  #: weight of a pair of words, relative to a single word
+CATEGORY = re.compile(
+    r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?"
+)  #: pattern of a subject class such as cs.LG
 #: Weight of a clause by the number of papers it changes; a clause that changes no other paper is not
 #: informative.
 CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
@@ -99,7 +101,7 @@ def _proposals(
     index: PaperIndex,
     days: Sequence[date],
 ) -> Iterator[ClauseProposal]:
-    """Yield a proposal for each clause; none if the filter has no space for it."""
+    """Yield a proposal for each clause; none if the filter would become too long."""
     for one in chosen:
         with suppress(errors.BadFilter):
             yield _proposal(written, filter_, operator, one.clause, index, days)

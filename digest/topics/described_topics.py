@@ -37,14 +37,16 @@ class DescriptionWeights:
     """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
     title: float = 5.0  #: an occurrence in the title counts as this many in the abstract
-    saturation: float = 1.2  #: number of occurrences in a usual paper that score half of the maximum
+    saturation: float = (
+        1.2  #: number of occurrences in a paper of usual length that score half of the maximum
+    )
     enough_share: float = 0.25  #: a paper matches if its score is this share of the bits of the description
-    enough_bits: float = 5.5  #: or this many bits, about those of one rare word or two usual words
+    enough_bits: float = 5.5  #: or this many bits, about as many as one rare word or two usual words have
 
     alike_share: float = 0.08  #: as `enough_share`, for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
-        """Return the share of its bits that a word with this frequency gives to a paper of `length` words."""
+        """Return the share of a word's bits that count for a paper of `length` words with this word frequency."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 

@@ -300,7 +300,7 @@ class _IndexedPaper:
         return found
 
     def _mark(self, place: int, at: int, count: int) -> WordSpan:
-        """Return `count` words of a text, starting at word `at`, as a mark."""
+        """Return `count` words of a text, starting at word `at`, as a span to highlight."""
         starts, ends = self._bounds[place]
         return place, starts[at], -ends[at + count - 1]
 

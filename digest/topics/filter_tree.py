@@ -130,7 +130,7 @@ class PackClause:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation of its child."""
+    """The negation of a node."""
 
     child: Node
     canonical: str

@@ -86,14 +86,14 @@ def suggest_from_library(
 
 
 def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperSearch:
-    """Return the catalog and the library as one: a clause should not find papers of another cluster."""
+    """Return one index of the catalog and the library: a clause should not find papers of another cluster."""
     known = {title_key(paper.title) for paper in index.papers}
     new = [paper for paper in library if title_key(paper.title) not in known]
     return JoinedIndexes(index, PaperIndex(new)) if new else index
 
 
 class JoinedIndexes:
-    """Two indexes as one; the papers of the second are numbered after those of the first."""
+    """A combination of two indexes; the second index's papers are numbered after the first's."""
 
     def __init__(self, first: PaperIndex, second: PaperIndex):
         self.first, self.second = first, second

@@ -1,4 +1,4 @@
-"""Mark the words of a text that a filter matches, as HTML for web pages; letters mark none."""
+"""Mark the words of a text that a filter matches, as HTML for web pages; letters highlight no words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from digest.topics.explanation import MatchedWord
 def marked_html(text: str, field: str, words: Iterable[MatchedWord]) -> Markup:
     """Return the text of a paper's field as HTML with `<mark>` around the matched words of this field.
 
-    The words are in reading order and do not overlap. If the text was cut, words after the cut are left out.
+    The words are in reading order and do not overlap. If the text was shortened, words after its end are left out.
     """
     kept = (word for word in words if word.field == field and text[word.start : word.end] == word.text)
     return Markup("").join(marked_pieces(text, kept))

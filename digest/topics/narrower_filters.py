@@ -38,7 +38,7 @@ def find_narrowing(
     best: int,
     capacity: int,
 ) -> Narrowing | None:
-    """Return the clause that keeps most of the `best` papers of a topic and excludes most other papers.
+    """Return the clause that matches most of the `best` papers of a topic and excludes most other papers.
 
     `best` is a set of paper numbers, and `capacity` is the number of papers that fit per day. The clause must
     reduce the papers per day to `capacity` and to half of the former number, and must keep papers on most
@@ -82,5 +82,5 @@ def names(paper: Paper) -> set[str]:
 
 
 def share(kept: int, of: int) -> float:
-    """Return the share of the set `of` that is in `kept`."""
+    """Return the share of the papers in `of` that are also in `kept`."""
     return (kept & of).bit_count() / of.bit_count()

@@ -43,7 +43,7 @@ def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
 def resolution_error(
     filter_: Filter, start: int, end: int, message: str, suggestion: str | None = None
 ) -> BadFilter:
-    """Return an error that refers to a position in a filter."""
+    """Return an error with its position in a filter."""
     return BadFilter(
         f"{message}.",
         text=on_one_line(filter_.text),

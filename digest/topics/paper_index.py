@@ -74,7 +74,7 @@ class PaperIndex:
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
         self.postings = self._posted()
-        self._lock = RLock()  # two threads that append to the same results would mix them up
+        self._lock = RLock()  # otherwise two threads would append to the same results and mix them up
         self.forget_results()
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             AuthorClause: self._person,

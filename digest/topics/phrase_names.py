@@ -45,7 +45,7 @@ class _Phrase:
 
     text: str  #: as written
     roots: tuple[str, ...]
-    is_complete: bool  #: whether it ends where the noun phrase ends
+    is_complete: bool  #: whether the words end where the noun phrase ends
     order: tuple[int, int]  #: the number of the text and the position in it
 
 

@@ -219,7 +219,7 @@ class Postings:
         return list(places)
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words, found by searching for all or for the rarest of them."""
+        """Return the positions of consecutive words, found by searching for all words or for the rarest word."""
         self._count_scan(len(self.spans) // 4)
         spelled = self._spelled(forms)
         if spelled:
@@ -249,7 +249,7 @@ class Postings:
         return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words, found by scanning the documents that contain them all."""
+        """Return the positions of consecutive words, found by scanning the documents that contain all the words."""
         documents = -1
         for words in forms:
             documents &= self.documents_having(words)

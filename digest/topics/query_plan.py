@@ -26,7 +26,7 @@ class QueryPlan:
             self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
 
     def _add_clauses(self, filters: Iterable[Filter]) -> None:
-        """Add the clauses, grouping clauses with the same words so that their lookups hit the cache."""
+        """Add the clauses, grouping clauses with the same words so that the second lookup hits the cache."""
         found: dict[str, Leaf] = {}
         nodes = [filter_.tree for filter_ in filters]
         for node in nodes:  # `nodes` grows during the iteration

@@ -20,7 +20,7 @@ from digest.topics.filter_parser import MAX_CHARACTERS
 MAX_WEIGHTED_WORDS = 40  #: maximum number of words of a paper that `like:` keeps
 MAX_TIMES = 99  #: maximum number of times that a word counts
 LONGEST_WORD = 40  #: characters; a longer string is not a word
-TITLE_WEIGHT = 3  #: a word in the title counts as this many in the abstract
+TITLE_WEIGHT = 3  #: a word in the title counts as this many words in the abstract
 
 _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
 

@@ -75,7 +75,7 @@ class SuggestionWeights:
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
     steepness: float = 14.0  #: increase of the chance with the similarity to the examples
     example: float = 3.5  #: an example counts as this many papers
-    unseen: float = 25.0  #: papers outside the catalog, in which words are as rare as in the fixed table
+    unseen: float = 25.0  #: assumed papers outside the catalog, with words as rare as in the fixed table
     extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
     least_gain: float = 0.03  #: minimum increase of the expected F1 by a clause
 
@@ -88,9 +88,9 @@ class SuggestedClause:
     """A clause of a suggested filter, with the numbers of papers that it finds."""
 
     clause: str  #: in canonical form
-    examples: int  #: the examples that it finds
-    found: int  #: the papers of the catalog that it finds
-    added: int  #: of these, the papers that no earlier clause finds
+    examples: int  #: the examples that the clause finds
+    found: int  #: the papers of the catalog that the clause finds
+    added: int  #: the papers of the catalog that this clause finds and no earlier clause does
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class _Chances:
 
 
 def _even_score(scores: Collection[float], size: float) -> float:
-    """Return the score at which a paper has an even chance of belonging to a topic of `size` papers."""
+    """Return the score at which a paper belongs to a topic of `size` papers with a chance of one half."""
     ranked = sorted(scores, reverse=True)
     return ranked[min(len(ranked) - 1, int(size))] if ranked else 1.0
 
@@ -285,7 +285,7 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch
     """Return the words and phrases that may describe the examples, the most common first.
 
     At least two of three conditions must hold: it is in a title, several examples share it, or it is a
-    phrase. If there are no such words, any word of a title will do.
+    phrase. If no word meets two conditions, all words of the titles are returned.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}

@@ -57,7 +57,7 @@ def is_significant(root: str) -> bool:
 
 @lru_cache(maxsize=1)  # the table never changes
 def _table() -> dict[str, float]:
-    """Return the bits of every listed root; all other roots have `RAREST`."""
+    """Return the bits of every root in the table; any other root has `RAREST` bits."""
     found: dict[str, float] = {}
     for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
         written, _, roots = line.partition(" ")

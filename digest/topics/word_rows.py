@@ -111,7 +111,7 @@ class _Pieces:
 
 
 def _smooth(glue: str) -> str:
-    """Return the joined separators of pieces, ignoring a blank next to another character outside words."""
+    """Return the separators of pieces as one text, without blanks next to other separator characters."""
     while _ROUGH * 2 in glue:
         glue = glue.replace(_ROUGH * 2, _ROUGH)
     return glue.replace(f" {_ROUGH}", ",").replace(f",{_ROUGH}", ",")

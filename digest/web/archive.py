@@ -32,7 +32,7 @@ from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
 
 MAX_LISTED = 400  #: digests in an archive: more than a year of daily digests
-MAX_WITH_TITLES = 60  #: latest digests whose papers are all listed
+MAX_WITH_TITLES = 60  #: number of latest digests whose papers are all listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,10 @@ REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
 )  #: only the name of a published filter, not the whole filter language
 MAX_FEEDS = 256  #: cached feeds of filters that feed readers request repeatedly; 100 KB each
-MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8  #: papers of a published filter, and how many days back
+MAX_SHARED_PAPERS, SHARED_DAYS = (
+    50,
+    8,
+)  #: number of papers in a published filter's feed, and of days they are from
 ElementTree.register_namespace("", ATOM)
 
 

@@ -41,7 +41,9 @@ from digest.web.topic_preview import ChosenTopics, TopicPreview
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-STAMP_PLACEHOLDER = "time-of-the-form"  #: in the cached page; each response replaces it with a new form stamp
+STAMP_PLACEHOLDER = (
+    "time-of-the-form"  #: text in the cached page that each response replaces with a new form stamp
+)
 #: Response times to the form are multiples of this many seconds, so that they do not reveal who is
 #: subscribed.
 RESPONSE_STEP = 0.2
@@ -101,7 +103,7 @@ def render_front(
     preview: TopicPreview | None = None,
     focus: str = "",
 ) -> str:
-    """Return the front page as HTML; `focus` is the field to begin with."""
+    """Return the front page as HTML; `focus` is the field that gets the keyboard focus."""
     return page_rendering.render_html(
         context,
         "front_page",
@@ -219,7 +221,7 @@ def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dic
 
 
 def may_preview(request: Request, *, has_file: bool) -> bool:
-    """Return whether this network may have a preview now."""
+    """Return whether this network may request a preview now."""
     context = request_context.context_of(request)
     return topic_preview.is_allowed(
         context.caches,

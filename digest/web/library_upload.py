@@ -1,4 +1,4 @@
-"""Read the papers of an uploaded library (BibTeX, RIS or CSL-JSON); nothing of it is stored."""
+"""Read the papers of an uploaded library (BibTeX, RIS or CSL-JSON) without storing the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ = TRANSLATIONS.gettext
 FIELD = "library"
 MAX_BYTES = 1024 * 1024
 MAX_ENTRIES = 2000
-MAX_SECONDS = 3.0  #: time limit; the entries read by then are used
+MAX_SECONDS = 3.0  #: time limit; the entries read before it ends are used
 MAX_ENTRY_BYTES = 32 * 1024  #: of a BibTeX entry; the time that the parser takes grows with the square
 ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
 MAX_TITLE = 500  #: characters
@@ -69,7 +69,7 @@ def read_records(content: bytes, now: datetime) -> list[Record]:
 
 
 def as_utf8(content: bytes) -> bytes:
-    """Return a text in UTF-8; what is neither UTF-8 nor UTF-16 is read as Windows' Western encoding."""
+    """Return a text in UTF-8; a text in neither UTF-8 nor UTF-16 is read in Windows' Western encoding."""
     if content.startswith(UTF16_MARKS):
         return content.decode("utf-16", errors="replace").encode()
     try:

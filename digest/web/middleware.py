@@ -19,7 +19,7 @@ CLIENT_GONE = 499  #: the client closed the connection; only logged, as in nginx
 MAX_BYTES = 64 * 1024  #: maximum size of a request body: forms are small
 MAX_UPLOAD = (
     3 * 1024 * 1024
-)  #: on `UPLOAD_PATHS`: a library of 1 MB, and fields that are too long but are kept
+)  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are too long but are sent back
 UPLOAD_PATHS = frozenset({"/", "/preview"})
 
 #: Allows only our own style sheet, images and forms.

@@ -43,7 +43,7 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
 
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
-    """Return label and address of the privacy notice, and of the operator's other notices that are set."""
+    """Return the label and the address of the privacy notice, and of the operator's other notices that are set."""
     _, settings = figures_in_words.TRANSLATIONS.gettext, context.settings
     found = [
         (_("Privacy"), settings.privacy_url or "/privacy"),
@@ -96,7 +96,7 @@ PROBLEM_TEXTS = {
 REMOVED_TEXTS = "This paper was removed", "It is no longer shown here."
 
 
-#: The same for pages that are not found, by the first part of the path.
+#: The headline and sentence for pages that are not found, by the first part of the path.
 NOT_FOUND_TEXTS = {
     "papers": ("Paper not found", "This site has no paper with this number."),
     "outbox": (

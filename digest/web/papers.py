@@ -119,7 +119,7 @@ def show_ris(request: Request) -> Response:
 
 
 def requested_paper(request: Request) -> Paper:
-    """Return the paper in the URL as shown publicly."""
+    """Return the publicly shown fields of the paper in the URL."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         return load_paper(context, session, int(request.path_params["number"]))

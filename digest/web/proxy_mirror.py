@@ -1,4 +1,4 @@
-"""Report to `digest doctor` the number of proxies that its request passed.
+"""Show `digest doctor` how many proxies its request passed.
 
 Only `digest doctor` of this installation can use this page: the token in the URL is signed with our key and
 valid for a minute. The response is two numbers.

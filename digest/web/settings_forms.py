@@ -27,7 +27,7 @@ from digest.web.unsubscribe_page import subscriber_of_link
 
 EMPTY_FIELD = "Fill this in."
 MAX_TYPED = (
-    20_000  #: characters of a filter that are read, more than are allowed, so that nothing is cut silently
+    20_000  #: characters of a filter that are read; more than allowed, so that a longer filter is reported
 )
 SCHEDULE_FIELDS = tuple(settings_page.FIELD_PARSERS)
 

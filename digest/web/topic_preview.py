@@ -41,7 +41,7 @@ class PreviewTitle:
 
     title: str
     href: str
-    year: str = ""  #: of an old paper
+    year: str = ""  #: the year, if the paper is old
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,7 +257,7 @@ def preview_heading(*, is_new: bool, is_today: bool) -> str:
 
 
 def is_allowed(caches: Caches, network: str | None, now: datetime, *, cost: int = 1) -> bool:
-    """Return whether this network may have another preview in this minute."""
+    """Return whether this network may request another preview in this minute."""
     minute = int(now.timestamp()) // 60
     counted = caches.get_or_make("preview counts", (network, minute), count, bound=MAX_NETWORKS)
     used = max(next(counted) for _ in range(cost))

@@ -57,7 +57,7 @@ def handle_button(request: Request, form: FormData) -> Response:
 
 
 def note_reason(session: Session, subscriber: Subscriber, form: FormData) -> bool:
-    """Store the reason for an unsubscribe; return False if it is empty, or if they have returned."""
+    """Store the reason for an unsubscribe; return False if the reason is empty or the reader has resubscribed."""
     chosen = [
         figures_in_words.TRANSLATIONS.gettext(words)
         for name, words in REASONS

@@ -1,4 +1,4 @@
-"""Answer on a page why a reader did or did not get a paper."""
+"""Show the page that explains why a reader did or did not get a paper."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MAX_REFERENCE = 500
 ANSWERS = {
     WhyCause.UNKNOWN: "No list that we read contained this paper. Write its title, its arXiv id or its DOI.",
     WhyCause.HISTORY: "We have this paper only as older work or as a new version of older work. Digests contain only new papers.",
-    WhyCause.WITHDRAWN: "Its authors withdrew it.",
-    WhyCause.UNMATCHED: "None of your topics matches it.",
+    WhyCause.WITHDRAWN: "The authors withdrew this paper.",
+    WhyCause.UNMATCHED: "None of your topics matches this paper.",
     WhyCause.TOO_OLD: "It is older than the papers you asked for.",
     WhyCause.OVER_CAP: "It matched, but the digest was full.",
-    WhyCause.TOO_FEW: "There were too few papers for a digest. It is kept for the next one.",
+    WhyCause.TOO_FEW: "There were too few papers for a digest. The paper is kept for the next digest.",
     WhyCause.NOT_DUE: "It is new, and your next digest may have it.",
     WhyCause.BEFORE: "We first saw it before you subscribed.",
     WhyCause.LATE: "It arrived after the digests of its day were made.",

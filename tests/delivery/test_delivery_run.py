@@ -226,12 +226,12 @@ FATES = {
     Fault.DOT_DROP: (
         DeliveryReport(sent=2, in_doubt=1),
         ("sending", 1, 0),
-        "in doubt: it closed the connection (dot)",
+        "in doubt: the server closed the connection (dot)",
     ),
     Fault.DOT_HANG: (
         DeliveryReport(sent=2, in_doubt=1),
         ("sending", 1, 0),
-        "in doubt: it did not reply in time (dot)",
+        "in doubt: the server did not reply in time (dot)",
     ),
     Fault.QUIT_421: (DeliveryReport(sent=3), ("sent", 1, 0), ""),
     Fault.BINARY: (DeliveryReport(sent=3), ("sent", 1, 0), ""),

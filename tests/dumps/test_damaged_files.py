@@ -66,7 +66,7 @@ def test_a_list_that_ends_between_two_papers_is_truncated(end: str) -> None:
 
 
 def test_a_list_with_words_between_its_papers_is_refused_with_their_line() -> None:
-    with pytest.raises(UnreadableDump, match="It is not JSON: Expecting value at line 2"):
+    with pytest.raises(UnreadableDump, match="The file is not valid JSON: Expecting value at line 2"):
         items(f"[{LINES[0]},\nand then there is {LINES[1]}, {LINES[2]}]")
 
 
@@ -136,7 +136,9 @@ def test_a_file_beyond_the_limit_of_its_format_is_refused() -> None:
     source = DumpInput(io.BytesIO(b"x" * (2**20 + 1)), name="dump", observed_on=DAY)
 
     assert len(source.read_all(2**20 + 1)) == 2**20 + 1
-    with pytest.raises(UnreadableDump, match="It is larger than 1 MiB, which is too large for this format"):
+    with pytest.raises(
+        UnreadableDump, match="The content is larger than 1 MiB, which is too large for this format"
+    ):
         source.read_all(2**20)
 
 

@@ -284,7 +284,7 @@ def test_a_bad_line_does_not_affect_other_lines() -> None:
     ]
     assert [(item.line, item.reason) for item in found if isinstance(item, RecordProblem)] == [
         (2, "not JSON: Expecting ':' delimiter at column 29"),
-        (3, "it is nested too deeply"),
+        (3, "the value is nested too deeply"),
         (4, "not an object"),
     ]
 

@@ -220,10 +220,10 @@ def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "It is empty."),
-        (b"\x89PNG\r\n\x1a\n\0\0", "It is binary, not text."),
-        (b"lunch is at noon\n", "Its format is not recognised; it begins with: lunch is at noon"),
-        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "It contains no papers."),
+        (b"", "The file is empty."),
+        (b"\x89PNG\r\n\x1a\n\0\0", "The file is binary, not text."),
+        (b"lunch is at noon\n", "The format is not recognised; the file begins with: lunch is at noon"),
+        (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "The dump contains no papers."),
     ],
     ids=["empty", "binary", "unknown", "only a header"],
 )
@@ -338,7 +338,7 @@ def test_a_page_that_may_have_been_misread_is_held_with_an_example(session: Sess
     held = intake.load(session, path, now=NOW)
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
-    assert held.reason.startswith("It may have been misread: 4 of its 16 papers lack")
+    assert held.reason.startswith("The dump may have been misread: 4 of its 16 papers lack")
     assert "Fog over Harbour 0" in held.reason
     assert intake.load(session, path, now=NOW, incomplete_ok=True).new == 16
 

@@ -156,4 +156,4 @@ def test_a_row_with_a_title_alone_is_rejected_if_csv_is_forced() -> None:
     (found,) = items("colour,title\nred,Kites\n", format="csv")
 
     assert isinstance(found, RecordProblem)
-    assert found.reason == "it has a title but no other known field"
+    assert found.reason == "the object has a title but no other known field"

@@ -140,11 +140,14 @@ def test_a_line_that_is_not_utf8_affects_only_its_paper() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "It is empty."),
-        (b" \n\n", "It is empty."),
-        (b"\x7fELF\x02\x01\x01\x00\x00", "It is binary, not text."),
-        (bytes(range(128, 256)) * 20, "It is not UTF-8 text."),
-        (b"Dear all,\n\nlunch is at noon.\n", "Its format is not recognised; it begins with: Dear all,"),
+        (b"", "The file is empty."),
+        (b" \n\n", "The file is empty."),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "The file is binary, not text."),
+        (bytes(range(128, 256)) * 20, "The file is not UTF-8 text."),
+        (
+            b"Dear all,\n\nlunch is at noon.\n",
+            "The format is not recognised; the file begins with: Dear all,",
+        ),
     ],
     ids=["empty", "blank", "binary", "noise", "a letter"],
 )

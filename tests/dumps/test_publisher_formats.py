@@ -108,7 +108,7 @@ def test_the_ids_of_an_article_are_its_own() -> None:
 
 def test_an_article_without_a_citation_is_reported() -> None:
     assert titles_and_faults("<PubmedArticleSet>\n<PubmedArticle/></PubmedArticleSet>") == [
-        "2: it has no title"
+        "2: the record has no title"
     ]
 
 

@@ -149,7 +149,7 @@ def test_a_column_named_id_may_hold_a_known_id(fields: dict[str, Any], ids: dict
 
 
 def test_a_record_with_a_title_alone_is_rejected() -> None:
-    reason = "it has a title but no other known field"
+    reason = "the object has a title but no other known field"
 
     assert reasons([{"title": "T", "abstract": "A"}, {"title": "Kites", "colour": "red"}]) == [reason]
     assert (
@@ -287,7 +287,7 @@ def test_single_objects_of_datacite_are_read_like_lists() -> None:
 
     assert (found.title, found.authors, found.abstract) == ("T", ("Ada Okafor",), "A")
     assert reasons([{"titles": [{"title": "T"}], "creators": []}]) == [
-        "it has a title but no other known field"
+        "the object has a title but no other known field"
     ]
 
 
@@ -302,7 +302,7 @@ def test_crossref_with_selected_fields_is_read() -> None:
     assert isinstance(first, Record)
     assert (first.title, first.ids, first.authors) == ("Tidal Sorting", {"doi": "10.1234/x"}, ("Ada Okafor",))
     assert isinstance(second, RecordProblem)
-    assert second.reason == "it has a title but no other known field"
+    assert second.reason == "the object has a title but no other known field"
 
 
 # ── BibTeX and RIS ──────────────────────────────────────────────────────────────────────────────

@@ -185,7 +185,7 @@ def test_forged_bounces_that_quote_a_forwarded_digest_are_not_counted(
         outcome = receive(
             sample_mails.dsn(quoted=quoted), to="postmaster@bounce.example.org", after=timedelta(days=day)
         )
-        assert outcome.startswith("shunted: it reports on a letter that we cannot identify")
+        assert outcome.startswith("shunted: the report is about a letter that we cannot identify")
 
     session.refresh(ada)
     assert (failures(session), ada.state) == ([], SubscriberState.ACTIVE)

@@ -139,7 +139,7 @@ def test_a_writer_is_answered_once_a_day_and_passed_on_five_times(arrive: Arrive
         arrive(QUESTION, operator=OPERATOR, after=timedelta(minutes=number)).outcome for number in range(6)
     ]
 
-    assert outcomes[5] == "shunted: its writer was already asked about the same words today"
+    assert outcomes[5] == "shunted: the writer was already asked about the same words today"
     arrived = arrive(QUESTION, operator=OPERATOR, after=timedelta(days=1))
     assert sorted(arrived.letters) == ["no_command"] * 2 + ["passed_on"] * 6
 

@@ -296,7 +296,7 @@ def test_the_same_unclear_words_are_questioned_once_a_day(
 
     outcomes = [receive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
 
-    assert outcomes[1:] == ["shunted: its writer was already asked about the same words today"] * 2
+    assert outcomes[1:] == ["shunted: the writer was already asked about the same words today"] * 2
     assert len(deliver_mail(at=now + timedelta(hours=3))) == 1
 
 
@@ -501,8 +501,8 @@ def test_a_stranger_is_sent_how_to_subscribe_once_a_day(
     outcomes = [receive(mail, at=now + timedelta(hours=hour)) for hour in range(3)]
 
     assert outcomes == [
-        "its writer gets no digests, and was sent how to subscribe",
-        *["shunted: its writer, who gets no digests, was already answered today"] * 2,
+        "the writer gets no digests and was sent instructions to subscribe",
+        *["shunted: the writer gets no digests and was already answered today"] * 2,
     ]
     (answer,) = deliver_mail()
     assert (answer["To"], answer["In-Reply-To"]) == ("bob@else.example", "<question@uni.example>")

@@ -409,9 +409,9 @@ def test_an_unclassified_notice_is_kept_for_a_person(
 
     with served.writing() as session:
         assert [(row.state, row.recipient, row.reason) for row in session.scalars(select(InboundMail))] == [
-            ("shunted", TOPIC, "it is not a known SES notice"),
-            ("shunted", TOPIC, "it is not a known SES notice"),
-            ("shunted", TOPIC, "it reports on an unknown letter"),
+            ("shunted", TOPIC, "the mail is not a known SES notice"),
+            ("shunted", TOPIC, "the mail is not a known SES notice"),
+            ("shunted", TOPIC, "the report is about an unknown letter"),
         ]
 
 

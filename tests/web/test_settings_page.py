@@ -436,7 +436,7 @@ def test_the_page_says_why_a_paper_was_sent_or_not(served, papers, why_path):
 
     assert "Slow Diffusion It was in your digest of 20 November 2026." in answer("Slow Diffusion")
     assert "Diffusion matches: diffusion in the title" in answer("2611.00001")
-    assert "None of your topics matches it." in answer(papers[1])
+    assert "None of your topics matches this paper." in answer(papers[1])
     assert "No list that we read contained this paper." in answer("Unheard Of")
 
 

@@ -63,7 +63,7 @@ class SourceRow(Base):
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     interval_seconds: Mapped[int]  #: seconds between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
-    since: Mapped[date]  #: the day it was enabled; papers of earlier days are not new
+    since: Mapped[date]  #: the day the source was enabled; papers of earlier days are not new
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
     polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     failures: Mapped[int] = mapped_column(default=0)  #: consecutive failures

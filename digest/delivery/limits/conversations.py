@@ -16,7 +16,7 @@ CONVERSATION_LIFE = timedelta(seconds=900)
 
 
 class ConversationLease(NamedTuple):
-    """The lease of the worker that has a conversation, and the latest end of the conversation."""
+    """The lease of the worker that holds a conversation, and the conversation's latest end."""
 
     lease: str
     until: datetime
@@ -38,7 +38,7 @@ class Conversations:
         }
 
     def wait(self, lease: str, now: datetime) -> Wait | None:
-        """Return the wait of a letter if other workers have all allowed conversations, else None."""
+        """Return how long a letter waits if other workers hold all allowed conversations, else None."""
         others = sum(each.lease != lease for each in self.active(now).values())
         if others < self.limit:
             return None
@@ -46,13 +46,13 @@ class Conversations:
         return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
-        """Return the conversations with one of this worker, under its old number or the lowest free one."""
+        """Return the conversations plus this worker's, under its old number or the lowest free number."""
         active = self.active(now)
         own = [number for number, each in active.items() if each.lease == lease]
         number = own[0] if own else next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return the conversations without those of this worker and without rows that were only locked."""
+        """Return the conversations of other workers, without rows that were only locked."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

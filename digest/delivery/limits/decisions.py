@@ -31,6 +31,6 @@ class Refill(Wait):
 def is_ahead(moment: datetime, now: datetime, *, at_most: timedelta) -> bool:
     """Return whether a datetime is in the future, but no more than `at_most` ahead.
 
-    A datetime further ahead was stored by a wrong clock.
+    A datetime further ahead was stored by a machine with a wrong clock.
     """
     return now < moment <= now + at_most

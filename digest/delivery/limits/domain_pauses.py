@@ -17,7 +17,7 @@ from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
-#: After this time without another strike, pauses start at 5 minutes again.
+#: After this time without another deferral, pauses start at 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too fast
@@ -105,7 +105,9 @@ class DomainRecord:
 
     pause: Pause
     greylists: bool = False  #: the domain defers first tries and accepts second tries
-    deferred: frozenset[str] = frozenset()  #: recipients deferred in a row, with no acceptance in between
+    deferred: frozenset[str] = (
+        frozenset()
+    )  #: recipients deferred in a row, without an accepted letter in between
     deferred_at: datetime | None = None  #: the time of the last deferral
 
     def after(self, replies: Iterable[LetterReply], now: datetime) -> DomainRecord:
@@ -120,7 +122,7 @@ class DomainRecord:
         return replace(record, pause=record.pause.strike(now), deferred=frozenset(), deferred_at=None)
 
     def after_one(self, reply: LetterReply, now: datetime) -> DomainRecord:
-        """Return the record after one reply; an accepted letter cancels all strikes."""
+        """Return the record after one reply; an accepted letter cancels all counted deferrals."""
         if reply.is_taken:
             return DomainRecord(pause=replace(self.pause, strikes=0), greylists=not reply.is_first_try)
         if self.greylists and reply.is_first_try and reply.may_be_greylisting:
@@ -131,7 +133,7 @@ class DomainRecord:
 class TroubledDomains(NamedTuple):
     """The domains with stored deferrals, pauses or greylisting, which an accepted letter may change."""
 
-    strikes: frozenset[str] = frozenset()  #: domains that deferred a letter lately, or were paused
+    strikes: frozenset[str] = frozenset()  #: domains that recently deferred a letter or were paused
     greylisters: frozenset[str] = frozenset()
 
     def learn_from(self, domain: str, *, is_first_try: bool) -> bool:

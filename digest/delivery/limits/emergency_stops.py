@@ -57,7 +57,7 @@ class ThresholdReading:
 
     @property
     def is_exceeded(self) -> bool:
-        """Return whether the limit is reached."""
+        """Return whether the count has reached its limit."""
         return self.count >= self.least and self.count >= self.limit * self.attempts
 
     @property
@@ -138,7 +138,7 @@ def attempts_by_letter(attempts: Any) -> Any:
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield up to two pairs: the number of letters reported, and the number of letters tried.
+    """Yield up to two pairs of counts: the number of letters reported, and the number of letters tried.
 
     Reports are bounces or complaints, as selected by `kind`. The first pair covers the latest attempts. The
     second covers the attempts near those named in the latest reports, since some reports arrive minutes or

@@ -86,7 +86,7 @@ class Canary:
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
     def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
-        """Return the wait of the rest of an edition, which a wrong clock cannot make longer than the setting."""
+        """Return how long the rest of an edition waits; a wrong clock cannot make this longer than the setting."""
         ends_at = min(until, now + self.wait)
         share = f"{self.share * 100:g} %"
         return Wait(ends_at, f"the first {share} of {edition} are a canary until {ends_at:%H:%M} UTC")

@@ -17,7 +17,7 @@ STOPPED_PREFIX = "stopped: "  #: prefix of the reason of mail that waits for the
 ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
 
 Decision = Allowed | Wait
-Shortage = tuple[Allowance, Wait]  #: an allowance without a token, and the wait for it
+Shortage = tuple[Allowance, Wait]  #: an allowance without a token, and the wait for a token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +94,7 @@ class Limiter:
         return self.take(domain, "", window, now), Allowed()
 
     def assign(self, domain: str, window: Window, now: datetime) -> tuple[Limiter, Decision]:
-        """Send a letter through the server whose turn it is among those with tokens."""
+        """Send a letter through the server with tokens whose turn it is."""
         pauses = {share.name: self.pause_wait(share.name, now) for share in self.servers}
         shares = [share for share in self.servers if pauses[share.name] is None]
         if not shares:

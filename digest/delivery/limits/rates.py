@@ -18,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 #: Maximum time that a worker itself waits for a token; a letter that must wait longer is queued again.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
-#: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so it only bridges short delays.
+#: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover short delays.
 BURST_SECONDS = 2.0
 SES_BURST_SECONDS = 0.5  #: capacity for Amazon SES, which counts per second
 
@@ -83,7 +83,7 @@ class Bucket:
         """Return the bucket filled up to `now`.
 
         A clock that was set back adds no tokens. A stored time up to `MAX_CLOCK_SKEW` ahead is kept:
-        otherwise two workers with different clocks would both count the time between them.
+        otherwise two workers with different clocks would both count the difference between their clocks.
         """
         passed = max(0.0, (now - self.counted_at).total_seconds())
         tokens = min(self.rate.capacity, self.tokens + passed * self.rate.per_second)

@@ -25,7 +25,7 @@ from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Limiter, Reservation, Window
 from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
 
-#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed that
+#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed for that
 #: long.
 KEEP_ROWS_FOR = timedelta(days=45)
 

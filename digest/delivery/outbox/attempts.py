@@ -51,7 +51,7 @@ def printable(text: str) -> str:
 def is_recorded(
     session: Session, ids: Collection[int], attempted: Collection[int], *, lease: str, at: datetime
 ) -> bool:
-    """Return whether the outcome of these deliveries is stored, for a caller whose commit may have failed.
+    """Return whether the outcome of these deliveries is stored; used after a commit that may have failed.
 
     If deliveries were attempted, the outcome is stored if their attempts under that lease that ended at that
     time are stored. If none was attempted, it is stored if we hold none of the deliveries. The commit may
@@ -88,7 +88,7 @@ def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) 
 
 
 def record_provider_ids(session: Session, provider_ids: Mapping[int, str]) -> None:
-    """Store the ids that a provider assigned to accepted deliveries, which its reports use."""
+    """Store the ids that a provider assigned to accepted deliveries; the provider's reports name these ids."""
     if provider_ids:
         naming = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id == bindparam("key"))
         rows = [{"key": number, "name": name} for number, name in provider_ids.items()]

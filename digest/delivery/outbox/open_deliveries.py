@@ -27,5 +27,5 @@ def is_due(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 
 
 def fetch_ids(session: Session, statement: Executable, given: Mapping[str, Any] = db.NO_VALUES) -> set[int]:
-    """Return the ids that a statement finds or returns, in one driver call instead of one per id."""
+    """Return the ids that a statement finds or returns, with one driver call instead of one call per id."""
     return set(session.connection().execute(statement, given).scalars().all())

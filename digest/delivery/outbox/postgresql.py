@@ -120,7 +120,7 @@ class PostgresqlOutbox(Outbox):
 
 
 def fetch_reply(cursor: Any) -> tuple[int, set[int]]:
-    """Return the one row of the reply."""
+    """Return the only row of the reply."""
     ended, held = cursor.fetchone()
     return ended, set(held)
 

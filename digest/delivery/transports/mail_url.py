@@ -39,7 +39,7 @@ class Timeouts:
     """
 
     window: float = 30  #: time after which no further message of the window begins
-    connect: float = 30  #: for the whole greeting, including TLS and login
+    connect: float = 30  #: time limit for the greeting, TLS and the login together
     command: float = 30
     body: float = 60
     dot: float = 600

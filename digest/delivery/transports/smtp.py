@@ -25,7 +25,9 @@ __all__ = ["MailServer", "SmtpTransport", "Timeouts"]
 
 SENDER_FAULT_CODES = {421, 530, 534, 535, 538}  #: replies to MAIL about the connection, not the message
 CONNECTION_CODES = range(220, 230)  #: replies about the session (RFC 5321, 4.2.1), never about a message
-OUT_OF_ORDER = 503  #: bad sequence of commands: the server is out of step; never about a message
+OUT_OF_ORDER = (
+    503  #: bad sequence of commands: the server has lost track of the commands; never about a message
+)
 LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace if there are few matches
 #: The usual replies to MAIL, RCPT and DATA.
 ENVELOPE_ACCEPTED = re.compile(rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n")
@@ -85,7 +87,7 @@ class SmtpConnection:
 
     def greet(self, deadline: float) -> None:
         """Send EHLO, start TLS and log in, as the URL requires; raise ConnectionBroken if any of them fails."""
-        require_yes(self.wire.read_reply(deadline), "it refused the session")
+        require_yes(self.wire.read_reply(deadline), "the server refused the session")
         self.introduce(deadline)
         if self.server.starttls:
             self.start_tls(deadline)
@@ -103,19 +105,19 @@ class SmtpConnection:
         verb = "LHLO" if self.server.scheme == "lmtp" else "EHLO"
         reply = self.command(f"{verb} {self.helo}", deadline)
         if reply.code >= 500 and verb == "EHLO":
-            self.require(f"HELO {self.helo}", deadline, what="it refused our greeting")
+            self.require(f"HELO {self.helo}", deadline, what="the server refused our greeting")
             return
-        require_yes(reply, "it refused our greeting")
+        require_yes(reply, "the server refused our greeting")
         offers = (line.upper().partition(" ") for line in reply.lines[1:])
         self.extensions = {keyword: rest for keyword, _, rest in offers}
 
     def start_tls(self, deadline: float) -> None:
         """Switch to TLS and discard the extensions that were offered in clear text."""
         if "STARTTLS" not in self.extensions:
-            raise ConnectionBroken("it does not offer STARTTLS, which DIGEST_MAIL_URL requires")
+            raise ConnectionBroken("the server does not offer STARTTLS, which DIGEST_MAIL_URL requires")
         self.require("STARTTLS", deadline, what="STARTTLS")
         if self.wire.received:  # a man in the middle could insert replies here (CVE-2011-0411)
-            raise ConnectionBroken("it broke the protocol: clear text after STARTTLS")
+            raise ConnectionBroken("the server broke the protocol: clear text after STARTTLS")
         self.extensions = {}
         self.wire.start_tls(deadline)
 
@@ -132,7 +134,7 @@ class SmtpConnection:
                 require_yes(self.command(words, deadline), "the login", agreed=334)
             self.require(password, deadline, what="the login")
         else:
-            raise ConnectionBroken("it offers neither AUTH PLAIN nor AUTH LOGIN")
+            raise ConnectionBroken("the server offers neither AUTH PLAIN nor AUTH LOGIN")
 
     def quit(self) -> None:
         """Send QUIT and close the connection, ignoring errors."""
@@ -192,7 +194,7 @@ class SmtpConnection:
         return SmtpEnvelope(message, (RESET, *commands) if self.has_desynchronised else commands)
 
     def next_envelope(self, waiting: deque[Message], until: float) -> SmtpEnvelope | None:
-        """Return the envelope that may be sent with the body of the first message."""
+        """Return the next envelope if it may be sent together with the first message's body."""
         if not self.is_pipelining or len(waiting) < 2 or monotonic() >= until:
             return None
         envelope = self.envelope(waiting[1])
@@ -234,7 +236,7 @@ class SmtpConnection:
         An extra reply would be mistaken for the reply to the next body.
         """
         if self.wire.received:
-            raise ProtocolDesync("it broke the protocol: a reply without a command")
+            raise ProtocolDesync("the server broke the protocol: a reply without a command")
 
     def abort_body(self, deadline: float) -> None:
         """Send an empty body, if the server asks for a body after refusing the envelope."""
@@ -268,9 +270,11 @@ class SmtpConnection:
         if reply.code == 421:  # the server closes the connection (RFC 5321, 3.8)
             self.is_ending = True
         if phase == "reset" or (phase == "mail" and reply.code in SENDER_FAULT_CODES):
-            raise ConnectionBroken(f"it ended the session: {reply.code} {reply.text}", reply.code)
+            raise ConnectionBroken(f"the server ended the session: {reply.code} {reply.text}", reply.code)
         if (reply.code < 400 or reply.code == OUT_OF_ORDER) and phase != "dot":
-            raise ProtocolDesync(f"it broke the protocol: {reply.code} {reply.text} to {phase.upper()}")
+            raise ProtocolDesync(
+                f"the server broke the protocol: {reply.code} {reply.text} to {phase.upper()}"
+            )
         verdict = {2: Verdict.ACCEPTED, 4: Verdict.DEFERRED, 5: Verdict.REFUSED}.get(reply.code // 100)
         if reply.code in CONNECTION_CODES:
             verdict = None
@@ -317,7 +321,7 @@ def dot_stuffed(message: Message) -> tuple[bytes, ...]:
     """Return the content as sent by SMTP: leading dots doubled, and a final dot added."""
     content = message.content
     end = b".\r\n" if content.endswith(b"\r\n") else b"\r\n.\r\n"
-    if not message.may_have_dots:  # avoids a search through 40 KB
+    if not message.may_have_dots:  # avoids a search through 40 KB of text
         return content, end
     first = b"." if content.startswith(b".") else b""
     return first, LINE_WITH_DOT.sub(b"\r\n..", content), end
@@ -356,7 +360,7 @@ class SmtpTransport:
         self.helo = UNSAFE_IN_ADDRESS.sub("", helo) or "localhost"
         self.timeouts = timeouts or Timeouts()
         self.connection: SmtpConnection | None = None
-        self.avoids_pipelining = False  #: this server offers PIPELINING but gets out of step
+        self.avoids_pipelining = False  #: whether this server offers PIPELINING but mixes up replies
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:  # noqa: PLR0912, PLR0915  (one conversation, with a branch for each way it ends)
         """Try every message once; after a broken connection, continue over a new one.

@@ -50,7 +50,7 @@ def printable_line(line: bytes) -> str:
 
 
 class ConnectionBroken(Exception):
-    """The connection cannot be used: the server closed it, timed out, refused us or broke the protocol."""
+    """The connection cannot be used: it was closed, timed out or refused, or the server broke the protocol."""
 
     def __init__(self, reason: str, code: int | None = None):
         super().__init__(reason)
@@ -65,9 +65,9 @@ class ProtocolDesync(ConnectionBroken):
 def connection_broken(error: OSError) -> ConnectionBroken:
     """Return a socket error as ConnectionBroken, with a readable reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ConnectionBroken(f"its certificate is not trusted: {error.verify_message}")
+        return ConnectionBroken(f"the server's certificate is not trusted: {error.verify_message}")
     if isinstance(error, TimeoutError):
-        return ProtocolDesync("it did not reply in time")
+        return ProtocolDesync("the server did not reply in time")
     return ConnectionBroken(error.strerror or str(error))
 
 
@@ -141,7 +141,7 @@ class SmtpSocket:
                 raise connection_broken(error) from error
 
     def wait(self, reason: Exception, event: int, deadline: float) -> None:
-        """Wait until the socket is ready; TLS may need to read in order to write, and the reverse."""
+        """Wait until the socket is ready; TLS may have to read before writing, or write before reading."""
         match reason:
             case ssl.SSLWantReadError():
                 event = select.POLLIN
@@ -150,7 +150,7 @@ class SmtpSocket:
         poll = select.poll()
         poll.register(self.socket, event)
         if not poll.poll(max(deadline - monotonic(), 0.001) * 1000):
-            raise ProtocolDesync("it did not reply in time")
+            raise ProtocolDesync("the server did not reply in time")
 
     def take_expected(self, expected: re.Pattern[bytes]) -> bool:
         """Return whether the received bytes begin with the expected reply, and remove it; never wait."""
@@ -167,21 +167,21 @@ class SmtpSocket:
             line = self.read_line(deadline)
             code, mark = line[:3], line[3:4]
             if not (code.isdigit() and b"200" <= code < b"600" and mark in b"- "):
-                raise ProtocolDesync(f"it broke the protocol: {line[:80]!r}")
+                raise ProtocolDesync(f"the server broke the protocol: {line[:80]!r}")
             found.append(printable_line(line[4:]))
             if mark != b"-":
                 return SmtpReply(int(code), found)
-        raise ProtocolDesync("it broke the protocol: a reply of a hundred lines")
+        raise ProtocolDesync("the server broke the protocol: a reply of a hundred lines")
 
     def read_line(self, deadline: float) -> bytes:
         """Return the next line, without its end."""
         while b"\n" not in self.received:
             more = self.read(deadline)
             if not more:
-                raise ConnectionBroken("it closed the connection")
+                raise ConnectionBroken("the server closed the connection")
             self.received += more
             if len(self.received) > MAX_REPLY_BYTES:
-                raise ProtocolDesync("it broke the protocol: a reply without an end")
+                raise ProtocolDesync("the server broke the protocol: a reply without an end")
         line, _, self.received = self.received.partition(b"\n")
         return line.rstrip(b"\r")
 

@@ -34,7 +34,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def records(source: DumpInput) -> Items:
-    """Yield a record for each paper; the description of its volume precedes it."""
+    """Yield a record for each paper; a volume's description precedes its papers."""
     volume, position = Volume(), 0
     for line, element in xml_stream.elements(source, "meta", "paper"):
         if isinstance(element, RecordProblem):

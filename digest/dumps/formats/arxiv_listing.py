@@ -110,7 +110,7 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """The end of a listing's file."""
+    """The end of a file that contains listings."""
 
     line: int
     has_end: bool

@@ -35,7 +35,7 @@ EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
 TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
 UNENCLOSE = RemoveEnclosingMiddleware(allow_inplace_modification=True)
 VOLUMES = ("proceedings",)  #: types of entries that contain papers
-LONGEST_PREFACE = 20  #: lines of other text before the first entry
+LONGEST_PREFACE = 20  #: maximum number of lines of other text before the first entry
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
 
@@ -48,7 +48,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the entries in chunks, since the parser's time and memory grow faster than linearly."""
+    """Read the entries in chunks, since the parser's time and memory grow faster than the size of its input."""
     return Header(), mark_truncation(records(source))
 
 

@@ -12,7 +12,7 @@ from digest.papers import Record
 
 NAME = "datacite"
 
-#: The types of dates, from the best to the worst for the date of a paper.
+#: The types of dates, in order of preference for the date of a paper.
 DATE_TYPES = ("Issued", "Submitted", "Available", "Created", "Copyrighted")
 FIELDS = {"creators", "publicationYear", "descriptions", "doi"}
 
@@ -29,7 +29,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record for one DOI; raise NotAPaper if it has nothing but a title."""
+    """Return the record for one DOI; raise NotAPaper if the DOI has only a title."""
     found = dict(field_parsing.as_mapping(found.get("data"))) or found
     found = dict(field_parsing.as_mapping(found.get("attributes"))) or found
     authors = tuple(filter(None, map(name_of, objects_in(found.get("creators")))))
@@ -82,7 +82,7 @@ def name_of(creator: Mapping[str, Any]) -> str:
 
 
 def published(found: Mapping[str, Any]) -> date | None:
-    """Return the best date with a day, or else the first day of the year of publication."""
+    """Return the most preferred complete date, or else the first day of the year of publication."""
     dates = {one.get("dateType"): one.get("date") for one in objects_in(found.get("dates"))}
     printed = [value for kind in DATE_TYPES if isinstance(value := dates.get(kind), str)]
     whole = [

@@ -27,7 +27,7 @@ UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
 WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
 
 MIN_PIECE = 64 * 1024
-MAX_PENDING = 1024**2  #: bytes of a line after which its beginning is returned
+MAX_PENDING = 1024**2  #: bytes; a longer line is returned in pieces
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
 
@@ -74,7 +74,7 @@ class LimitedDecompressor(RewindableStream):
         self.ready = b""
         self.pending = b""  #: the beginning of a line whose end has not been read
         self.is_over = False
-        self.damage = ""  #: why the rest of the content cannot be read
+        self.damage = ""  #: the reason why the rest of the content cannot be read
 
     def restart(self) -> None:
         """Decompress from the beginning again."""
@@ -103,7 +103,7 @@ class LimitedDecompressor(RewindableStream):
             found = self.inner.read1(size)
         except DAMAGED_ERRORS as error:
             if not self.unpacked:
-                raise UnreadableDump(f"Its compressed content is damaged or truncated ({error}).") from error
+                raise UnreadableDump(f"The compressed content is damaged or truncated ({error}).") from error
             self.damage = str(error)
             return b""
         self.unpacked += len(found)

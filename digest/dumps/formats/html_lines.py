@@ -27,14 +27,16 @@ SKIPPED = frozenset(
         "audio", "video", "annotation",
     )
 )  # fmt: skip
-#: Elements whose neighbours are separate words, even if nothing is between them.
+#: Elements that separate the words before and after them, even without a space.
 SEPARATE = frozenset(("a", "button", "label", "span", "time"))
 HIGHLIGHT = re.compile(r"\b(?:hit|highlight|hl|match)\b", re.IGNORECASE)
 HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 HIDDEN_CLASSES = frozenset(("sr-only", "visually-hidden", "screen-reader-text"))
 SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d{4}\)(https?://[^\s<>]{1,2000})\s*-->")
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-CONTENT = frozenset(("article", "main", "section", "li"))  #: a header or footer in these belongs to a paper
+CONTENT = frozenset(
+    ("article", "main", "section", "li")
+)  #: a header or footer inside these elements belongs to a paper
 LONGEST_LABEL = 60_000
 MAX_OPEN = 4  #: maximum depth of nested links
 
@@ -176,7 +178,7 @@ class LineWriter:
         self.number = number or self.number
 
     def add_line(self, text: str) -> None:
-        """Add a line; add the links that end on it to all lines that they cover."""
+        """Add a line, and add each link that ends on this line to all lines that the link covers."""
         word = next(iter(text.split(maxsplit=1)), "")
         self.lines.append(
             PageLine(

@@ -25,7 +25,9 @@ FRAGMENT_ROOTS = frozenset(
 )
 MIN_CLOSING_TAGS = 8
 CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
-NO_PAPERS = "It is a web page without a list of papers. Ask the site for the same list as JSON or as a feed."
+NO_PAPERS = (
+    "The file is a web page without a list of papers. Ask the site for the same list as JSON or as a feed."
+)
 SINGLE_PAPER = "citation_title"
 
 
@@ -74,7 +76,7 @@ def parse(content: bytes) -> Any:
     try:
         root = etree.fromstring(content, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise UnreadableDump(f"Its HTML cannot be parsed: {error}.") from error
+        raise UnreadableDump(f"The HTML cannot be parsed: {error}.") from error
     if root is None:
         raise UnreadableDump(NO_PAPERS)
     return root

@@ -37,7 +37,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     found = list(papers_in_page(source.read_all(MAX_PAGE_BYTES).decode(errors="replace")))
     if not found:
         raise UnreadableDump(
-            "It is a web page that does not contain the papers' data. Save its text, or download the papers as JSON:"
+            "The file is a web page that does not contain the papers' data. Save its text, or download the papers as JSON:"
             " https://huggingface.co/api/daily_papers"
         )
     return Header(), json_stream.convert_objects(((1, paper) for paper in found), huggingface_json.record_of)

@@ -36,7 +36,7 @@ KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
 LONGEST_OPENING = 5_000  #: characters from the beginning of an object to the beginning of its list
-ONLY_A_TITLE = "it has a title but no other known field"
+ONLY_A_TITLE = "the object has a title but no other known field"
 MAX_DEPTH = 4  #: levels of nested objects that are searched for papers
 
 
@@ -177,7 +177,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def check_has_more_than_title(record: Record) -> Record:
-    """Return the record; raise NotAPaper if it has nothing but a title."""
+    """Return the record; raise NotAPaper if the object has only a title."""
     known = (record.abstract, record.ids, record.n_authors, record.published, record.urls, record.signals)
     if record.title and not any(known):
         raise NotAPaper(ONLY_A_TITLE)
@@ -220,7 +220,7 @@ def parse_delimited(text: str) -> Any:
 def json_error_text(error: Exception) -> str:
     """Return the reason in a few words why JSON cannot be parsed."""
     if isinstance(error, RecursionError):
-        return "it is nested too deeply"
+        return "the value is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg.removesuffix(' starting at')} at column {error.colno}"
     return f"not JSON: {error}"
@@ -262,7 +262,7 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
         try:
             element, end = decoder.raw_decode(text.rest, text.offset)
         except RecursionError:
-            raise UnreadableDump(f"It is nested too deeply (line {text.line}).") from None
+            raise UnreadableDump(f"The JSON is nested too deeply (line {text.line}).") from None
         except json.JSONDecodeError as error:
             if len(text.rest) - text.offset > longest:
                 raise UnreadableDump(
@@ -270,14 +270,14 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
                 ) from None
             place = text.line_of(error.pos)
             if error.pos < len(text.rest) - 16 and not error.msg.startswith("Unterminated"):
-                raise UnreadableDump(f"It is not JSON: {error.msg} at line {place}.") from None
+                raise UnreadableDump(f"The file is not valid JSON: {error.msg} at line {place}.") from None
             unfinished = UNFINISHED_LITERAL.fullmatch(text.rest, error.pos) or error.msg.startswith(
                 "Unterminated"
             )
             if text.read_more():
                 continue
             if not unfinished:
-                raise UnreadableDump(f"It is not JSON: {error.msg} at line {place}.") from None
+                raise UnreadableDump(f"The file is not valid JSON: {error.msg} at line {place}.") from None
             yield text.line, truncation_problem(text.line, "its list" if is_list else "a record")
             return
         if end == len(text.rest) and text.read_more():
@@ -315,7 +315,7 @@ class TextWindow:
             text, self.pending = raw.decode(), b""
         except UnicodeDecodeError as error:
             if error.reason != "unexpected end of data":
-                raise UnreadableDump(f"It is not UTF-8 (after line {self.line}).") from error
+                raise UnreadableDump(f"The file is not UTF-8 (after line {self.line}).") from error
             text, self.pending = raw[: error.start].decode(), raw[error.start :] if chunk else b""
         if not self.rest:
             text = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")

@@ -96,7 +96,7 @@ class ListLink:
 
     @property
     def word(self) -> str:
-        """Return the label without signs, in lower case."""
+        """Return the label without symbols, in lower case."""
         return " ".join(re.sub(r"[\W_]+", " ", self.label).split()).casefold()
 
     @property
@@ -168,7 +168,7 @@ def plain_text(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryTitle:
-    """The title of an entry, and the place of the text around it."""
+    """The title of an entry, and the position of the text that contains it."""
 
     text: str
     start: int
@@ -223,7 +223,7 @@ def is_long(title: str) -> bool:
 
 
 def clean_title(title: str) -> str:
-    """Return a title without quotes and signs around it."""
+    """Return a title without the surrounding quotes and symbols."""
     title = title.strip(" \t,;:|-–—📄🔥⭐")
     if title[:1] in '"“' and title[-1:] in '"”.,':
         title = title.strip('"“”.,')
@@ -242,7 +242,7 @@ def bold_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
 
 
 def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
-    """Return the text before the first link, up to its names, its line's end or its brackets."""
+    """Return the title before the first link; it ends before authors, a bracket or the end of the line."""
     if not links:
         return None
     lead = LEAD.match(text)
@@ -257,7 +257,7 @@ def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
 
 
 def without_names(title: str) -> str:
-    """Return a title without the authors and the year after it, as in `Tidal Sorting, Ada Okafor, 2026`."""
+    """Return a title without the authors and the year at its end, as in `Tidal Sorting, Ada Okafor, 2026`."""
     parts = title.split(", ")
     if len(parts) < 2 or not re.fullmatch(r"(?:19|20)\d\d", parts[-1]):
         return title
@@ -274,7 +274,7 @@ def names_paper(title: EntryTitle, links: Sequence[ListLink]) -> bool:
 
 
 def own_links(title: EntryTitle, links: Sequence[ListLink]) -> list[ListLink]:
-    """Return the links that lead to the paper itself, its title's link first."""
+    """Return the links that lead to the paper itself, the title's link first."""
     first = [link for link in links if link.start == title.start]
     return [*first, *(link for link in links if link not in first and not (link.is_titled and first))]
 
@@ -324,7 +324,7 @@ def venue_in(rest: str) -> str:
 
 
 def abstract_in(rest: str) -> str:
-    """Return the abstract in the text below a title: the text with that label, or the longest paragraph."""
+    """Return the abstract in the text below a title: the text labelled as an abstract, or the longest paragraph."""
     lines = [line.strip(" \t>*-") for line in rest.split("\n")]
     for line in lines:
         if (labelled := TEXT_LABEL.fullmatch(line)) and len(labelled["text"]) > MIN_ABSTRACT // 2:
@@ -388,7 +388,7 @@ def split_title(cell: str) -> tuple[str, str]:
 
 
 def cell_value(cell: str) -> str:
-    """Return the text of a cell, or nothing if it consists of a label for a link, a dash or a sign."""
+    """Return the text of a cell, or an empty string if the cell has only a link's label, a dash or a symbol."""
     text = plain_text(BARE.sub(" ", cell) if not LINK.search(cell) else cell)
     is_label = (
         bool(LINK.search(cell))

@@ -1,4 +1,4 @@
-"""Find the page in a mail that a mail program passes on."""
+"""Find the page in a mail passed on by a mail program."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ ADDRESS_COLUMNS = (
     "homepage", "website", "openreview", "openreviewurl", "huggingface",
 )  # fmt: skip
 URL_COLUMNS = {name: place for place, name in enumerate((*COLUMN_ALIASES["urls"], *ADDRESS_COLUMNS))}
-#: Parts of the names of columns whose addresses belong to something else.
+#: Parts of column names; addresses in columns with these names do not belong to the paper.
 OTHER_ADDRESSES = (
     "cite",
     "citing",
@@ -106,7 +106,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
-        raise ValueError("it has several titles; write one object per paper")
+        raise ValueError("the object has several titles; write one object per paper")
     authors, is_whole = whole_author_names(column_value(row, "authors"))
     abstract, comment = (
         abstract_text(column_value(row, "abstract")),
@@ -178,7 +178,7 @@ def fill(row: dict[str, Any], inner: Mapping[str, Any]) -> None:
 
 
 def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
-    """Return the ids in the columns of ids, and then those in the addresses of all other columns."""
+    """Return the ids in the id columns, then the ids in the addresses of all other columns."""
     named = [pair for name in ID_OBJECTS for pair in field_parsing.as_mapping(row.get(name)).items()]
     bare = [str(row[name]).strip() for name in ID_COLUMNS if isinstance(row.get(name), str)]
     given = field_parsing.normalised_ids(
@@ -195,7 +195,7 @@ def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
 
 
 def other_addresses(row: Mapping[str, Any]) -> list[str]:
-    """Return the addresses in the columns that are not known, but may hold an address of the paper."""
+    """Return the addresses in unknown columns that may contain an address of the paper."""
     texts = [
         value
         for name, value in row.items()
@@ -208,7 +208,7 @@ def other_addresses(row: Mapping[str, Any]) -> list[str]:
 
 
 def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the addresses in the columns of addresses."""
+    """Return the addresses in the address columns."""
     names = sorted(row.keys() & URL_COLUMNS.keys(), key=URL_COLUMNS.__getitem__)
     known = [url for name in names for url in text_list(row[name])]
     if isinstance(forum := row.get("forum"), str) and ("invitation" in row or "invitations" in row):

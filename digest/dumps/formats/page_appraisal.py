@@ -1,4 +1,4 @@
-"""Rate how well a reader read a page by the records that it found."""
+"""Rate how well a format reader read a page, based on the records found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts make 
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
-MAX_JUDGED = 5_000  #: papers of a page that are judged together
+MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated together
 
 
 def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Items:
@@ -48,7 +48,7 @@ def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Ite
 
 
 def with_repeated_ids(found: Items) -> Items:
-    """Yield the items of a list, and at its end a doubt if many of its ids belong to several papers."""
+    """Yield the items of a list, and at the end a problem if many ids belong to several papers each."""
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
     yield from found
@@ -64,7 +64,7 @@ def miscount(papers: int, announced: int | None) -> str:
 
 
 def repeated_ids_text(found: Sequence[Record | RecordProblem]) -> str:
-    """Return which ids several papers have, if these are many papers, or an empty string."""
+    """Return a sentence about ids that several papers share, or an empty string if few papers share ids."""
     papers = [one for one in found if isinstance(one, Record)]
     repeated = list(repeated_ids(papers))
     if len(repeated) < MIN_FAULTS or len(repeated) <= MAX_FAULTS_SHARE * len(papers):
@@ -121,12 +121,12 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
 
 
 def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
-    """Return a value that is greater for a better reading: fewer faults, then more fields."""
+    """Return a key that is greater for a reading with fewer faults or, if equal, with more fields."""
     return -faults_in(found), sum(fields_of(one) for one in found if isinstance(one, Record))
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return how many papers only the other reader found, or 0 if the readers disagree on many others."""
+    """Return how many papers only the other reader found, or 0 if the readers disagree on many other papers."""
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
@@ -137,7 +137,7 @@ def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record 
 
 
 def has_doubts(found: Sequence[Record | RecordProblem]) -> bool:
-    """Return whether a reading has faults, or signals that another reader may assign better."""
+    """Return whether a reading has faults, or has signals that may belong to other papers."""
     return faults_in(found) > 0 or any(isinstance(one, Record) and one.signals for one in found)
 
 
@@ -169,7 +169,7 @@ def has_metadata(paper: Record) -> bool:
 
 
 def is_glued(paper: Record) -> bool:
-    """Return whether a copy joined a paper's metadata or its abstract to its title, or its metadata to its abstract."""
+    """Return whether the copy joined metadata to a paper's title or abstract, or the abstract to the title."""
     return (
         len(paper.title) > LONGEST_TITLE
         or ("·" in paper.title and METADATA_IN_TITLE.search(paper.title) is not None)
@@ -183,7 +183,7 @@ def has_surplus_authors(paper: Record) -> bool:
 
 
 def is_site_text(title: str) -> bool:
-    """Return whether a title is really a part of the site: a menu word, a symbol, an image or a submitter."""
+    """Return whether a title is in fact a text of the site: a menu word, a symbol, an image or a submitter."""
     title = LINK.sub(r"\1", title) if "](" in title else title
     return (
         is_placeholder(title)

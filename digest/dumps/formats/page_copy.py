@@ -76,7 +76,7 @@ def sample_items(
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the whole page and cut it into papers."""
+    """Read the whole page and split it into papers."""
     found = page_layout.read_page_header(source)
     return found.header, records_of(drafts_of(source, found))
 
@@ -115,7 +115,7 @@ def without_blank_runs(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[
 
 
 def drafts_of_lines(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDraft]:
-    """Yield the papers on these lines in order."""
+    """Yield the papers on the given lines in order."""
     segments = segments_of(passages_of(lines))
     drafts = [draft for segment in segments if (draft := draft_of(segment, found)) is not None]
     split_votes(drafts)
@@ -123,7 +123,7 @@ def drafts_of_lines(lines: Sequence[PageLine], found: PageHeader) -> Iterator[Pa
 
 
 def split_votes(drafts: Sequence[PaperDraft]) -> None:
-    """Cut the upvotes from the titles, if a copy joined them to nearly every title of the page."""
+    """Remove the upvotes from the titles if the copy joined upvotes to nearly every title of the page."""
     glued = [GLUED_VOTES.match(draft.title) for draft in drafts]
     if len(drafts) < MIN_PAPERS or sum(map(bool, glued)) < 0.9 * len(drafts):
         return
@@ -163,7 +163,7 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft | None:
 
 
 def fault_of(faults: Sequence[Passage]) -> str:
-    """Return the reason of the first unreadable line."""
+    """Return the reason why the first unreadable line cannot be read."""
     return f"line {faults[0].number}: {faults[0].fault}" if faults else ""
 
 
@@ -179,7 +179,7 @@ def identify(draft: PaperDraft, segment: Segment) -> None:
 
 
 def split_title(draft: PaperDraft, title: Passage, segment: Segment) -> str:
-    """Cut the title to its link, if a text follows on the same line; return that text."""
+    """Return the text that follows the title's link on the same line, and remove it from the title."""
     for link in title.links:
         is_own = paper_key(link.url) == segment.key is not None and link.is_bounded
         if is_own and link.label and title.text.startswith(link.label) and link.label != title.text:

@@ -72,8 +72,8 @@ class PageLine:
     number: int
     text: str
     length: int  #: characters before the markup was removed
-    first_word: int  #: characters of its first word before the markup was removed
-    is_continued: bool = False  #: a backslash at its end marks a wrapped text
+    first_word: int  #: characters of the first word before the markup was removed
+    is_continued: bool = False  #: whether a backslash at the line's end shows that the text is wrapped
     links: list[PageLink] = field(default_factory=list)  #: the links that begin on this line
     inside: list[PageLink] = field(default_factory=list)  #: the links that cover a part of this line
     images: list[str] = field(default_factory=list)  #: alternative texts
@@ -165,7 +165,7 @@ def escaped_signs(text: str) -> str:
 
 
 def unescaped(text: str, signs: str) -> str:
-    """Return a line without the backslashes before these characters and at its end."""
+    """Return a line without the backslashes before these characters and at the line's end."""
     if "\\" not in text or not signs:
         return text
     text = re.sub(rf"\\([{re.escape(signs)}])", r"\1", text)
@@ -279,7 +279,7 @@ class LinkFinder:
         self.add_link("".join(self.out[place:])[:LONGEST_LABEL], url, first)
 
     def sign_before(self, place: int) -> str:
-        """Return the last character before a place in the output."""
+        """Return the last character before a position in the output."""
         return next(
             (chunk[-1] for chunk in reversed(self.out[max(0, place - MAX_OPEN) : place]) if chunk), ""
         )

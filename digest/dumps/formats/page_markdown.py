@@ -39,7 +39,7 @@ NAME = "markdown"
 HEADING = re.compile(r"\s{0,3}(#{2,6})\s+(\S.*)")
 PAPER_PAGE = r"(?:\S*(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/"
 PAPER_LINK = re.compile(rf"\]\({PAPER_PAGE}")
-#: A line with a title that links to its paper and is in bold, in a list or in a table.
+#: A line whose title links to the paper and is bold, a list item or a table cell.
 LINKED_TITLE = re.compile(
     r"\s{0,3}(?:(?:\d{1,3}[.)]|[-*•])\s+)?(?:\*\*|__)\s*(?P<bold>\[.+\]\(PAPER\))\s*(?:\*\*|__)\s*(?P<after>.*)"
     r"|\s{0,3}(?:\d{1,3}[.)]|[-*•])\s+(?:\[[ xX]\]\s+)?(?P<listed>\[.+\]\(PAPER\))\s*(?P<behind>.*)"

@@ -134,7 +134,7 @@ def without_title(passage: Passage) -> tuple[Passage, ...]:
 
 
 def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Split the byline off the last line of a text, if that line has a date or is above a dot."""
+    """Split the byline off the last line of a text, if that line has a date or precedes a middle dot."""
     name = passage.lines[-1] if passage.lines else ""
     if not (passage.is_text and 0 < len(name) < LONGEST_BYLINE < len(passage.text)):
         return (passage,)
@@ -154,7 +154,7 @@ def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage,
 
 
 def wrap_width(lines: Sequence[PageLine]) -> int:
-    """Return the width at which the page's tool wrapped the text, or 0 if it did not."""
+    """Return the width at which the copying tool wrapped the text, or 0 if the text is not wrapped."""
     lengths = sorted(line.length for line in lines if line.length)
     if not lengths:
         return 0

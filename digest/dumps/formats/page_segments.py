@@ -1,4 +1,4 @@
-"""Cut a copied page into one segment per paper: by the papers' own addresses, or else by their abstracts.
+"""Split a copied page into one segment per paper: by the papers' own addresses, or else by their abstracts.
 
 Text before the first paper and after the last paper belongs to the site.
 """
@@ -61,7 +61,7 @@ def segments_of(passages: Sequence[Passage]) -> list[Segment]:
 
 
 def paper_key(url: str) -> PaperKey | None:
-    """Return the id in the address of a paper, of its comments, or of the page to vote for it."""
+    """Return the paper's id in the address of a paper page, a comments page or a voting page."""
     if len(url) > 1000 or not any(part in url for part in ADDRESS_PARTS):
         return None
     if "next=" in url:
@@ -93,7 +93,7 @@ def is_cited(passage: Passage, link: PageLink) -> bool:
 
 
 def runs_of(passages: Sequence[Passage]) -> list[Run]:
-    """Return the runs of a page; an address between two runs of one other paper is a citation."""
+    """Return the runs of a page; a single address between two runs of another paper is a citation."""
     runs: list[Run] = []
     for index, passage in enumerate(passages):
         for link in passage.links:
@@ -189,7 +189,7 @@ def begins_with_link(passage: Passage, key: PaperKey) -> bool:
 
 
 def is_vote(passage: Passage) -> bool:
-    """Return whether a passage is a number that may count the upvotes of the paper below it."""
+    """Return whether a passage is a number, which may be the upvotes of the paper below."""
     kinds = {one.kind for one in passage.found}
     return bool(kinds) and kinds <= {MetadataKind.COUNT, MetadataKind.UPVOTE, MetadataKind.UPVOTES}
 

@@ -228,7 +228,7 @@ def papers_of_units(units: Iterable[PageUnit], found: PageHeader) -> Items:
 class LoneFigures:
     """The unlabelled numbers of a page, which may be upvotes or comments.
 
-    Upvotes are before the title or after the paper; the first upvotes on the page show which.
+    The position of the first upvotes on the page shows whether upvotes precede titles or follow papers.
     """
 
     unassigned: float | None = None  #: a number whose meaning is not known yet
@@ -321,7 +321,7 @@ def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[Pa
 
 
 def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float | None:
-    """Store a link to the paper or to its comments; return `count` unless it counts the comments."""
+    """Store a link to the paper or to its comments; return `count` unless it is the number of comments."""
     if link.url.endswith("#community") and count is not None:
         draft.signals["comments"] = count
         return None

@@ -76,7 +76,7 @@ def records(source: DumpInput) -> Items:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListPaper:
-    """A paper, and whether a table row or a `<summary>` shows that it is listed."""
+    """A paper in a list, and whether its entry is a table row or a `<summary>`."""
 
     record: Record
     is_marked: bool = False
@@ -89,7 +89,7 @@ class OpenEntry:
     line: int
     indent: int  #: -1 for a heading
     lines: list[str] = field(default_factory=list)
-    is_closed: bool = False  #: a blank line ended it, unless an indented line follows
+    is_closed: bool = False  #: a blank line ended the entry, unless an indented line follows
     may_end: bool = False  #: a blank line was read
 
     def add(self, text: str) -> None:

@@ -124,7 +124,7 @@ class DumpInput:
         content = self.rewind().read(limit + 1)
         if len(content) > limit:
             raise UnreadableDump(
-                f"It is larger than {limit // 2**20} MiB, which is too large for this format."
+                f"The content is larger than {limit // 2**20} MiB, which is too large for this format."
             )
         return content
 

@@ -128,21 +128,21 @@ def recognise_format(source: DumpInput) -> Format:
         if known.recognises(source.head):
             return page_copy if known in PAGE_FORMATS and page_copy.reads_better(source, known) else known
     shown = excerpt(source.head.strip())
-    raise UnreadableDump(f"Its format is not recognised; it begins with: {shown}")
+    raise UnreadableDump(f"The format is not recognised; the file begins with: {shown}")
 
 
 def refuse_binary(source: DumpInput) -> None:
     """Raise UnreadableDump, with the likely file type, if the dump is not text."""
     beginning = source.first_bytes
     if not beginning.strip():
-        raise UnreadableDump("It is empty.")
+        raise UnreadableDump("The file is empty.")
     for sign, (place, kind) in KNOWN_BINARY_TYPES.items():
         if beginning.startswith(sign, place):
-            raise UnreadableDump(f"It is {kind}.")
+            raise UnreadableDump(f"The file is {kind}.")
     if b"\0" in beginning:
-        raise UnreadableDump("It is binary, not text.")
+        raise UnreadableDump("The file is binary, not text.")
     if source.head.count("\ufffd") > max(8, len(source.head) // 20):
-        raise UnreadableDump("It is not UTF-8 text.")
+        raise UnreadableDump("The file is not UTF-8 text.")
 
 
 def valid_records(records: Items) -> Items:
@@ -157,7 +157,7 @@ def valid_records(records: Items) -> Items:
 def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each fault)
     """Return the reason why a record cannot be stored, or an empty string."""
     if not record.title.strip():
-        return "it has no title"
+        return "the record has no title"
     if len(record.title) > MAX_TITLE:
         return f"its title has {len(record.title):,} characters"
     if len(record.abstract) > MAX_ABSTRACT:
@@ -165,7 +165,7 @@ def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each 
     if len(record.authors) > MAX_NAMES:
         return f"it has {len(record.authors):,} authors"
     if not is_storable("".join(record_texts(record))):
-        return "it contains characters that are not text (NUL or half of a surrogate pair)"
+        return "the record contains characters that are not text (NUL or half of a surrogate pair)"
     return ""
 
 

@@ -98,7 +98,7 @@ def published(found: Mapping[str, Any]) -> date | None:
 
 
 def categories(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields of study; the datasets and the newer API name them with their origin."""
+    """Return the fields of study; the datasets and the newer API also give the origin of each field."""
     plain = field_parsing.as_texts(found.get("fieldsofstudy"))
     named = field_parsing.as_list(found.get("s2fieldsofstudy"))
     texts = field_parsing.as_texts([field_parsing.as_mapping(one).get("category") for one in named])

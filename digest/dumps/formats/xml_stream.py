@@ -55,7 +55,7 @@ def elements(source: DumpInput, *names: str) -> Iterator[tuple[int, Element]]:
     except etree.XMLSyntaxError as error:
         reason = " ".join(str(error.msg).split())
         if not read:
-            raise UnreadableDump(f"It is not well-formed XML: {reason}.") from error
+            raise UnreadableDump(f"The file is not well-formed XML: {reason}.") from error
         line = before + (error.lineno or 0)
         yield line, RecordProblem(line=line, reason=f"the XML is truncated: {reason}", is_truncation=True)
 

@@ -19,10 +19,12 @@ def open_regular_file(path: Path) -> BufferedReader:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise UnreadableDump(refusal_reason(path) or f"It cannot be opened: {error.strerror}.") from error
+        raise UnreadableDump(
+            refusal_reason(path) or f"The file cannot be opened: {error.strerror}."
+        ) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadableDump(refusal_reason(path) or "It is not a regular file.")
+        raise UnreadableDump(refusal_reason(path) or "The path is not a regular file.")
     return os.fdopen(descriptor, "rb")
 
 
@@ -39,4 +41,4 @@ def refusal_reason(path: Path) -> str:
         stat.S_IFSOCK: "a socket",
     }
     kind = stat.S_IFMT(mode)
-    return "" if kind == stat.S_IFREG else f"It is {kinds.get(kind, 'a device')}, not a regular file."
+    return "" if kind == stat.S_IFREG else f"The path is {kinds.get(kind, 'a device')}, not a regular file."

@@ -73,7 +73,7 @@ def survey_dump(
         return rejected_survey(str(error), observed_on)
     except Exception as error:  # a bug in a reader must not stop the service
         log.exception("a dump reader failed")
-        return rejected_survey(f"It could not be read: {type(error).__name__}: {error}", observed_on)
+        return rejected_survey(f"The dump could not be read: {type(error).__name__}: {error}", observed_on)
     state, reason = verdict(reading.header, papers, rejected, problems, options)
     return Survey(
         format=reading.format,
@@ -129,12 +129,15 @@ def verdict(
         )
     if cuts and not options.incomplete_ok:
         cut = cuts[-1]
-        return DumpState.HELD, f"It is incomplete: {cut.reason} (line {cut.line}). None of it was loaded."
+        return (
+            DumpState.HELD,
+            f"The dump is incomplete: {cut.reason} (line {cut.line}). None of it was loaded.",
+        )
     doubt = next((problem for problem in problems if problem.is_doubt), None)
     if doubt is not None and papers and not options.incomplete_ok:
-        return DumpState.HELD, f"It may have been misread: {doubt.reason}. None of it was loaded."
+        return DumpState.HELD, f"The dump may have been misread: {doubt.reason}. None of it was loaded."
     if not papers and header.announced != 0:
-        return DumpState.REJECTED, "It contains no papers."
+        return DumpState.REJECTED, "The dump contains no papers."
     return DumpState.LOADED, ""
 
 

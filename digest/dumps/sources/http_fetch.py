@@ -129,7 +129,7 @@ class Fetcher:
         except FetchFailed:
             into.unlink(missing_ok=True)
             raise
-        raise FetchFailed(f"It was redirected more than {MAX_HOPS} times.")
+        raise FetchFailed(f"The request was redirected more than {MAX_HOPS} times.")
 
     @contextmanager
     def response(self, url: str, headers: Mapping[str, str], end: float) -> Iterator[httpx2.Response]:
@@ -242,13 +242,13 @@ class Fetcher:
         """Write the decompressed content to the file and return its size."""
         announced = response.headers.get("content-length", "")
         if announced.isdigit() and int(announced[:18]) > self.most_bytes:
-            raise FetchFailed(f"It is larger than {self.most_bytes / 1024**2:.0f} MiB.")
+            raise FetchFailed(f"The content is larger than {self.most_bytes / 1024**2:.0f} MiB.")
         size = 0
         with into.open("wb") as file:
             for piece in decompressed(response, self.most_bytes):
                 size += len(piece)
                 if size > self.most_bytes:
-                    raise FetchFailed(f"It is larger than {self.most_bytes / 1024**2:.0f} MiB.")
+                    raise FetchFailed(f"The content is larger than {self.most_bytes / 1024**2:.0f} MiB.")
                 file.write(piece)
         if monotonic() >= end:  # shutting down the socket at `end` may look like the end of the content
             raise FetchFailed(f"It took longer than {self.most_seconds:.0f} seconds.")
@@ -309,7 +309,7 @@ def decompressed(response: httpx2.Response, limit: int) -> Iterator[bytes]:
         yield from response.iter_raw()
         return
     if encoding not in ("gzip", "x-gzip"):
-        raise FetchFailed(f"It is encoded with {encoding[:40]!r}, which was not requested.")
+        raise FetchFailed(f"The content is encoded with {encoding[:40]!r}, which was not requested.")
     inflating, taken, given = zlib.decompressobj(wbits=31), 0, 0
     for packed in response.iter_raw():
         taken += len(packed)
@@ -318,7 +318,7 @@ def decompressed(response: httpx2.Response, limit: int) -> Iterator[bytes]:
             try:
                 piece = inflating.decompress(rest, UNCHECKED_BYTES)
             except zlib.error as error:
-                raise FetchFailed(f"Its compressed content is damaged ({error}).") from error
+                raise FetchFailed(f"The compressed content is damaged ({error}).") from error
             rest = inflating.unconsumed_tail
             given += len(piece)
             if given > UNCHECKED_BYTES and given > MAX_RATIO * taken:
@@ -327,4 +327,4 @@ def decompressed(response: httpx2.Response, limit: int) -> Iterator[bytes]:
             if given > limit:
                 return
     if not inflating.eof:
-        raise FetchFailed("Its compressed content is truncated.")
+        raise FetchFailed("The compressed content is truncated.")

@@ -1,4 +1,4 @@
-"""Fetch one page at the operator's request and load it, under the same rules as for sources.
+"""Fetch one page at the operator's request and load it, following the same rules as for sources.
 
 The site's robots.txt is read first. Servers get one request at a time, with pauses.
 """

@@ -22,7 +22,7 @@ LONGEST_URL = 2_000
 JSON = ("application/json", "text/json")
 XML = ("application/xml", "text/xml", "application/atom+xml", "application/rss+xml")
 NOT_PAPERS = ("text/html", "application/xhtml+xml", "image/", "audio/", "video/", "font/")
-MAX_PAGES = 40  #: maximum number of pages per day; more mean that the server's paging is broken
+MAX_PAGES = 40  #: maximum number of pages per day; more pages mean that the server's paging is broken
 PER_PAGE = 200  #: entries per request to arXiv's API
 DAYS_LOOKED_BACK = 2  #: number of days before today whose lists may still change
 ARCHIVE = re.compile(r"[a-z-]+(?:\.[A-Za-z-]+)?(?:\+[a-z-]+(?:\.[A-Za-z-]+)?)*")
@@ -41,7 +41,7 @@ class SourceRequest:
     url: str
     day: date | None = None  #: the day of the papers; None for the latest papers
     page: int = 0
-    is_history: bool = False  #: its papers are added to the catalog but are not news
+    is_history: bool = False  #: whether the papers are added to the catalog but are not news
     has_figures: bool = False  #: its signals, such as votes, were observed now and not on `day`
 
 

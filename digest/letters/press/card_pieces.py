@@ -25,7 +25,7 @@ Parts = Mapping[str, PieceTemplate]
 REASONS_CACHED = 32768  #: one entry per paper and set of matching clauses, about 500 bytes each
 TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
 
-#: Marks at which a filled card is split; untrusted text never contains NUL.
+#: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
@@ -40,7 +40,7 @@ class BodyCardTemplate(NamedTuple):
 
 
 class CardTemplate(NamedTuple):
-    """A card without its number and its reason line, which alone depends on the filter."""
+    """A card without its number and without its reason line, the only part that depends on the filter."""
 
     html: BodyCardTemplate
     text: BodyCardTemplate
@@ -113,7 +113,7 @@ class CardRenderer:
         ]
 
     def encode_reason(self, number: int, form: CardForm, clauses: tuple[Leaf, ...]) -> EncodedReason:
-        """Encode the reason line of a paper that these clauses match; many filters share it."""
+        """Encode the reason line of a paper matched by these clauses; many filters share the line."""
         why = digest_page.reason_of(self.press, number, clauses, self.printed(number, form))
         if not why.text:
             return EncodedReason()
@@ -146,7 +146,7 @@ class CardRenderer:
         form: CardForm,
         has_links: bool,  # noqa: FBT001 - part of the cache key
     ) -> tuple[BodyCardTemplate, BodyCardTemplate]:
-        """Encode the same part of a card without its title, which is the headline."""
+        """Encode the part of a card after its number, without the reason line and the title (the headline)."""
         card = self.make_card(self.press.rank_of_paper[paper_id], form, has_links=has_links)
         return self.fill_bodies(replace(card, title=""))
 

@@ -313,7 +313,7 @@ class LetterAssembler:
         )
 
     def anchors_html(self, anchors: Sequence[digest_page.Anchor]) -> str:
-        """Return the HTML of these links."""
+        """Return the HTML of the links to the sections."""
         filled = [
             self.html_parts["anchor"].fill(
                 {"name": one.name, "topic": escape_html(one.topic), "count": one.count}

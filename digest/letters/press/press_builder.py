@@ -29,7 +29,7 @@ def make_press(
 ) -> Press:
     """Make the press of these papers, which are sorted by rank.
 
-    Raises SetupMismatch if the digest letter's templates cannot be cut into pieces.
+    Raises SetupMismatch if the digest letter's templates cannot be split into pieces.
     """
     html, text = digest_templates(templates, site, caches)
     return Press(
@@ -46,16 +46,16 @@ def make_press(
 def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[PieceTemplate, PieceTemplate]:
     """Return the digest letter's template pieces, HTML and text.
 
-    They are cut and checked once per process, which takes half a second; workers do this before their first
-    task. premailer runs only here, never for a single letter. Raises SetupMismatch if the templates cannot be
-    cut into pieces.
+    The templates are split and checked once per process, which takes half a second; workers do this before
+    their first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the templates cannot be
+    split into pieces.
     """
     key = templates.fingerprint, site
     return caches.get_or_make("digest templates", key, lambda: cut_and_check(templates, site))
 
 
 def cut_and_check(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
-    """Cut the templates into pieces, and check that the pieces render the same letter."""
+    """Split the templates into pieces, and check that the pieces render the same letter."""
     try:
         cut = cut_digest_templates(templates, site)
         self_check.check_templates(templates, *cut, site)

@@ -21,12 +21,12 @@ PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of 
 ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
 MAX_TOKEN_LENGTH = 60  #: bytes of the path to the start of a reader's links
 MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
-GAP_MARK = "\0"  #: mark at which a filled part is split; never occurs in text
+GAP_MARK = "\0"  #: marker at which a filled part is split; never occurs in text
 WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share of any section
-CARD_PIECES = 4  #: the pieces of a card, the first of which includes its number
-LINKED_CARD_PIECES = 8  #: the same if the card has links that differ from reader to reader
-SAVE_PIECE, LESS_PIECE = 4, 6  #: the start of these links
-REASON_PIECE = 2  #: the reason line among them
+CARD_PIECES = 4  #: number of pieces of a card, the first of which includes the card's number
+LINKED_CARD_PIECES = 8  #: number of pieces of a card with links that differ from reader to reader
+SAVE_PIECE, LESS_PIECE = 4, 6  #: the indices of the pieces with the start of a reader's links
+REASON_PIECE = 2  #: the index of the piece with the reason line
 
 
 class EncodedPair(NamedTuple):
@@ -74,7 +74,7 @@ class ReadersLinks(NamedTuple):
     def insert_into(
         self, html: list[bytes], text: list[bytes], start: int, has_links: Sequence[bool]
     ) -> None:
-        """Insert the links into the cards from piece `start` on that have them."""
+        """Insert a reader's links into the cards with links, from piece `start` on."""
         for place, link in ((start + SAVE_PIECE, self.save), (start + LESS_PIECE, self.less)):
             html[place::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
             text[place::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]

@@ -1,6 +1,6 @@
 """Check that letters joined from template pieces equal letters rendered by Jinja and premailer.
 
-A worker refuses at startup a customized template that cannot be cut into pieces, before any reader gets
+A worker refuses at startup a customized template that cannot be split into pieces, before any reader gets
 a broken letter.
 """
 
@@ -93,7 +93,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
         )
         if made != wanted:
             raise SetupMismatch(
-                "The digest letter's templates cannot be cut into parts: the text around a part must not "
+                "The digest letter's templates cannot be split into parts: the text around a part must not "
                 f"depend on its content. {first_difference(made, wanted)}"
             )
 

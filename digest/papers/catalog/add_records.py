@@ -1,7 +1,7 @@
 """Add records to the catalog in batches, storing a paper from several sources only once.
 
 A record belongs to the paper that shares an id with it. Otherwise it belongs to the paper with the same
-strict title key, unless their ids contradict each other. A record that belongs to two papers merges
+strict title key, unless the ids of the two contradict each other. A record that belongs to two papers merges
 them: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
 """
 
@@ -222,7 +222,7 @@ class CatalogBatch:
             self.changes.setdefault((paper.id, kind), detail)
 
     def note_publication(self, paper: BatchPaper, doi: str) -> None:
-        """Record that a paper was published if this DOI is its first evidence of publication."""
+        """Record that a paper was published if this DOI is the first evidence of its publication."""
         if "doi" not in paper.ids and is_publication(doi) and not is_journal(paper.row["journal"]):
             self.note_change(paper, ChangeKind.PUBLISHED, f"doi:{doi}")
 

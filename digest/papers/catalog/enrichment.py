@@ -92,7 +92,7 @@ def text_length(text: str) -> int:
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is better: the only date, or a printed date instead of an inferred date."""
+    """Return whether the other date is the only date, or is printed while the stored date is inferred."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])

@@ -36,7 +36,7 @@ def why(
 ) -> WhyAnswer:
     """Return why this subscriber did or did not get this paper.
 
-    Raises NotFound for an unknown address. If no dump contained the paper, this is the answer.
+    Raises NotFound for an unknown address. If no dump contained the paper, the answer says so.
     """
     subscriber = subscribers.get(session, email)
     try:
@@ -102,7 +102,7 @@ def late_dump(question: WhyQuestion) -> DumpRow | None:
 def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if no digest can show the paper."""
     if question.paper.announcement == Announcement.WITHDRAWN:
-        return question.answer(WhyCause.WITHDRAWN, "Its authors withdrew it.")
+        return question.answer(WhyCause.WITHDRAWN, "The authors withdrew this paper.")
     is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
     if question.session.scalar(is_history):
         is_replaced = question.paper.announcement == Announcement.REPLACED

@@ -96,7 +96,7 @@ def parse_day(text: str, today: date) -> date | None:
 
 
 def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
-    """Yield the editions of the last 400 days, which is how long deliveries are kept, and the next month's."""
+    """Yield the editions of the last 400 days (deliveries are kept that long) and of the next month."""
     schedule = subscribers.schedule_of(subscriber)
     today = now.astimezone(zone_of(schedule.timezone)).date()
     for back in range(-31, 400):

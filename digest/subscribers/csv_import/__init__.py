@@ -77,7 +77,7 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
     Only members of an earlier list are removed, or, with `everyone`, also all other subscribers. Unsubscribed
-    and suppressed addresses stay so. Nobody is removed if the address of a row cannot be read. Raises
+    and suppressed addresses do not change. Nobody is removed if the address of a row cannot be read. Raises
     UsageError before removing more subscribers than the list has, unless `allows_many`.
     """
     state = import_state(

@@ -31,10 +31,10 @@ class ImportReport:
     kept_out: int = 0  #: in the synchronized list, but suppressed or unsubscribed
     rejected: int = 0  #: rows that were not imported
     names_nobody: int = 0  #: rejected rows whose address cannot be read
-    added_emails: list[str] = field(default_factory=list)  #: the first `MAX_EMAILS` of them
+    added_emails: list[str] = field(default_factory=list)  #: the first `MAX_EMAILS` of these addresses
     changed_emails: list[str] = field(default_factory=list)
     removed_emails: list[str] = field(default_factory=list)
-    problems: list[ImportProblem] = field(default_factory=list)  #: the first `MAX_PROBLEMS` of them
+    problems: list[ImportProblem] = field(default_factory=list)  #: the first `MAX_PROBLEMS` of these rows
 
     @property
     def is_loaded(self) -> bool:

@@ -70,9 +70,11 @@ def check_row(
 ) -> ImportRow:
     """Return a row with checked values, or raise a UsageError that names the wrong field."""
     if isinstance(row, csv.Error):
-        raise BadField("row", f"it cannot be read: {row}.")
+        raise BadField("row", f"the row cannot be read: {row}.")
     if row.get(None):
-        raise BadField("row", "it has more cells than the header. Quote cells that contain the delimiter.")
+        raise BadField(
+            "row", "the row has more cells than the header. Quote cells that contain the delimiter."
+        )
     cells = {name: unescape_formula(value) for name, value in row.items() if name and value}
     state = cells.get("state", "").lower()
     times = {name: cells.get(name) for name in ("cadence", "at", "timezone", "not_after")}

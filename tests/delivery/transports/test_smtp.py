@@ -392,7 +392,7 @@ def test_untrusted_certificate_ends_the_connection(certificate: tuple[SSLContext
         (outcome,) = transport.send(messages(FIRST))
 
     assert outcome.verdict is Verdict.UNTRIED
-    assert "its certificate is not trusted" in outcome.reply
+    assert "the server's certificate is not trusted" in outcome.reply
 
 
 def test_certificate_for_another_name_ends_the_connection(certificate: tuple[SSLContext, str]) -> None:
@@ -402,7 +402,7 @@ def test_certificate_for_another_name_ends_the_connection(certificate: tuple[SSL
         (outcome,) = transport.send(messages(FIRST))
 
     assert outcome.verdict is Verdict.UNTRIED
-    assert "its certificate is not trusted" in outcome.reply
+    assert "the server's certificate is not trusted" in outcome.reply
 
 
 def test_unreadable_certificates_are_reported_by_file_name() -> None:
@@ -417,7 +417,7 @@ def test_required_tls_that_is_not_offered_ends_the_connection() -> None:
     with faulty_server() as server, client(server, starttls=True) as transport:
         (outcome,) = transport.send(messages(FIRST))
 
-    assert "it does not offer STARTTLS, which DIGEST_MAIL_URL requires" in outcome.reply
+    assert "the server does not offer STARTTLS, which DIGEST_MAIL_URL requires" in outcome.reply
     assert not any(line.startswith("MAIL") for line in server.commands)
 
 

@@ -113,7 +113,7 @@ def test_a_dry_run_keeps_neither_papers_nor_the_page(context: PollContext, paper
     ("answer", "reason"),
     [
         (says(b"\x89PNG", kind="image/png"), "'image/png', which cannot contain papers"),
-        (says("x" * 3000, kind="text/html"), "It is larger than"),
+        (says("x" * 3000, kind="text/html"), "The content is larger than"),
         (refuses(404), "The server returned 404"),
     ],
 )
