@@ -332,7 +332,7 @@ def retry(
 ) -> None:
     """Read a held or rejected dump again, from the current path of its file.
 
-    Its papers count as new, regardless of the dump's age, unless --as-history is given.
+    The dump's papers count as new, regardless of its age, unless --as-history is given.
 
     Exits with 0 if the dump is loaded (or already was), otherwise with 1.
     """

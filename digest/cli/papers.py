@@ -85,7 +85,7 @@ def hide(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hide a paper from all pages, feeds and new digests. Its page then returns 410 (Gone)."""
+    """Hide a paper from all pages, feeds and new digests. The paper's page then returns 410 (Gone)."""
     from digest.papers import catalog, display
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:

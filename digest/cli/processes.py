@@ -47,7 +47,7 @@ def worker() -> None:
 def scheduler() -> None:
     """Run the scheduler, which enqueues the tasks of the workers.
 
-    It finds new dumps, due digests and unfinished deliveries. Run one scheduler, on one machine.
+    The scheduler finds new dumps, due digests and unfinished deliveries. Run one scheduler, on one machine.
     """
     exec_role("scheduler")
 

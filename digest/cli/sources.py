@@ -112,7 +112,7 @@ def add(
 
 @app.command()
 def remove(source: SourceName, as_json: AsJson = False) -> None:
-    """Remove a source. Its papers stay in the catalog."""
+    """Remove a source. The source's papers stay in the catalog."""
     from digest.dumps import sources
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
 
 Email = Annotated[
-    str, typer.Argument(metavar="EMAIL", help="Their address.", autocompletion=completion.emails)
+    str, typer.Argument(metavar="EMAIL", help="The subscriber's address.", autocompletion=completion.emails)
 ]
-Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Their name.", show_default=False)]
+Name = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="The subscriber's name.", show_default=False)
+]
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="NAME=FILTER", help="A topic; repeat for more.", show_default=False),
@@ -41,7 +43,7 @@ Cadence = Annotated[
     ),
 ]
 At = Annotated[
-    str | None, typer.Option("--at", metavar="HH:MM", help="Their local time.", show_default=False)
+    str | None, typer.Option("--at", metavar="HH:MM", help="Local time of the digests.", show_default=False)
 ]
 Timezone = Annotated[
     str | None, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Oslo.", show_default=False)
@@ -90,7 +92,8 @@ def add(
     timezone: Timezone = "UTC",
     max_papers: MaxPapers = None,
     confirmed: Annotated[
-        bool, typer.Option("--confirmed", help="They have agreed: activate them now. Needs --consent.")
+        bool,
+        typer.Option("--confirmed", help="The subscriber has agreed: activate them now. Needs --consent."),
     ] = False,
     consent: Consent = None,
     now: Now = None,
@@ -98,7 +101,7 @@ def add(
 ) -> None:
     """Add a subscriber.
 
-    Without --confirmed they get one confirmation mail, and nothing else until they confirm.
+    Without --confirmed, the subscriber gets one confirmation mail, and nothing else until they confirm.
     """
     from digest.editions import schedule as edition_schedule
     from digest.subscribers import use_cases

@@ -22,7 +22,7 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")]
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the suppressions. They are stored as hashes, so no address is shown."""
+    """List the suppressions. Suppressed addresses are stored as hashes, so no address is shown."""
     from digest import bounces
 
     with command_context.open_context() as context, context.read_session() as session:

@@ -27,7 +27,7 @@ LibraryFile = Annotated[
     typer.Option(
         "--from",
         metavar="FILE",
-        help="A library of 1 to 2,000 papers as BibTeX, RIS or CSL-JSON. It is read and not stored.",
+        help="A library of 1 to 2,000 papers as BibTeX, RIS or CSL-JSON. The library is read but not stored.",
         show_default=False,
     ),
 ]

@@ -88,8 +88,8 @@ def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
     """Release the papers of digests that were certainly not seen, and return the number of these digests.
 
-    Only deliveries that ended without being accepted and without an attempt in doubt are released. Their
-    papers and updates can then be sent again: the subscriber's `considered_until` is reset to its value
+    Only deliveries that ended without being accepted and without an attempt in doubt are released. The
+    papers and updates of these digests can then be sent again: the subscriber's `considered_until` is reset to its value
     before the digest, if that is earlier.
     """
     delivery_ids = list(delivery_ids)

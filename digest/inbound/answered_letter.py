@@ -25,7 +25,7 @@ class AnsweredLetter:
 
     @property
     def papers(self) -> Sequence[int]:
-        """Return the ids of the letter's papers by number; a reply of ours has the papers of its digest."""
+        """Return the ids of the letter's papers by number; a reply has the papers of the digest it answers."""
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers
         found: Sequence[int] = json.loads(self.decision).get("papers", ())

@@ -305,8 +305,8 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
 def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
     """Return the subscriber whose letter a report quotes.
 
-    Digests get forwarded, so this proves only that somebody had the letter. It therefore has no more
-    effect than opening the letter's unsubscribe link.
+    Digests get forwarded, so this proves only that somebody had the letter. The report therefore has no
+    more effect than opening the letter's unsubscribe link.
     """
     content = SOFT_BREAK.sub(b"", content)
     for found in UNSUBSCRIBE_LINK.finditer(content):

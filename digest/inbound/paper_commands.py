@@ -79,7 +79,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
 
 
 def test_filter(request: ReaderRequest, command: Command) -> None:
-    """Report how many papers a filter would have found, and the latest of them."""
+    """Report how many papers a filter would have found, and name the latest ones."""
     _name, text = command_arguments.parse_topic(command.argument)
     try:
         resolved = subscribers.FilterRegistry(request.session).resolve_text(text)

@@ -116,8 +116,8 @@ def publish_once(
 ) -> tuple[PublishReport, int | None]:
     """Try to publish the next chunk, after `conflicts` failed attempts.
 
-    The chunk's values are freed when this function returns, before the garbage collector is enabled
-    again, so it does not traverse them.
+    The chunk's values are freed when this function returns, before the garbage collector is enabled again,
+    so the collector does not traverse the values.
     """
     db.commit_asynchronously(session)
     gathered = gather_inputs(

@@ -132,7 +132,7 @@ def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without:
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield (clause with its operator, clause, tree without it) for each clause of every AND and OR."""
+    """Yield (clause with its operator, clause, tree without the clause) for each clause of every AND and OR."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
             yield clause, child, filter_tree.negation(rest)

@@ -125,7 +125,7 @@ def new_address_page(request: Request, subscriber: Subscriber, email: str, *, er
 
 
 def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber, str]:
-    """Return the subscriber and the new address of the link; raise 410 if it is no longer valid."""
+    """Return the subscriber and the new address of the link; raise 410 if the link is no longer valid."""
     context = request_context.context_of(request)
     found = subscribers.new_address_of_link(
         session, context.site, request.path_params["token"], now=context.clock()

@@ -141,7 +141,7 @@ def test_the_papers_of_a_dump_that_is_known_held_or_unreadable_are_shown_if_ther
     none = digest("intake", tmp_path / "empty.txt", tmp_path / "absent.txt", "--show", "9", "--json")
 
     assert TITLES[0] in known.out
-    assert "not loaded. It is incomplete" in cut.err
+    assert "not loaded. The dump is incomplete" in cut.err
     assert "  1. Kites\n     authors    Ada Okafor, B, C, D, E, 3 others · Kite Works\n" in cut.out
     assert (
         "     published  2026-11-16 (year inferred)\n     signals    1,204 upvotes\n     ids        arxiv 2611.00001\n"

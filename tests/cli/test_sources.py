@@ -110,7 +110,7 @@ def test_a_held_dump_is_loaded_at_the_operators_request(digest: Digest, tmp_path
     loaded = digest("dumps", "retry", number, "--incomplete-ok", "--json", "--now", FRIDAY)
 
     assert (held.code, still.code, loaded.code) == (1, 1, 0)
-    assert "It is incomplete" in still.err
+    assert "The dump is incomplete" in still.err
     assert (loaded.document["state"], loaded.document["papers"]) == ("loaded", 1)
     assert digest("dumps", "show", number, "--json").document["missing_papers"] == 0
     assert digest("dumps", "retry", "99").code == 1

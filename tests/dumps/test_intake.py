@@ -254,9 +254,9 @@ def test_links_pipes_and_sockets_are_never_opened(
     found = {loaded.path.name: loaded.reason for loaded in collect(session, folder)}
 
     assert found == {
-        "link.txt": "It is a symbolic link, not a regular file.",
-        "pipe.txt": "It is a named pipe, not a regular file.",
-        "socket.txt": "It is a socket, not a regular file.",
+        "link.txt": "The path is a symbolic link, not a regular file.",
+        "pipe.txt": "The path is a named pipe, not a regular file.",
+        "socket.txt": "The path is a socket, not a regular file.",
         "good.txt": "",
     }
     assert (folder / "rejected" / "link.txt").is_symlink()
@@ -323,7 +323,7 @@ def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folde
     aside = folder / "rejected" / "cut.json"
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
-    assert held.reason.startswith("It is incomplete: the file ends in the middle of its list (line 1).")
+    assert held.reason.startswith("The dump is incomplete: the file ends in the middle of its list (line 1).")
     assert "None of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
     assert catalog.papers(session) == []
     assert intake.load(session, aside, now=NOW, incomplete_ok=True).new == 1

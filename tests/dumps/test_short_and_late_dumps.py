@@ -95,7 +95,7 @@ def test_a_held_list_is_reported_to_the_operator(world: PublishingWorld, tmp_pat
 
     assert (problem.cause, later) == ("held-dumps", [])
     assert problem.facts[0].startswith(
-        f"dump {held.id}, short.txt: It is incomplete: its subject announces 57"
+        f"dump {held.id}, short.txt: The dump is incomplete: its subject announces 57"
     )
 
 

@@ -1,8 +1,8 @@
 """Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
 The measured period slides: for deferrals, letters first tried in the last hour; for bounces and complaints,
-letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests. It
-covers urgent letters only if servers refuse our mail for policy reasons.
+letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests. A
+stop covers urgent letters only if servers refuse our mail for policy reasons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decide which letters of a window may be sent; compute the waits of the others and their reasons. Pure."""
+"""Decide which letters of a window may be sent, and how long and why the others wait. Pure."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def author_names(value: Any) -> tuple[str, ...]:
-    """Return the authors from a list or from names separated by `;` or, if unambiguous, by commas."""
+    """Return the authors in a list, or in a text that separates them by `;` or, if unambiguous, by commas."""
     return (
         field_parsing.person_names(value) if isinstance(value, str) and ";" not in value else ()
     ) or text_list(value)

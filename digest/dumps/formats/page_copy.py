@@ -48,7 +48,7 @@ def recognises(head: str) -> bool:
 
 
 def reads_better(source: DumpInput, known: Format) -> bool:
-    """Return whether this reader reads a page better than the reader of a known layout.
+    """Return whether this reader finds more of a page than the reader of a known layout.
 
     Only the beginning of a long page is read, and a very long page is left to the other reader.
     """

@@ -475,7 +475,7 @@ def test_a_list_that_breaks_off_inside_is_held_or_sent_as_the_operator_says(worl
     (sent,) = world.poll("https://papers.example.org/list", incomplete_ok=True)
 
     assert (held.state, held.is_fine, sent.state) == ("held", False, "loaded")
-    assert held.result.startswith("It is incomplete: the file ends in the middle of its list")
+    assert held.result.startswith("The dump is incomplete: the file ends in the middle of its list")
     assert "If-None-Match" not in world.papers.requests[1][1]  # it may be whole the next time
     assert world.titles() == ["Kites"]
     assert world.session.scalars(select(DumpRow.state)).all() == [DumpState.LOADED]
