@@ -41,7 +41,7 @@ def check_fingerprints(
     check_keys(known, site)
     if not adopts_templates and known.get(TEMPLATES) not in {None, templates_fingerprint}:
         raise SetupMismatch(
-            "The templates on this machine differ from the other machines. Install the same version everywhere,"
+            "The templates on this machine differ from the templates on the other machines. Install the same version everywhere,"
             " then run: digest db upgrade"
         )
     record_fingerprints(session, site, templates_fingerprint, now=now)

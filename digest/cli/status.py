@@ -147,7 +147,7 @@ def settings_report(settings: Settings) -> dict[str, Any]:
 
 
 def show(report: Report, settings: Settings) -> None:
-    """Print a report; without the database, only the lines that do not need it."""
+    """Print a report; without the database, only the lines that do not depend on the database."""
     figures, shown = report.figures, settings_report(settings)
     terminal.print_facts(
         [

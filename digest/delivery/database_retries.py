@@ -1,6 +1,6 @@
 """Retry a database commit that must not be lost, such as the outcomes of a window.
 
-Only the worker knows the replies of the mail server. If it tried to record them only once, a database restart
+Only the worker knows the replies of the mail server. If the worker tried to record the replies only once, a database restart
 at that time would leave a window in doubt, and all its letters would be sent twice.
 """
 
@@ -49,7 +49,7 @@ def tries(
 ) -> Iterator[Try]:
     """Yield tries of a committing block, each on a new connection, until one keeps its connection.
 
-    If the caller has already tried and lost the database, `lost` is its error. Raises the error after
+    If the caller has already lost the database in a try, `lost` is the error of that try. Raises the error after
     `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to run
     again after a commit whose reply was lost.
     """

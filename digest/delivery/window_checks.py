@@ -154,7 +154,10 @@ def reason_to_end(
         return refusal
     if rendered is None:
         return DeliveryState.STUCK, "the letter cannot be rendered; see the log of the worker"
-    if delivery.content_hash not in {None, rendered.intent.content_hash}:  # None: the operator retries it
+    if delivery.content_hash not in {
+        None,
+        rendered.intent.content_hash,
+    }:  # None: the operator can retry the letter
         return (
             DeliveryState.STUCK,
             "the letter is in doubt, and its bytes would differ from the first attempt",

@@ -29,7 +29,9 @@ class MailRules:
     may_sign_up: MaySignUp = NOBODY
     lookup: Lookup = no_lookup  #: looks up DKIM keys
     authserv_id: str = ""  #: our mail server's name in Authentication-Results headers; empty: none is trusted
-    operator: str = ""  #: the address that gets mail for a person; empty: such mail is only stored
+    operator: str = (
+        ""  #: the address to which mail for a person is passed on; if empty, the mail is only stored
+    )
     caches: Caches = field(default_factory=Caches)
     templates: Templates | None = None  #: for explanations of digests
     prepare_welcome: Callable[[], ChoosePapers] | None = None  #: prepares the papers of welcome letters

@@ -55,7 +55,7 @@ CLOSE_SECONDS = 5  #: time for a client to read the reason for its disconnection
 TICK_SECONDS = 30  #: interval of processing unprocessed mail
 PIECE_BYTES = 64 * 1024  #: size of the pieces in which an arriving mail is stored in memory
 READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
-SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; larger mails wait for each other
+SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; only a few larger mails are received at a time
 LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails received at a time, and how long others wait
 #: Memory for all mails that are being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES

@@ -125,7 +125,7 @@ def check_dmarc(site: Site) -> CheckOutcome:
 
 
 def check_reverse_dns(host: str) -> CheckOutcome:
-    """Check that the reverse name of the host's address is the host, as mail receivers require."""
+    """Check that the host's address has the host's name in reverse DNS, as mail receivers require."""
     try:
         address = socket.getaddrinfo(host, 25, proto=socket.IPPROTO_TCP)[0][4][0]
         name, others, _ = socket.gethostbyaddr(str(address))

@@ -22,7 +22,7 @@ MAX_CLAUSES_TRIED = 200  #: number of words and phrases tried, the most common f
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowing:
-    """A clause to add to a filter, and the papers per day that the filter matches without and with it."""
+    """A clause to add to a filter, and the filter's matches per day without and with the clause."""
 
     clause: str
     before: float

@@ -29,8 +29,8 @@ MAX_EFFECTS = 12  #: clauses whose effect is shown
 MAX_CACHED = 512  #: previews
 OLD_YEARS = 1  #: the year of a paper published longer ago is shown
 
-PER_MINUTE = 60  #: previews of one network
-PER_MINUTE_UNKNOWN = 300  #: previews of all visitors whose network is unknown
+PER_MINUTE = 60  #: maximum previews per minute for one network
+PER_MINUTE_UNKNOWN = 300  #: maximum previews per minute for all visitors whose network is unknown
 UPLOAD_COST = 10  #: an uploaded library counts as this many previews
 MAX_NETWORKS = 4096
 

@@ -220,7 +220,7 @@ def other(site: Site, **details: object) -> Site:
     [
         ({"keys": (b"quite another",)}, "a", "DIGEST_SECRET_KEY lacks the key"),
         ({"pepper": b"another"}, "a", "DIGEST_PEPPER is not the pepper"),
-        ({}, "b", "The templates on this machine differ from the other machines"),
+        ({}, "b", "The templates on this machine differ from the templates on the other machines"),
     ],
 )
 def test_a_machine_with_other_keys_schema_or_templates_refuses_to_work(

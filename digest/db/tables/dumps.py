@@ -43,7 +43,7 @@ class DumpRow(Base):
     rejected: Mapped[int] = mapped_column(default=0)
     missing_papers: Mapped[
         int | None
-    ]  #: papers missing by the dump's own count; 0 if truncated by an unknown number
+    ]  #: number of papers missing according to the dump's own count; 0 if the number is unknown
     usual_papers: Mapped[int | None]  #: the usual number of papers on its weekday, if the dump has far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
     #: when its papers count as first seen, if not `observed_at`

@@ -226,7 +226,7 @@ def parse_canary(text: str) -> Canary | None:
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:
-    """Return the thresholds by name, or raise BadField; `never` means none."""
+    """Return the thresholds by name, or raise BadField; for `never`, return no thresholds."""
     found = {}
     for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
         match = STOP_THRESHOLD_PATTERN.fullmatch(part)

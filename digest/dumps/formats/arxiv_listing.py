@@ -228,7 +228,7 @@ def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract:
 
 
 def published(entry_fields: dict[str, str], announcement: Announcement) -> date | None:
-    """Return the date of the first version, or None for a replacement, which does not contain it."""
+    """Return the date of the first version, or None for a replacement, which does not state this date."""
     return (
         None
         if announcement is Announcement.REPLACED

@@ -73,7 +73,7 @@ def records(source: DumpInput) -> Items:
                 continue
             if entry.entry_type.casefold() in VOLUMES:
                 continue
-            if is_duplicate:  # the parser leaves its values as they are written
+            if is_duplicate:  # the parser returns the values as written
                 entry = UNENCLOSE.transform_entry(entry, library)
             position += 1
             values = {

@@ -189,7 +189,7 @@ def begins_with_link(passage: Passage, key: PaperKey) -> bool:
 
 
 def is_vote(passage: Passage) -> bool:
-    """Return whether a passage is a number, which may be the upvotes of the paper below."""
+    """Return whether a passage is a number that may be the upvote count of the paper below."""
     kinds = {one.kind for one in passage.found}
     return bool(kinds) and kinds <= {MetadataKind.COUNT, MetadataKind.UPVOTE, MetadataKind.UPVOTES}
 

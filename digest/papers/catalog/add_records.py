@@ -1,7 +1,7 @@
 """Add records to the catalog in batches, storing a paper from several sources only once.
 
 A record belongs to the paper that shares an id with it. Otherwise it belongs to the paper with the same
-strict title key, unless the ids of the two contradict each other. A record that belongs to two papers merges
+strict title key, unless the record's ids contradict the paper's ids. A record that belongs to two papers merges
 them: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
 """
 

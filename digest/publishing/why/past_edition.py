@@ -48,8 +48,8 @@ def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
 def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_id: int | None) -> bool:
     """Return whether the paper was in the catalog when an edition was made.
 
-    The edition's press contains the papers. If the press was deleted, compare the paper's id with the
-    last id that the edition considered, where the following edition begins.
+    The edition's press contains the papers. If the press was deleted, compare the paper's id with the last
+    id that the edition considered, which the next edition stores.
     """
     if delivery.press is not None:
         try:

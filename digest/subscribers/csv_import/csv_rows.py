@@ -43,7 +43,7 @@ Row = Mapping[Any, Any]  #: cells by column; cells without a column are under No
 class CsvRows:
     """An iterator over the rows of a file; `line` is the first line of the row read last.
 
-    Iteration raises csv.Error for an unreadable row, and can then continue. It raises BadField for an
+    Iteration raises csv.Error for an unreadable row, and the caller may then continue. It raises BadField for an
     unreadable file.
     """
 

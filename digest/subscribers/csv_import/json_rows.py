@@ -14,7 +14,7 @@ from digest.subscribers.csv_import.csv_rows import COLUMNS, Row
 class JsonRows:
     """An iterator over the objects of a file; `line` is the line read last.
 
-    Iteration raises csv.Error for an unreadable line, and can then continue.
+    Iteration raises csv.Error for an unreadable line, and the caller may then continue.
     """
 
     is_listmonk = False
