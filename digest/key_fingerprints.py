@@ -2,7 +2,7 @@
 
 With other keys, a machine would sign links that the web server does not accept. With another pepper, it
 would not recognise suppressed addresses. With other templates, it would send other bytes on a second
-attempt. Such a machine refuses to work. Functions that change the fingerprints commit.
+attempt. A machine with other fingerprints refuses to work. Functions that change the fingerprints commit.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ REFUSED_BY_POLICY = re.compile(
 #: Gmail's text with 5.2.1 for a mailbox that is currently receiving too much mail.
 RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
-#: A policy deferral that lasted until the sending server gave up; it is not the reader's fault.
+#: A policy deferral that lasted until the sending server gave up; the reader did not cause it.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
 #: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).

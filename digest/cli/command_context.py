@@ -33,7 +33,7 @@ def open_context() -> Iterator[AppContext]:
 def open_write_session(context: AppContext, *, renders: bool = False) -> Iterator[Session]:
     """Open a session for a use case that writes; raise SetupMismatch if the machines' keys differ.
 
-    If the command `renders` letters, the templates must also be the same.
+    If the command `renders` letters, all machines must also have the same templates.
     """
     context.check_setup(renders=renders)
     with context.write_session() as session:

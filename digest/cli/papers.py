@@ -65,7 +65,7 @@ def papers(
 ) -> None:
     """List the papers of the catalog.
 
-    The score is the trending score; with --order relevance, it is the relevance to the filter.
+    The score is the trending score or, with --order relevance, the relevance to the filter.
     """
     order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
     if order is SortOrder.RELEVANCE and not filter_text:

@@ -139,7 +139,7 @@ def poll(
 ) -> None:
     """Poll sources now, in this process, as the scheduler does when they are due.
 
-    Exits with 1 if a source failed or a dump from it could not be loaded.
+    Exits with 1 if a source failed or one of its dumps could not be loaded.
     """  # fmt: skip
     with command_context.open_context() as context:
         if dry_run:

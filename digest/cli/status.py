@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 2.0
 CLEAR = "\x1b[H\x1b[2J"  #: moves the cursor to the top left and clears the screen
-FACTS = 3  #: facts shown for each problem; the alarm letter has all of them
+FACTS = 3  #: maximum number of facts shown for each problem; the alarm letter has all facts
 
 
 def status(

@@ -32,7 +32,7 @@ INVISIBLE_CATEGORIES = frozenset(
     {"Cc", "Cf", "Cs", "Co", "Cn"}
 )  #: control characters, direction marks, unassigned code points
 JOINERS = (
-    "\u200c\u200d"  #: allowed although they are in these categories, because Persian and emoji need them
+    "\u200c\u200d"  #: characters of these categories that are allowed, because Persian and emoji need them
 )
 
 

@@ -208,7 +208,7 @@ def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
             child.stop()
 
 
-#: The roles in start order; they are stopped in reverse order.
+#: The roles, in the order in which they start; they stop in reverse order.
 ROLES = {
     "worker": ["-m", "workers", "worker"],
     "web": ["-m", "digest", "web"],

@@ -9,7 +9,7 @@ from sqlalchemy import Column, ColumnElement, String, bindparam, func, literal
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects import postgresql
 
-UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the mark for a missing value
+UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the text for a missing value
 
 
 def join_values(values: Sequence[Any]) -> str:

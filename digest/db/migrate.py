@@ -44,7 +44,7 @@ def revision(engine: Engine) -> str | None:
 
 
 def newest_revision() -> str:
-    """Return the newest revision, which this code requires; the names of the migrations begin with it."""
+    """Return the newest revision, which this code requires; each migration's name begins with its revision."""
     names = [file.name for file in (files("digest.db") / "migrations" / "versions").iterdir()]
     return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 

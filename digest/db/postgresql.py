@@ -48,7 +48,7 @@ from digest.db.conditions import OneOf, hint_few_rows
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
-#: A connection to a server that disappears, as in a power cut, is closed within a minute. By default this
+#: A connection to a server that disappears, as after a power failure, is closed within a minute. By default this
 #: takes hours, during which sent letters are not recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,

@@ -60,7 +60,7 @@ def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _opt
 
     SQLite gives its other files the same mode. SQLite reports any errors.
 
-    An existing file is never opened here: closing any descriptor of it would release the POSIX locks
+    An existing file is never opened here: closing any descriptor of the file would release the POSIX locks
     that SQLite holds for this process, and another process would then delete the log that this process
     writes.
     """

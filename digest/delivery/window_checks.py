@@ -1,6 +1,6 @@
 """Check each letter of a window individually before it is sent.
 
-If a letter must not be sent, it is settled here. If it must wait, it is queued again. The others may be sent.
+A letter that must not be sent is settled here. A letter that must wait is queued again. The others may be sent.
 This check runs for the letters that the fast path does not handle.
 """
 
@@ -65,7 +65,7 @@ class WindowCheck:
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the deliveries to suppressed addresses, and those of them that must not be sent."""
+        """Return the deliveries to suppressed addresses, and the deliveries that must not be sent for this reason."""
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]

@@ -106,7 +106,7 @@ def converse(worker: Worker) -> None:
 
 
 def next_step(worker: Worker, step: Step) -> Step | None:
-    """Return the step after this one, or None if it was the last."""
+    """Return the step after this step, or None after the last step."""
     match step:
         case Claimed():
             return begin_window(worker, step)
@@ -204,7 +204,7 @@ def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
 
 
 def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
-    """Wait briefly if no held letter may be sent for lack of tokens; otherwise return None.
+    """Wait briefly if every held letter waits for a token; otherwise return None.
 
     The lease is renewed if it becomes old during the wait.
     """
@@ -231,7 +231,7 @@ def renew(worker: Worker, held: Claimed, now: datetime) -> Claimed:
 
 
 def seconds_to_wait(held: Claimed, refill: Wait | None, now: datetime) -> float:
-    """Return for how many seconds no held letter may be sent for lack of tokens."""
+    """Return for how many seconds every held letter waits for a token."""
     if refill and refill.until > now:
         return (refill.until - now).total_seconds()
     if ready(held, now):

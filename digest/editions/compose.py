@@ -156,7 +156,7 @@ class RequestedTopic(NamedTuple):
 class DigestLimits:
     """The maximum and minimum number of papers in one subscriber's digest."""
 
-    papers: int = 10  #: maximum number, shared by all topics; a single topic may use all of it
+    papers: int = 10  #: maximum number for all topics together; a single topic may use the whole number
     at_least: int = 1  #: minimum number for a digest to be sent
 
 

@@ -43,9 +43,9 @@ def word_of_address(site: Site, recipient: str) -> str:
 
 
 def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
-    """Return the commands of a mail: the command of its address, and those in its text.
+    """Return the commands of a mail: the command of its address, and the commands in its text.
 
-    Of mail to a `subscribe` address, only topics are read from the text; of mail to the others, no text is read.
+    In mail to a `subscribe` address, only topics are read; in mail to other addresses with a command, no text is read.
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:

@@ -46,7 +46,7 @@ class Command:
     verb: Verb
     line: str  #: as written
     argument: str = ""  #: the text after the first word
-    topic: str = ""  #: of `subscribe`: the topic after it, as `add` takes it
+    topic: str = ""  #: of `subscribe`: the topic after the first word, as in `add`
     is_clear: bool = True  #: False if the line may be a sentence about something else
 
 

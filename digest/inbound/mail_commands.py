@@ -67,7 +67,7 @@ def skip_greeting(lines: Sequence[str]) -> Sequence[str]:
 
 
 def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands, with doubtful commands marked as unclear.
+    """Return the commands; doubtful commands are unclear.
 
     `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """

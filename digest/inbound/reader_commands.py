@@ -191,7 +191,7 @@ def change_schedule(request: ReaderRequest, command: Command) -> None:
 
 
 def undo_change(request: ReaderRequest, command: Command) -> None:
-    """Undo the latest change of the settings, or point to the settings page, which has a button for it."""
+    """Undo the latest change of the settings, or name the settings page, which has an undo button."""
     reply, session, subscriber = request.reply, request.session, request.subscriber
     if not reply.is_trusted:
         reply.add_outcome(command, _("Open the link below: the latest change can be undone there."))

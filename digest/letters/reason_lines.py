@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper
 
 
 class ReasonLine(NamedTuple):
-    """The reason why a paper is shown; it quotes the matched word if the rest of the card lacks it."""
+    """The reason why a paper is shown; it quotes the matched word if the rest of the card does not contain the word."""
 
     before: str = ""
     word: str = ""  #: in bold
@@ -87,7 +87,7 @@ def matched_facts(found: MatchFinding) -> list[str]:
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
-    """Return up to 60 characters around a match, cut between words, as (text before, match, text after)."""
+    """Return up to 60 characters around a match, in whole words, as (text before, match, text after)."""
     end = min(end, start + MAX_QUOTE_LENGTH)
     left = MAX_QUOTE_LENGTH - (end - start)
     first, last = max(0, start - left // 2), min(len(text), end + left - left // 2)

@@ -11,7 +11,7 @@ from typing import Any
 class Severity(StrEnum):
     """The severity of a problem, which determines how it is reported."""
 
-    WARNING = "warning"  #: the service works, but could be better; shown, but no letter is sent
+    WARNING = "warning"  #: the service works, but a setting should be improved; shown, but no letter is sent
     NOTICE = "notice"  #: the service works, but needs the operator's attention
     FAILURE = "failure"  #: a component does not work; `digest status` and `digest doctor` exit with 1
     OUTAGE = "outage"  #: the service does not work; /readyz also fails
@@ -63,7 +63,7 @@ def passed(subject: str, message: str) -> Check:
 
 
 def warning(subject: str, message: str, fix: str) -> Check:
-    """Return the check of a component that could be better."""
+    """Return the check of a component that works but should be improved."""
     return failed(subject, message, fix, severity=Severity.WARNING)
 
 

@@ -169,7 +169,7 @@ class DryRunDifference:
 
 
 def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) -> DryRunDifference:
-    """Return who gains mail, who loses mail, and the changes for the others."""
+    """Return who gains mail, who loses mail, and the changes for all other subscribers."""
     old, new = results_with_letter(before), results_with_letter(after)
     both = sorted(old.keys() & new.keys())
     changed = tuple(one for email in both if (one := change_between(old[email], new[email])) is not None)

@@ -49,7 +49,7 @@ class MatchIndex:
 
     @property
     def index(self) -> topics.PaperIndex:
-        """Return the index of the papers; it is built when a topic first needs it."""
+        """Return the index of the papers, which is built when a topic first needs the index."""
         return self.press.index
 
     @cached_property

@@ -2,7 +2,7 @@
 
 Anybody can enter any address in the form, so any confirmation may be unrequested. While most
 confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate; each
-answered confirmation offsets two of them. The network with the fewest unanswered confirmations is
+answered confirmation offsets two unanswered ones. The network with the fewest unanswered confirmations is
 served next, so a network that floods the queue waits behind all others.
 """
 

@@ -118,7 +118,7 @@ def propose_saved_topic(
 ) -> SuggestedTopic | None:
     """Return a topic for the saved papers that no topic matches, or None if there are fewer than three.
 
-    Papers saved before the subscriber's last decision about such a topic do not count.
+    Papers saved before the subscriber last accepted or declined a proposed topic do not count.
     """
     since = subscriber.saved_topic_decided_at
     saved = saved_papers.list_saved(session, subscriber.id)

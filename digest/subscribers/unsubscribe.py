@@ -54,7 +54,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Mark a subscriber as unsubscribed without a letter; return False if they already were."""
+    """Unsubscribe a subscriber without a letter; return False if they were unsubscribed already."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
         # They unsubscribed themselves, so a synchronized list cannot resubscribe them.

@@ -78,7 +78,7 @@ def propose_exclusions(
 def propose_additions(
     written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
 ) -> tuple[ClauseProposal, ...]:
-    """Return clauses that match `paper` and papers that the topic lacks, the most informative first.
+    """Return clauses that match `paper` and papers that the topic does not match, the most informative first.
 
     `written` is the filter as its owner wrote it, and `filter_` its resolved form.
     """
@@ -157,7 +157,7 @@ def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: Pap
 
 
 def _distinct(words: Sequence[_Candidate], named: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the best words, then authors and categories; no two of them change the same papers."""
+    """Return the heaviest words, then authors and categories; no two clauses change the same papers."""
     chosen: list[_Candidate] = []
     for candidates, limit in ((words, MAX_WORD_PROPOSALS), (named, MAX_PROPOSALS)):
         for one in candidates:

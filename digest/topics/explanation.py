@@ -41,7 +41,7 @@ from digest.topics.word_rows import LazyDict
 
 MAX_REASON_WORDS = 4  #: maximum number of description words listed in a reason
 MAX_FAILED_WORDS = 8  #: maximum number of description words listed for a paper that does not match
-MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are marked in a paper
+MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
 #: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
 #: order; if several have the same start, the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]

@@ -161,7 +161,7 @@ class _FilterParser:
         return self.shallow(filter_tree.disjunction([node for node, _ in branches]), start)
 
     def conjunction(self, default: str) -> tuple[Node, bool]:
-        """Read a conjunction; return it and whether it has several clauses without brackets."""
+        """Read a conjunction; return the node and whether it has several clauses without brackets."""
         start = self.at
         nodes = [self.unary(default)]
         while (kind := self.kinds[self.at]) not in _CONJUNCTION_END:

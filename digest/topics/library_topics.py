@@ -1,4 +1,4 @@
-"""Suggest topics for a library: one to five clusters of its papers, and the authors who wrote most of them.
+"""Suggest topics for a library: one to five clusters of its papers, and the authors of the most papers.
 
 Each cluster begins with the papers that share a phrase which is rare in the catalog. Every paper is then
 assigned to the cluster with the most similar words, as in k-means, and each cluster becomes a topic.

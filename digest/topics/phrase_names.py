@@ -46,7 +46,7 @@ class _Phrase:
     text: str  #: as written
     roots: tuple[str, ...]
     is_complete: bool  #: whether the words end where the noun phrase ends
-    order: tuple[int, int]  #: the number of the text and the position in it
+    order: tuple[int, int]  #: the number of the text, and the position of the words in the text
 
 
 def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:

@@ -93,7 +93,7 @@ class Postings:
         return LazyDict(lambda word: bitsets.bitset_of_many(self._listed[word], self._size))
 
     def list_words(self) -> None:
-        """Build the tables that most lookups need, so that the first lookup is as fast as the others."""
+        """Build the tables that most lookups need, so that the first lookup is as fast as later lookups."""
         self._sorted, self.stems, self._listed  # noqa: B018 - access builds each
 
     def prepare(self) -> None:

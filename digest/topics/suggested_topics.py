@@ -126,7 +126,7 @@ def suggest_topic(
 
     An example does not need an abstract and does not need to be in the catalog. The order of the examples has
     no effect. `index` does not cache anything of the suggestion, so it may be shared by many visitors. The
-    clauses are tested on the papers of `background`, which are those of the catalog by default.
+    clauses are tested on the papers of `background`, by default the papers of the catalog.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
     own = PaperIndex(examples)

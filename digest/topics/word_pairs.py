@@ -70,7 +70,7 @@ class WordPairs:
     def in_a_row(self, phrase: Sequence[int]) -> tuple[int, Sequence[int]]:
         """Return (offset, positions) of a phrase, found by looking up its rarest pair and checking the other words.
 
-        The positions are those of the pair; the offset is the distance of the pair from the first word.
+        The positions belong to the pair; the offset is the distance of the pair from the first word.
         """
         found, width = self._places, self._width
         which, places = 0, found.get(phrase[0] * width + phrase[1], NO_PLACES)

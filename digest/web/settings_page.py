@@ -178,7 +178,7 @@ def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
 
 
 def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedChange | None) -> str | None:
-    """Return the message about the last button, if it is still correct."""
+    """Return the message about the last pressed button, if the message is still correct."""
     done = query.get("done", "")
     if asked or (done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE):
         return None

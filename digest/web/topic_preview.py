@@ -73,7 +73,7 @@ class ChosenTopics:
     """The topics that a form asks for."""
 
     filters: Mapping[str, str]  #: as written, by name
-    tried: tuple[str, ...]  #: the names of those that are not starter topics
+    tried: tuple[str, ...]  #: the names of the topics that are not starter topics
     liked: str = ""  #: the name of the topic made from liked papers
 
 

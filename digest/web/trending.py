@@ -78,7 +78,7 @@ def list_of_day(
 
 
 def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | None = None) -> TrendingList:
-    """Return the first papers of a ranking, of all or of those that match."""
+    """Return the first papers of a ranking; with a filter, only papers that match."""
     matches = found.index.matches(filter) if filter else -1
     chosen = [one for rank, one in enumerate(found.ranked) if matches >> rank & 1][:MAX_SHOWN]
     shown = [

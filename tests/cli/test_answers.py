@@ -165,7 +165,10 @@ def test_a_stuck_letter_that_is_given_up_stays_shown(digest: Digest) -> None:
 
     row = digest("deliveries", "--json").lines[0]
     assert given_up.out == "1 letter is given up.\n"
-    assert (row["state"], row["reason"]) == ("failed", "given up by the operator: it may have arrived")
+    assert (row["state"], row["reason"]) == (
+        "failed",
+        "given up by the operator: the letter may have arrived",
+    )
     assert unnamed.code == 2
     with command_context.open_context() as context, context.read_session() as session:
         assert session.scalar(text("SELECT count(*) FROM shown")) > 0

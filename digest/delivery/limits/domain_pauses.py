@@ -1,4 +1,4 @@
-"""Distinguish domains that greylist from domains that limit our rate, and pause the latter.
+"""Distinguish domains that greylist from domains that limit our rate, and pause the domains that limit our rate.
 
 Pure. A greylisting server defers each recipient's first try and accepts the second. A server that limits our
 rate defers any letter. One deferral therefore delays only its own letter. A domain is paused after several

@@ -173,7 +173,7 @@ def match_rules(text: str, setting: str) -> list[re.Match[str]]:
 
 
 def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
-    """Return the rates of one server; raise BadField if they are invalid or name a domain."""
+    """Return the rates of one server; raise BadField for invalid rates or for a rate of a domain."""
     setting = "DIGEST_MAIL_URL, rate"
     if any(rule["domain"] or rule["once"] for rule in match_rules(text, setting)):
         raise BadField(setting, f"{text!r} is not a server rate; write rate=14/s,50000/day.")

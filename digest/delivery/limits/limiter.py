@@ -12,7 +12,7 @@ from digest.delivery.limits.domain_pauses import Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Allowance
 
-STOP_RECHECK = timedelta(hours=1)  #: interval of checking stopped mail again; resuming does not wait for it
+STOP_RECHECK = timedelta(hours=1)  #: interval between checks of stopped mail; `resume` takes effect at once
 STOPPED_PREFIX = "stopped: "  #: prefix of the reason of mail that waits for the operator
 ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
 
@@ -79,7 +79,7 @@ class Limiter:
         return pause.wait(scope, is_tried=is_tried) if pause and pause.is_active(now) else None
 
     def reserve_one(self, number: int, window: Window, now: datetime) -> tuple[Limiter, Decision]:
-        """Return the decision about one letter, and the limiter after it."""
+        """Return the decision about one letter, and the limiter updated by it."""
         domain = window.domains[number]
         if paused := self.pause_wait(domain, now, is_tried=number in window.tried):
             return self, paused

@@ -3,7 +3,7 @@
 `transitions` shows the states of a delivery; only that module changes them.
 
 An open delivery is due from `due_at` on, unless it is leased. A claim skips leased deliveries, so one index
-finds both new work and the work of dead workers. Claims and intents do not change that index, which saves
+finds both new work and the work of dead workers. Claims and intents do not change this index, which saves
 PostgreSQL an index entry for each of them.
 
 Callers commit, except for `Outbox.settle_and_intend`, which commits itself.

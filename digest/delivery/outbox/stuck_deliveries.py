@@ -15,7 +15,7 @@ from digest.delivery.outbox.backoff import MAX_IN_DOUBT
 from digest.delivery.outbox.enqueue import LETTER_LIFE
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids
 
-GIVEN_UP = "given up by the operator: it may have arrived"
+GIVEN_UP = "given up by the operator: the letter may have arrived"
 
 
 def stuck_ids(session: Session) -> list[int]:

@@ -80,7 +80,7 @@ class AcceptedWindow(Struct, frozen=True, kw_only=True):
 
 
 class NextWindow(Struct, frozen=True, kw_only=True):
-    """The letters that are to be sent next unless they are blocked."""
+    """The letters to send next, except those that are blocked."""
 
     intents: Sequence[Intent]
     lease: str

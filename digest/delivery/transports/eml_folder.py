@@ -31,5 +31,5 @@ class EmlFolderTransport(MaildirTransport):
 
     @property
     def synced_folders(self) -> Sequence[Path]:
-        """Return the folders whose entries must survive a power cut."""
+        """Return the folders that must be synced to the disk."""
         return [self.path]

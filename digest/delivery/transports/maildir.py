@@ -50,7 +50,7 @@ class MaildirTransport:
 
     @property
     def synced_folders(self) -> Sequence[Path]:
-        """Return the folders whose entries must survive a power cut."""
+        """Return the folders that must be synced to the disk."""
         return [self.path / "new"]
 
     def make_folders(self) -> None:
@@ -96,7 +96,7 @@ def write_synced(content: bytes, temporary: Path, target: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the entries of a folder survive a power cut."""
+    """Sync the entries of a folder to the disk, so that a power failure cannot lose them."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

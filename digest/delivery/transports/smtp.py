@@ -153,7 +153,7 @@ class SmtpConnection:
         Raises ConnectionBroken if the connection ends before the first message's body, of which nothing was
         sent.
         """
-        announced: SmtpEnvelope | None = None  # the first message's envelope, after it was sent
+        announced: SmtpEnvelope | None = None  # the envelope of the first message, if sent
         while waiting and not self.is_ending and (announced or monotonic() < until):
             message, follower = waiting[0], None
             envelope = announced or self.envelope(message)

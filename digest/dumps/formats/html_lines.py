@@ -166,7 +166,7 @@ class LineWriter:
             return address
 
     def break_line(self, number: int) -> None:
-        """End the current line; an empty line follows it, so that it is never joined to the next line."""
+        """End the current line with an empty line, so that later lines are never joined to it."""
         text = " ".join("".join(self.parts).split())
         if text or self.images:
             mark = "#" * self.heading + " " if self.heading and text else ""

@@ -116,7 +116,7 @@ def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[
 
 
 def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValue]:
-    """Yield the objects, replacing each object that is not a paper with the papers in it."""
+    """Yield the objects, replacing each object that is not a paper with the papers that it contains."""
     for line, found in found_objects:
         if isinstance(found, dict) and not ("title" in found or "titles" in found):
             for paper in papers_in(found) or [found]:

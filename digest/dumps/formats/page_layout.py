@@ -71,7 +71,7 @@ class PageHeader:
     """The information about a whole page that its header gives."""
 
     header: Header
-    day: date  #: dates without a year are on this day or before it
+    day: date  #: the latest possible day of a date without a year
     is_trending: bool = False  #: the papers' texts may be summaries instead of abstracts
 
 
@@ -118,7 +118,7 @@ def read_page_header(source: DumpInput) -> PageHeader:
 
 
 def page_header_of(source: DumpInput, dateline: MetadataLine | None, newest: int) -> PageHeader:
-    """Return the page's header, based on its date line, its latest year and the day it was fetched."""
+    """Return the page's header, based on the page's date line, its latest year and its fetch date."""
     order = page_order(source.head)
     trending = order == "ranked"
     if (captured := capture_date(source.head)) is not None:

@@ -62,7 +62,7 @@ FORMATS: tuple[Format, ...] = (
     page_copy,  # other copies of pages
 )  # fmt: skip
 
-#: Formats of copied pages. If the general reader reads a page better, it is used instead.
+#: Formats of copied pages. If the general reader reads a page with fewer faults, the general reader is used instead.
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
 #: Formats of lists made by hand, which may contain the ids of other papers.

@@ -179,7 +179,7 @@ class Fetcher:
     # ── checking the target ─────────────────────────────────────────────────────────────────────
 
     def check_target(self, url: str) -> FetchTarget:
-        """Return the target of a URL; raise FetchFailed if requests to it are not allowed."""
+        """Return the target of a URL; raise FetchFailed if requests to the URL are not allowed."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port

@@ -92,7 +92,7 @@ def claim(session: Session, name: str, *, now: datetime, is_forced: bool) -> Sou
 
 
 def reserve_host(session: Session, host: str, *, now: datetime, until: datetime) -> datetime | None:
-    """Reserve a server until the given time and return None, or return when it is free if it is reserved."""
+    """Reserve a server until the given time and return None; if it is reserved, return the end of that reservation."""
     adding = db.upsert(session, HostRow).values({"name": host, "next_request_at": now})
     session.execute(adding.on_conflict_do_nothing(index_elements=["name"]))
     taking = (

@@ -234,7 +234,7 @@ def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> s
 
 
 def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:
-    """Return the named part filled with values, or "" if they are empty or the template has no such part."""
+    """Return the named part filled with values, or "" if the values are empty or the template lacks the part."""
     return parts[name].fill(values) if any(values.values()) and name in parts else ""
 
 

@@ -70,7 +70,7 @@ def to_bytes(press: Press) -> bytes:
 def from_bytes(content: bytes, *, name: str | None = None) -> Press:
     """Return the stored press.
 
-    Raises SetupMismatch if it is damaged, if its name is not `name`, or if its format version differs.
+    Raises SetupMismatch if the press is damaged, or if its name or its format version is wrong.
     """
     try:
         text = zlib.decompress(content)

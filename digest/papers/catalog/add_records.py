@@ -208,7 +208,7 @@ class CatalogBatch:
         return elder
 
     def enrich(self, paper: BatchPaper, row: Row) -> None:
-        """Update the paper with the better values of another row."""
+        """Update the paper with the more complete values of another row."""
         better = enrich_row(paper.row, row)
         if better != paper.row:
             for kind, detail in detect_changes(paper.row, better, row):

@@ -42,7 +42,7 @@ def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_s
 
 
 def enrich_row(row: Row, other: Row) -> Row:
-    """Return a copy of `row` with the values that are better in `other`."""
+    """Return a copy of `row` with the values of `other` that are more complete."""
     result = dict(row)
     is_later_version = other["announcement"] == Announcement.REPLACED
     if is_better_abstract(row, other):
@@ -72,7 +72,7 @@ def enrich_row(row: Row, other: Row) -> Row:
 
 
 def is_better_abstract(row: Row, other: Row) -> bool:
-    """Return whether the other abstract is better.
+    """Return whether the other abstract should replace the stored one.
 
     Any abstract is better than none, the authors' abstract is better than an AI summary, and otherwise
     the abstract of a later version or the longer abstract is better.

@@ -136,7 +136,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         checked = plurals.count(digest.checked, "paper")
         yield f"it has {plurals.count(digest.size, 'paper')} of {checked} checked: {counts}"
     if row.in_doubt:
-        yield f"{plurals.count(row.in_doubt, 'attempt')} without a reply: it may have arrived more than once"
+        yield f"{plurals.count(row.in_doubt, 'attempt')} without a reply: the digest may have arrived more than once"
     for attempt in outbox.list_attempts(session, row.id)[-1:]:
         reply = " ".join(str(part) for part in (attempt.code, attempt.reply) if part)
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()

@@ -242,14 +242,14 @@ def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
 
 
 def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
-    """Return the condition for being subscribed although the list synchronized at `now` lacks the address."""
+    """Return the condition for subscribers whose address is not in the list synchronized at `now`."""
     synced_at = SUBSCRIBER_TABLE.c.synced_at
     is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
     return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
 
 
 def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
-    """Return how many subscribers the list synchronized at `now` has, and how many it lacks."""
+    """Return how many subscribers are in the list synchronized at `now`, and how many are not."""
     columns = (
         func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
         func.count().filter(unlisted_condition(now, everyone=everyone)),
