@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 20.0  #: time between two heartbeats
 SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long has died
 FORGOTTEN_AFTER = timedelta(days=1)  #: how long a process that died is reported
-QUEUE_ROLE = "queue"  #: the role of the row that a task writes, to prove that tasks are run
+QUEUE_ROLE = "queue"  #: the role of the row that a task writes, which shows that tasks are run
 
 # Workers fork, and a child must not inherit the locks of a heartbeat that is being written.
 FORK_LOCK = Lock()

@@ -270,7 +270,7 @@ def lift_confirmed_suppression(
 
 
 def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime, now: datetime) -> int:
-    """Lift the suppressions that bounces of these hashes caused from `since` on; return their number."""
+    """Lift the suppressions of these address hashes that bounces caused from `since` on; return their number."""
     return suppressions.unsuppress_matching(
         session,
         Suppression.hmac.in_(hashes),

@@ -12,7 +12,7 @@ from digest.cli.common_options import AsJson, Now, current_time
 
 app = typer.Typer(help="Keys that sign the links in letters.", no_args_is_help=True)
 
-REPLACED = "A new key has replaced it in the data directory. Restart every role."
+REPLACED = "A new key has replaced the retired key in the data directory. Restart every role."
 IN_SETTINGS = (
     "No role starts while DIGEST_SECRET_KEY contains this key: replace it with a new key on every machine, then restart"
     " every role."

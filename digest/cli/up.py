@@ -214,7 +214,7 @@ ROLES = {
     "web": ["-m", "digest", "web"],
     "scheduler": ["-m", "workers", "scheduler"],
 }
-INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: only if DIGEST_INBOUND is set
+INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: started only if DIGEST_INBOUND is set
 
 
 def settings_of(settings: Settings) -> dict[str, str]:

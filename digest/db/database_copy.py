@@ -13,7 +13,7 @@ from digest.db.dialects import DIALECTS
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: rows read and written at once
-LARGE_BATCH_ROWS = 10  #: the same for rows that may contain megabytes
+LARGE_BATCH_ROWS = 10  #: number of rows at once for rows that may contain megabytes
 
 #: Tables with rows about the machines that use a database. Any first command writes them.
 MACHINE_TABLES = frozenset({"fingerprint", "heartbeat", "observation"})

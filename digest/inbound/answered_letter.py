@@ -21,7 +21,7 @@ class AnsweredLetter:
 
     subscriber_id: int
     letter: str  #: its kind
-    decision: str  #: its content, as JSON
+    decision: str  #: the letter's content, as JSON
 
     @property
     def papers(self) -> Sequence[int]:

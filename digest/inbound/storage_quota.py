@@ -31,12 +31,14 @@ class StorageUse:
 
 
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
-SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)  #: per sender, at addresses that anybody may write to
-RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: per signed address of a letter or reader
+SENDER_LIMIT = StorageUse(
+    mails=50, size=5 * MB
+)  #: limit per sender at unsigned addresses, to which anybody may write
+RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: limit per signed address of a letter or reader
 
 RECIPIENT = func.lower(InboundMail.recipient)
 IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
-NOTICES = RECIPIENT.startswith("arn:")  #: not limited, because their signatures are verified
+NOTICES = RECIPIENT.startswith("arn:")  #: notices are not limited, because their signatures are verified
 
 
 class InboxFull(DigestError):

@@ -32,9 +32,9 @@ class FilterChange:
 
     filter_id: int
     canonical: str  #: with `use:`
-    before: str  #: its current resolved filter
-    after: str  #: its new resolved filter; equal to `before` if it cannot be updated
-    blocked_reason: str = ""  #: why it cannot be updated
+    before: str  #: the current resolved filter
+    after: str  #: the new resolved filter; equal to `before` if the filter cannot be updated
+    blocked_reason: str = ""  #: the reason why the filter cannot be updated
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,7 @@ ngettext = figures_in_words.TRANSLATIONS.ngettext
 MAX_TITLES = 3  #: maximum titles in the sentence about an effect
 MAX_TITLE_LENGTH = 80
 MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
-MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: saved papers for which a topic is proposed
+MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: number of saved papers without a topic from which a topic is proposed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

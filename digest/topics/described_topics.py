@@ -41,7 +41,7 @@ class DescriptionWeights:
         1.2  #: number of occurrences in a paper of usual length that score half of the maximum
     )
     enough_share: float = 0.25  #: a paper matches if its score is this share of the bits of the description
-    enough_bits: float = 5.5  #: or this many bits, about as many as one rare word or two usual words have
+    enough_bits: float = 5.5  #: a paper also matches with this many bits, about as many as one rare word or two usual words have
 
     alike_share: float = 0.08  #: as `enough_share`, for the weighted words of a paper (`like:`)
 

@@ -2,8 +2,8 @@
 
 A connection is waiting while the rest of its request has not arrived, while the client does not read the
 response, and between two requests. A waiting connection is closed when its time limit ends. If there are too
-many connections, the connection that has waited longest is closed at once. A flood therefore closes its own
-connections, and a client that sends a complete request gets a response. A connection whose request is being
+many connections, the connection that has waited longest is closed at once. In a flood, the flooding
+client's own connections are therefore closed, and a complete request gets a response. A connection whose request is being
 processed is never closed for a new connection.
 
 uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, and in a flood these are the

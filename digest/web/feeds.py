@@ -31,7 +31,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
-)  #: only the name of a published filter, not the whole filter language
+)  #: the name of a published filter; other filters are refused
 MAX_FEEDS = 256  #: cached feeds of filters that feed readers request repeatedly; 100 KB each
 MAX_SHARED_PAPERS, SHARED_DAYS = (
     50,

@@ -20,7 +20,7 @@ FIELD = "library"
 MAX_BYTES = 1024 * 1024
 MAX_ENTRIES = 2000
 MAX_SECONDS = 3.0  #: time limit; the entries read before it ends are used
-MAX_ENTRY_BYTES = 32 * 1024  #: of a BibTeX entry; the time that the parser takes grows with the square
+MAX_ENTRY_BYTES = 32 * 1024  #: characters of a BibTeX entry; parsing time grows with the square of the length
 ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
 MAX_TITLE = 500  #: characters
 MAX_ABSTRACT = 3000

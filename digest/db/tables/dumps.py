@@ -15,7 +15,7 @@ class DumpState(StrEnum):
     """The states of a dump."""
 
     LOADING = "loading"  #: being loaded, or interrupted; reading the file again resumes loading
-    LOADED = "loaded"  #: its valid records are in the catalog
+    LOADED = "loaded"  #: the valid records are in the catalog
     HELD = "held"  #: incomplete by its own count; waiting for the operator
     REJECTED = "rejected"  #: unreadable, or too many bad records; nothing was loaded
 
@@ -45,8 +45,8 @@ class DumpRow(Base):
         int | None
     ]  #: number of papers missing according to the dump's own count; 0 if the number is unknown
     usual_papers: Mapped[int | None]  #: the usual number of papers on its weekday, if the dump has far fewer
-    observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when its signals were observed
-    #: when its papers count as first seen, if not `observed_at`
+    observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when the dump's signals were observed
+    #: when the dump's papers count as first seen, if not at `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

@@ -93,7 +93,9 @@ class OptOut(Base):
     reason: Mapped[str] = mapped_column(String(20), default="")  #: of a suppression
     subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: who unsubscribed or was erased
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    saved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when it was appended to the file
+    saved_at: Mapped[datetime | None] = mapped_column(
+        UtcDateTime
+    )  #: when the opt-out was appended to the file
 
     __table_args__ = (
         Index(

@@ -46,7 +46,9 @@ class ConversationRow(Base):
     __tablename__ = "conversation"
 
     domain: Mapped[str] = mapped_column(String(255), primary_key=True)
-    number: Mapped[int] = mapped_column(primary_key=True)  #: counting conversations locks number 0
+    number: Mapped[int] = mapped_column(
+        primary_key=True
+    )  #: conversations are counted while the row with number 0 is locked
     lease: Mapped[str] = mapped_column(String(32))  #: the fencing token of the worker that uses it
     until: Mapped[datetime] = mapped_column(UtcDateTime)
 

@@ -55,7 +55,7 @@ class Subscriber(Base):
     max_papers: Mapped[int] = mapped_column(default=10)  #: per digest, 1 to 100, shared by all topics
     abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
     min_papers: Mapped[int] = mapped_column(default=1)  #: minimum number of papers for a digest
-    max_age_days: Mapped[int | None]  #: only papers published within this many days
+    max_age_days: Mapped[int | None]  #: maximum age of papers, in days since publication
     wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section after the topics
     wants_nothing_today_letters: Mapped[bool] = mapped_column(
         default=False

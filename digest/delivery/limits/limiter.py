@@ -41,9 +41,11 @@ class Limiter:
 
     servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
     stops: Mapping[str, str] = field(default_factory=dict)  #: reasons of emergency stops by scope
-    pauses: Mapping[str, Pause] = field(default_factory=dict)  #: by domain or server
+    pauses: Mapping[str, Pause] = field(default_factory=dict)  #: pauses by domain or server
     allowances: tuple[Allowance, ...] = ()
-    conversations: Mapping[str, Conversations] = field(default_factory=dict)  #: only domains with a limit
+    conversations: Mapping[str, Conversations] = field(
+        default_factory=dict
+    )  #: conversations by domain, for domains with a limit
     credit: Mapping[str, int] = field(default_factory=dict)  #: the server with the most credit is next
     standstill: Wait | None = None  #: no letter of this lane can be sent before then
 

@@ -58,8 +58,8 @@ class MailServer:
     user: str = ""
     password: str = field(default="", repr=False)
     starttls: bool = False
-    weight: int = 1  #: its share of the mail, if there are several servers
-    rate: str = ""  #: its rates, as written in the URL
+    weight: int = 1  #: the server's share of the mail, if there are several servers
+    rate: str = ""  #: the server's rates, as written in the URL
     cafile: str | None = None  #: the certificate authority, if it is not a public one
 
     @classmethod

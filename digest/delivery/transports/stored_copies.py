@@ -9,7 +9,7 @@ from pathlib import Path
 from digest import addresses
 from digest.delivery.transports.mail_url import MailUrl
 
-HEAD_BYTES = 50_000  #: only these bytes are searched for the recipient
+HEAD_BYTES = 50_000  #: number of bytes that are searched for the recipient
 
 
 def delete_copies(mail: MailUrl, email: str) -> int:

@@ -28,9 +28,13 @@ from digest.papers import Record
 
 CHUNK = 1024 * 1024
 MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: size limit of an object that is not in a list
-VALUE_SEPARATORS = re.compile(r"[\s,\x1e]*")  #: includes the record separator of JSON text sequences
-UNFINISHED_LITERAL = re.compile(r"[\w.+-]*\s*")  #: a number or a word that may be incomplete
-LINE_DELIMITERS = " \t\r,\x1e"  #: allowed around the object on a line
+VALUE_SEPARATORS = re.compile(
+    r"[\s,\x1e]*"
+)  #: the separators between values, including the record separator of JSON text sequences
+UNFINISHED_LITERAL = re.compile(
+    r"[\w.+-]*\s*"
+)  #: a number or word at the end of the text, which may be incomplete
+LINE_DELIMITERS = " \t\r,\x1e"  #: characters allowed before and after the object on a line
 TITLE_KEYS = ("title", "papertitle")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 

@@ -69,7 +69,7 @@ class Passage:
     found: tuple[MetadataLine, ...] = ()
     links: list[PageLink] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
-    lines: tuple[str, ...] = ()  #: its lines, if there are several
+    lines: tuple[str, ...] = ()  #: the lines of the passage, if there are several
     heading: int = 0  #: the level of a heading
     label: str = ""  #: "title", "abstract" or "authors" if the page labels it
     fault: str = ""

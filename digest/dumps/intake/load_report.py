@@ -30,7 +30,7 @@ class LoadResult:
     unchanged: int = 0
     rejected: int = 0  #: number of bad records; a truncated end counts as one
     problems: tuple[RecordProblem, ...] = ()
-    is_known: bool = False  #: the same bytes were loaded before
+    is_known: bool = False  #: whether the same bytes were loaded before
     shown: tuple[Record, ...] | None = None  #: the dump's first papers, if they were requested
 
     @property

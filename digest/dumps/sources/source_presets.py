@@ -42,7 +42,7 @@ class SourceRequest:
     day: date | None = None  #: the day of the papers; None for the latest papers
     page: int = 0
     is_history: bool = False  #: whether the papers are added to the catalog but are not news
-    has_figures: bool = False  #: its signals, such as votes, were observed now and not on `day`
+    has_figures: bool = False  #: whether the signals, such as votes, were observed now and not on `day`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

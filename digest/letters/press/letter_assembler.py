@@ -49,7 +49,9 @@ WORDS_CACHED = 4096  #: readers of one press share most days, figures, subjects 
 #: these limits put a digest below the budget, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
 SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
-NEEDS_NO_ENCODING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}")  #: and no line break
+NEEDS_NO_ENCODING = re.compile(
+    r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}"
+)  #: text of these characters needs neither escaping nor a line break
 VALUES_BYTES = 3000  #: reserved for personal values
 
 

@@ -74,8 +74,8 @@ class BatchPaper:
     id: int  #: negative until the paper has a row
     row: Row
     ids: dict[str, set[str]] = field(default_factory=dict)
-    is_changed: bool = False  #: its row has changed
-    has_new_fields: bool = False  #: its row, its ids or its signals have changed
+    is_changed: bool = False  #: whether the paper's row has changed
+    has_new_fields: bool = False  #: whether the row, the ids or the signals have changed
     is_already_in_dump: bool = False  #: an earlier batch of this dump contained it
 
     def contradicts(self, ids: Iterable[Key]) -> bool:

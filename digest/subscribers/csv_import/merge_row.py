@@ -27,7 +27,7 @@ ALLOWED_TRANSITIONS = {
 class MergedSubscriber:
     """An existing subscriber and the changes that a row makes."""
 
-    existing: Any  #: their row
+    existing: Any  #: the subscriber's row
     row: ImportRow
     columns: dict[str, Any]  #: only changed columns, because the subscriber may edit others at the same time
     held: CheckedTopics  #: the topics before
