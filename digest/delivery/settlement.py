@@ -58,7 +58,7 @@ class SentWindow:
 
     @property
     def has_failures(self) -> bool:
-        """Return whether any tried letter was not accepted."""
+        """Return whether any letter that was tried was not accepted."""
         return len(self.attempted) > len(self.accepted_ids)
 
     @property

@@ -45,7 +45,7 @@ class WindowCheck:
     now: datetime
 
     def check(self, window: Sequence[Letter]) -> CheckedWindow:
-        """Settle or queue again the letters that may not be sent, and reserve tokens for the others."""
+        """Settle the letters that may not be sent or queue them again, and reserve tokens for the others."""
         session = self.outbox.session
         known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
         listed, suppressed = self.suppressed([delivery for delivery, _ in window])

@@ -304,7 +304,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
 
 
 def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -> Intended:
-    """Intend the letters that may be sent; settle or queue again the others."""
+    """Intend the letters that may be sent; settle the others or queue them again."""
     now, first, began = worker.clock(), left[0][0], monotonic()
     check = window_checks.WindowCheck(
         outbox=worker.outbox, site=worker.context.site, policy=worker.policy, lease=first.lease, now=now

@@ -21,7 +21,7 @@ class Severity(StrEnum):
 class Problem:
     """A fault of the service, and its fix."""
 
-    cause: str  #: identifies the problem: problems with the same cause are the same problem
+    cause: str  #: identifies the problem: identifies the problem; two findings with the same cause are one problem
     message: str
     fix: str
     severity: Severity = Severity.OUTAGE

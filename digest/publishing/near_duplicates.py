@@ -63,7 +63,7 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 
 def sampled_shingles(text: str) -> set[int]:
-    """Return hashes of the sampled shingles of a text; they are equal in every process."""
+    """Return hashes of the sampled shingles of a text, equal in every process."""
     words = papers.fold(text).split()
     shingles = (
         crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())

@@ -23,7 +23,7 @@ BATCH_LETTERS = 500  #: letters inserted at once
 RECEIVING_STATES = (
     SubscriberState.ACTIVE,
     SubscriberState.PAUSED,
-)  #: states that get the letter, now or after resuming
+)  #: states of subscribers who get the letter, now or after resuming
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,7 +55,7 @@ def is_significant(root: str) -> bool:
     return bits(root) >= SIGNIFICANT
 
 
-@lru_cache(maxsize=1)  # the table never changes
+@lru_cache(maxsize=1)  # cached, because the table never changes
 def _table() -> dict[str, float]:
     """Return the bits of every root in the table; any other root has `RAREST` bits."""
     found: dict[str, float] = {}

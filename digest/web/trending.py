@@ -63,7 +63,7 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
 def list_of_day(
     context: AppContext, session: Session, day: date, filter: Filter | None = None
 ) -> TrendingList | None:
-    """Return a day's list (UTC) as of its end, of all papers or of those that match; None if the day had no dump."""
+    """Return the list as of the end of a UTC day; with a filter, only papers that match; None if the day had no dump."""
     now = min(context.clock(), datetime.combine(day, time.max, UTC))
 
     def make() -> TrendingList | None:

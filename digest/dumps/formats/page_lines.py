@@ -269,7 +269,7 @@ class LinkFinder:
         return "".join(self.out[self.open[-1][0] + 1 :])[:300] if self.open else ""
 
     def close(self, url: str) -> None:
-        """End the open link, or record an address whose link began too far above."""
+        """End the open link, or record the address alone if its link began too many lines before."""
         if not self.open:
             self.links.append(PageLink(label="", url=url, first=self.line, last=self.line))
             return

@@ -51,7 +51,7 @@ MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
 SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}"
-)  #: text of these characters needs neither escaping nor a line break
+)  #: matches text that needs no escaping, encoding or line break
 VALUES_BYTES = 3000  #: reserved for personal values
 
 
