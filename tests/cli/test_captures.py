@@ -71,7 +71,7 @@ def test_a_dry_run_keeps_no_file(handed: Digest, tmp_path: Path) -> None:
 def test_a_page_that_cannot_be_read_is_kept_with_the_reason(handed: Digest, tmp_path: Path) -> None:
     refused = handed("Dear all,\n\nlunch is at noon.\n")
 
-    assert (refused.code, "not loaded. Its format is not recognised" in refused.err) == (1, True)
+    assert (refused.code, "not loaded. The format is not recognised" in refused.err) == (1, True)
     assert kept(tmp_path / "data" / "dumps") == [
         "rejected/capture-20261120T083000Z.txt",
         "rejected/capture-20261120T083000Z.txt.reason.txt",
