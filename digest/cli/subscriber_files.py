@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: characters of a line that are read; the rest of a longer line is skipped
 MAX_SKIPPED = 100_000_000  #: characters of a line that are skipped; a device may produce endless lines
+MAX_PIPED = 4 * 1024**3  #: maximum bytes of a pipe, which is copied to the disk
 JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 SYNC_COUNTED = ("added", "updated", "removed", "unchanged", "kept_out", "invited", "rejected")
@@ -228,8 +228,28 @@ def seekable(path: Path) -> Iterator[IO[bytes]]:
         nullcontext(sys.stdin.buffer) if path == STANDARD else path.open("rb") as pipe,
         tempfile.TemporaryFile() as copy,
     ):
-        shutil.copyfileobj(pipe, copy)
+        copy_pipe(pipe, copy, path)
         yield copy
+
+
+def copy_pipe(pipe: IO[bytes], copy: IO[bytes], path: Path) -> None:
+    """Copy a pipe; raise UsageError for an endless line or an endless pipe, which would fill the disk."""
+    copied = line = 0
+    while block := pipe.read(1024 * 1024):
+        copied += copy.write(block)
+        _, newline, rest = block.rpartition(b"\n")
+        line = len(rest) if newline else line + len(block)
+        if line > MAX_SKIPPED:
+            raise endless_line_error(path)
+        if copied > MAX_PIPED:
+            raise UsageError(
+                f"{path} is longer than 4 GB, the most that a pipe may have. Import it as a file."
+            )
+
+
+def endless_line_error(path: Path) -> UsageError:
+    """Return the error about a line that no list of subscribers has."""
+    return UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
 
 
 def check_structure(rows_of: Rows) -> int:
@@ -273,7 +293,7 @@ def lines_of(text: TextIO, path: Path) -> Iterator[str]:
             rest = text.readline(MAX_LINE_LENGTH)
             skipped += len(rest)
             if skipped > MAX_SKIPPED:
-                raise UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
+                raise endless_line_error(path)
         yield line
 
 

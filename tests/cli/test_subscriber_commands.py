@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from digest.cli import subscriber_files
 from tests.cli.conftest import Digest
 
 
@@ -303,3 +304,15 @@ def test_a_long_export_is_complete_with_the_topics_of_each_subscriber(digest: Di
     ]
     assert len(shown.out.splitlines()) == 21
     assert "There are more" in shown.err
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(2**40, "a line is longer"), (2**20, "longer than 4 GB")])
+def test_an_endless_pipe_is_refused_before_it_fills_the_disk(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, limit: int, reason: str
+) -> None:
+    monkeypatch.setattr(subscriber_files, "MAX_PIPED", limit)
+
+    ran = digest("subscribers", "import", "/dev/zero", "--consent", "x")
+
+    assert ran.code == 2
+    assert reason in ran.err

@@ -478,7 +478,7 @@ def test_letter_is_rendered_again_if_its_reader_changed(
     def clock() -> datetime:
         nonlocal looks
         looks += 1
-        if looks == 2:  # right before the intent
+        if looks == 3:  # right before the intent
             with db.write_session(engine) as other:
                 other.get_one(Subscriber, cast[BOB].id).link_version += 1
                 other.commit()

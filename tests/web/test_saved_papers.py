@@ -111,7 +111,8 @@ def test_a_full_list_says_what_to_do(served, alice, papers, save_path, monkeypat
     monkeypatch.setattr(saved_papers, "MAX_SAVED", 1)
     served.client.post(save_path, data={"do": "save"})
 
-    answer = served.client.post(save_path.replace(f"/{papers[0]}", f"/{papers[1]}"), data={"do": "save"})
+    other = f"{save_path.rpartition('/')[0]}/{papers[1]}"
+    answer = served.client.post(other, data={"do": "save"})
 
     assert answer.status_code == 422
     assert "Remove some first." in answer.text
