@@ -76,6 +76,9 @@ WAYS = {
         "new_address_url": "e",
     }.items()
 }
+IN_THREAD = frozenset(
+    {"reply", "no_command", "how_to_subscribe"}
+)  #: letters in the thread of a reader's mail
 
 
 def stored_cards(*whys: str) -> list[dict[str, Any]]:
@@ -272,7 +275,7 @@ def mails(*, dated_at: datetime) -> dict[str, bytes]:
         about = (
             list_headers(SITE, WAYS["unsubscribe_url"], campaign=kind)
             if is_listed
-            else reply_headers(answered_id="<question@example.edu>" if kind == "reply" else "")
+            else reply_headers(answered_id="<question@example.edu>" if kind in IN_THREAD else "")
         )
         made[kind] = build_message(
             letter, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,

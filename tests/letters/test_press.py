@@ -581,10 +581,10 @@ def test_an_overridden_digest_template_is_split_and_joined_like_the_original(
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("{{ headline }}", "{{ headline|upper }}", "cannot be cut"),
+        ("{{ headline }}", "{{ headline|upper }}", "cannot be split"),
         ("{{ headline }}", "{{ headlines }}", "headlines"),
         ("{{ headline }}", "{{ headline", r"body\.html, line \d+"),
-        ("{{ headline }}", "{% if sections|length > 1 %}Many{% endif %}{{ headline }}", "cannot be cut"),
+        ("{{ headline }}", "{% if sections|length > 1 %}Many{% endif %}{{ headline }}", "cannot be split"),
     ],
     ids=["a value changed", "an unknown value", "a mistake", "a choice by content"],
 )
