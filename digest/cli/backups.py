@@ -23,7 +23,7 @@ NO_KEYS = "The keys are not in this file. Back up {} too: without them a restore
 def backup(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as digest.backup.")],
     with_keys: Annotated[
-        bool, typer.Option("--with-keys", help="Include the keys. Whoever has the file can then sign links.")
+        bool, typer.Option("--with-keys", help="Include the keys. Anybody with the file can then sign links.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     now: Now = None,

@@ -113,7 +113,7 @@ def pass_on(
 ) -> bool:
     """Queue a letter with this mail to the operator; return False if no operator is set, or they wrote it.
 
-    Only a few mails of each writer are passed on in a day, so that nobody can flood the operator.
+    At most a few mails of each writer are passed on per day, to protect the operator from a flood of mail.
     """
     if not rules.operator or rules.operator.casefold() == email.casefold():
         return False

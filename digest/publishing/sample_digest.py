@@ -1,4 +1,4 @@
-"""Compose the digest that the requested topics would get now, for a visitor who has not subscribed yet."""
+"""Compose a sample digest on requested topics, for a visitor who is not subscribed."""
 
 from __future__ import annotations
 

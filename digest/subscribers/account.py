@@ -14,7 +14,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from digest import addresses, links
-from digest.db.tables import Base, Consent, Delivery, FollowupSent, Shown, Subscriber, SubscriberState
+from digest.db.tables import (
+    Base,
+    Consent,
+    Delivery,
+    FollowupSent,
+    SavedPaper,
+    SettingsChange,
+    Shown,
+    Subscriber,
+    SubscriberState,
+)
 from digest.delivery import outbox
 from digest.errors import BadField
 from digest.letters import figures_in_words
@@ -142,7 +152,13 @@ def change_address(session: Session, subscriber: Subscriber, email: str, *, now:
 
 def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
     """Return everything that is stored about a subscriber, as JSON values."""
-    owned = {"consents": Consent, "shown_papers": Shown, "updates": FollowupSent}
+    owned = {
+        "consents": Consent,
+        "shown_papers": Shown,
+        "saved_papers": SavedPaper,
+        "updates": FollowupSent,
+        "latest_change": SettingsChange,
+    }
     return {
         "subscriber": row_values(subscriber),
         "topics": [

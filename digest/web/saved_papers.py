@@ -51,8 +51,8 @@ post_button = forms.form_endpoint(handle_button)
 def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "") -> Response:
     """Return the page of the save link.
 
-    The page knows only which button was pressed: whoever has a forwarded link could otherwise ask it about
-    every paper, and learn which papers are in the list.
+    The page shows only which button was pressed, not whether the paper is in the list: otherwise anybody with
+    a forwarded link could find out which papers are saved.
     """
     site = request_context.context_of(request).site
     return page_rendering.render_page(

@@ -6,7 +6,7 @@ import pytest
 
 from digest import links, subscribers
 from digest.papers import catalog
-from digest.subscribers import saved_papers, subscriber_rows
+from digest.subscribers import account, saved_papers, subscriber_rows
 from tests.web.conftest import path_of
 
 
@@ -116,6 +116,16 @@ def test_a_full_list_says_what_to_do(served, alice, papers, save_path, monkeypat
 
     assert answer.status_code == 422
     assert "Remove some first." in answer.text
+
+
+def test_the_exported_data_contain_the_list(served, alice, papers, save_path):
+    served.client.post(save_path, data={"do": "save"})
+
+    with served.writing() as session:
+        data = account.export_data(session, subscribers.get(session, "alice@uni.edu"))
+
+    assert [one["paper_id"] for one in data["saved_papers"]] == [papers[0]]
+    assert data["latest_change"] == []
 
 
 def test_erasing_a_reader_erases_the_list(served, alice, save_path):
