@@ -7,7 +7,7 @@ private links.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -152,15 +152,23 @@ def personalization_of(
 
 def show_bibtex(request: Request) -> Response:
     """Return the digest's papers as BibTeX."""
-    context = request_context.context_of(request)
-    text = "\n".join(papers.bibtex_entry(paper, context) for paper in load_shown_papers(request))
-    return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
+    return bibtex_file(request_context.context_of(request), load_shown_papers(request))
 
 
 def show_ris(request: Request) -> Response:
     """Return the digest's papers as RIS."""
-    context = request_context.context_of(request)
-    text = "".join(papers.ris_entry(paper, context) for paper in load_shown_papers(request))
+    return ris_file(request_context.context_of(request), load_shown_papers(request))
+
+
+def bibtex_file(context: AppContext, listed: Iterable[Paper]) -> Response:
+    """Return papers as a BibTeX file to save."""
+    text = "\n".join(papers.bibtex_entry(paper, context) for paper in listed)
+    return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
+
+
+def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
+    """Return papers as a RIS file to save."""
+    text = "".join(papers.ris_entry(paper, context) for paper in listed)
     return PlainTextResponse(
         text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from digest import db, links, subscribers
 from digest.db import Session
@@ -18,7 +18,7 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, catalog
 from digest.subscribers import use_cases
-from digest.web import archive, feeds, forms, page_rendering, papers, request_context
+from digest.web import archive, feeds, forms, page_rendering, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -131,18 +131,12 @@ post_list = forms.form_endpoint(handle_list_form)
 
 def show_bibtex(request: Request) -> Response:
     """Return the saved papers as BibTeX."""
-    context = request_context.context_of(request)
-    text = "\n".join(papers.bibtex_entry(paper, context) for paper in load_list(request))
-    headers = archive.attachment_header("bib")
-    return PlainTextResponse(text, media_type="application/x-bibtex", headers=headers)
+    return archive.bibtex_file(request_context.context_of(request), load_list(request))
 
 
 def show_ris(request: Request) -> Response:
     """Return the saved papers as RIS."""
-    context = request_context.context_of(request)
-    text = "".join(papers.ris_entry(paper, context) for paper in load_list(request))
-    headers = archive.attachment_header("ris")
-    return PlainTextResponse(text, media_type="application/x-research-info-systems", headers=headers)
+    return archive.ris_file(request_context.context_of(request), load_list(request))
 
 
 def load_list(request: Request) -> list[Paper]:
