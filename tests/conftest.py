@@ -32,13 +32,13 @@ ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 
 
-# ── side by side ────────────────────────────────────────────────────────────────────────────────
+# ── in parallel ─────────────────────────────────────────────────────────────────────────────────
 
 
-class InLines(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Tests of one file follow one another; so do all files that start real processes.
+class OneFileAtATime(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Run the tests of one file in one process, and all files that start real processes in the same one.
 
-    Those wait for signs of life, which come late where several houses start at once.
+    Those wait for heartbeats, which come late if several services start at once.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -46,8 +46,13 @@ class InLines(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         return "processes" if "pytest.mark.slow" in (ROOT / file).read_text() else file
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> InLines:
-    return InLines(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFileAtATime:
+    return OneFileAtATime(config, log)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return three processes for two cores: the one with the real processes waits most of the time."""
+    return max(2, (os.cpu_count() or 2) * 3 // 2)
 
 
 # ── servers, once per run (and per process of it) ───────────────────────────────────────────────

@@ -214,12 +214,12 @@ def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: P
             "inbound_domain": ours.inbound_domain,
         }
     )
-    house = AppContext(settings=settings, engine=sqlite_engine, site=ours)
+    context = AppContext(settings=settings, engine=sqlite_engine, site=ours)
     faraway = Controller(Faraway(), hostname="127.0.0.1", port=far_port, ident="far away")
     faraway.start()
     try:
         with (
-            opened(house),
+            opened(context),
             postfix.running(
                 port=port, relay_port=far_port, inbound_domain=ours.inbound_domain, inbound_port=inbound_port
             ) as log,
