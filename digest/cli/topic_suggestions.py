@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,6 +108,7 @@ def suggest_for_library(path: Path, now: datetime | None, *, as_json: bool) -> N
     found = topics.suggest_from_library(library.papers, index)
     report = {
         "papers": len(library.papers),
+        "is_complete": library.is_complete,
         "problems": [{"line": one.line, "reason": one.reason} for one in library.problems],
         "topics": [library_topic_report(one, index) for one in found.topics],
         "authors": [author_report(one, index) for one in found.authors],
@@ -118,14 +120,20 @@ def suggest_for_library(path: Path, now: datetime | None, *, as_json: bool) -> N
 
 
 def read(path: Path, now: datetime) -> ReadLibrary:
-    """Read the file of a library; raise UsageError if it cannot be opened."""
+    """Read the file of a library; raise UsageError if it cannot be opened or has no papers."""
     from digest import subscribers
 
     try:
         with path.open("rb") as file:
-            return subscribers.read_library(file, name=path.name, now=now)
+            library = subscribers.read_library(
+                file, name=path.name, limits=subscribers.FILE_LIMITS, now=now, seconds=monotonic
+            )
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}.") from None
+    if not library.papers:
+        reason = "".join(f" Line {one.line}: {one.reason}." for one in library.problems[:1])
+        raise UsageError(f"{path.name} has no papers that can be read as BibTeX, RIS or CSL-JSON.{reason}")
+    return library
 
 
 def library_topic_report(one: LibraryTopic, index: PaperIndex) -> dict[str, Any]:
@@ -157,6 +165,8 @@ def show_library(name: str, report: Mapping[str, Any]) -> None:
             ((one["name"], one["papers"], one["canonical"], one["found"]) for one in report["authors"]),
             shrinkable=["author", "filter"],
         )
+    if not report["is_complete"]:
+        terminal.print_note("note: the library is too long, so only its first entries were used.")
     if problems := report["problems"]:
         terminal.print_note(
             f"note: {plurals.count(len(problems), 'entry', 'entries')} could not be read;"

@@ -57,7 +57,13 @@ from digest.subscribers.preferences import (
     resume,
     resume_due,
 )
-from digest.subscribers.reading_library import ReadLibrary, read_library
+from digest.subscribers.reading_library import (
+    FILE_LIMITS,
+    UPLOAD_LIMITS,
+    LibraryLimits,
+    ReadLibrary,
+    read_library,
+)
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
 from digest.subscribers.saved_papers import list_saved
 from digest.subscribers.settings_changes import (
@@ -113,7 +119,9 @@ from digest.topics.filter_registry import FilterRegistry, filter_id, filter_ids,
 __all__ = [
     "BY_MAIL",
     "COLUMNS",
+    "FILE_LIMITS",
     "NOTHING_REQUESTED",
+    "UPLOAD_LIMITS",
     "CsvRows",
     "FilterChange",
     "FilterRegistry",
@@ -121,6 +129,7 @@ __all__ = [
     "ImportReport",
     "JsonRows",
     "LastChange",
+    "LibraryLimits",
     "PackChange",
     "ReadLibrary",
     "Request",

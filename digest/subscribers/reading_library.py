@@ -1,18 +1,47 @@
-"""Read a reader's library, which a reference manager exported, without storing the library."""
+"""Read a reader's library, which a reference manager exported, without storing the library.
+
+A library is an untrusted file, so its size, its number of entries and the time to read it are limited.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from digest.errors import UsageError
+from digest.errors import BadField, UnreadableDump
+from digest.letters.figures_in_words import TRANSLATIONS
 from digest.papers import Paper, Record, title_key
 
 if TYPE_CHECKING:
     from digest.dumps.formats import RecordProblem
 
-MAX_ENTRIES = 2_000  #: maximum number of entries of a library
+_ = TRANSLATIONS.gettext
+
+MEGABYTE = 1024 * 1024
+MAX_ENTRY_BYTES = 32 * 1024  #: bytes of a BibTeX entry; parsing time grows with the square of the length
+MAX_TITLE = 500  #: characters
+MAX_ABSTRACT = 3000
+MAX_AUTHORS = 100
+HEAD_BYTES = 64 * 1024  #: the beginning of a file, by which its format is recognised
+ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibraryLimits:
+    """How much of a library is read."""
+
+    max_megabytes: int  #: a larger file is refused
+    max_seconds: float  #: the entries that were read in this time are used
+    max_entries: int = 2_000  #: further entries are left out
+
+
+FILE_LIMITS = LibraryLimits(max_megabytes=32, max_seconds=60.0)  #: for an operator's own file
+UPLOAD_LIMITS = LibraryLimits(max_megabytes=1, max_seconds=3.0)  #: for a file that anybody may upload
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,37 +50,95 @@ class ReadLibrary:
 
     papers: tuple[Paper, ...]
     problems: tuple[RecordProblem, ...]
+    is_complete: bool  #: whether no entry was left out because of the limits
 
 
-def read_library(stream: BinaryIO, *, name: str, now: datetime) -> ReadLibrary:
-    """Read the papers of a BibTeX, RIS or CSL-JSON file, or of another dump.
+def read_library(
+    stream: BinaryIO, *, name: str, limits: LibraryLimits, now: datetime, seconds: Callable[[], float]
+) -> ReadLibrary:
+    """Read the papers of a BibTeX, RIS or CSL-JSON file in any usual encoding.
 
-    Raises UnreadableDump if the format is not recognised, and UsageError for a file that is empty or too long.
+    `name` is the file or form field that errors mention, and `seconds` a clock that measures the reading time.
+    Raises BadField if the file is empty or too large; a file of another kind has no papers.
     """
-    from digest.dumps import formats  # imports parsers of HTML and XML, which few commands need
-
+    content = stream.read(limits.max_megabytes * MEGABYTE + 1)
+    if len(content) > limits.max_megabytes * MEGABYTE:
+        size = limits.max_megabytes
+        raise BadField(name, _("This file is larger than %d MB. Export fewer papers.") % size)
+    if not content.strip():
+        raise BadField(name, _("This file is empty. Choose another one."))
     found: dict[str, Paper] = {}
     problems: list[RecordProblem] = []
-    for entry in formats.read(stream, name=name, observed_on=now.date()).records:
-        if isinstance(entry, formats.RecordProblem):
+    end, is_complete = seconds() + limits.max_seconds, True
+    for count, entry in enumerate(entries_of(content, now.date()), start=1):
+        if count > limits.max_entries or (count > 1 and seconds() > end):
+            is_complete = False
+            break
+        if isinstance(entry, Record):
+            found.setdefault(title_key(entry.title), paper_of(entry, len(found) + 1, now))
+        else:
             problems.append(entry)
-            continue
-        if len(found) == MAX_ENTRIES:
-            raise UsageError(f"{name} has more than {MAX_ENTRIES:,} papers; export a part of it.")
-        found.setdefault(title_key(entry.title), paper_of(entry, len(found) + 1, now))
-    if not found:
-        raise UsageError(f"{name} has no papers that can be read.")
-    return ReadLibrary(papers=tuple(found.values()), problems=tuple(problems))
+    return ReadLibrary(papers=tuple(found.values()), problems=tuple(problems), is_complete=is_complete)
+
+
+def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
+    """Yield the entries of a library; a fault of the whole file is the last problem."""
+    from digest.dumps import formats  # imports parsers of HTML and XML, which few commands need
+
+    text = as_utf8(content)
+    format_name = format_of(text)
+    if format_name == "bibtex":
+        text, lines = without_long_entries(text)
+        reason = f"the entry is longer than {MAX_ENTRY_BYTES // 1024} KB"
+        yield from (formats.RecordProblem(line=line, reason=reason) for line in lines)
+    try:
+        reading = formats.read(BytesIO(text), name="library", observed_on=day, format=format_name)
+        yield from reading.records
+    except UnreadableDump as error:
+        yield formats.RecordProblem(line=1, reason=str(error))
+
+
+def as_utf8(content: bytes) -> bytes:
+    """Return a text in UTF-8; a text in neither UTF-8 nor UTF-16 is read in Windows' Western encoding."""
+    if content.startswith(UTF16_MARKS):
+        return content.decode("utf-16", errors="replace").encode()
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace").encode()
+    return content
+
+
+def format_of(text: bytes) -> str:
+    """Return the name of a library's format by the beginning of the text."""
+    from digest.dumps import formats
+
+    head = text[:HEAD_BYTES].decode("utf-8-sig", errors="replace")
+    if head.lstrip().startswith(("[", "{")):
+        return "csl-json"
+    return "ris" if formats.format_named("ris").recognises(head) else "bibtex"
+
+
+def without_long_entries(text: bytes) -> tuple[bytes, list[int]]:
+    """Return a BibTeX text with empty lines instead of the long entries, and the lines of these entries."""
+    kept, long, line = list[bytes](), list[int](), 1
+    for part in ENTRY_START.split(text):
+        breaks = part.count(b"\n")
+        if len(part) > MAX_ENTRY_BYTES:
+            long.append(line)
+        kept.append(part if len(part) <= MAX_ENTRY_BYTES else b"\n" * breaks)
+        line += breaks
+    return b"".join(kept), long
 
 
 def paper_of(record: Record, number: int, now: datetime) -> Paper:
-    """Return a paper that is not in the catalog, with a number as its id."""
+    """Return a record as a paper that is not in the catalog, with a number as its id."""
     return Paper(
         id=number,
-        title=record.title,
-        abstract=record.abstract,
+        title=record.title[:MAX_TITLE],
+        abstract=record.abstract[:MAX_ABSTRACT],
         ids=record.ids,
-        authors=record.authors,
-        categories=record.categories,
+        authors=record.authors[:MAX_AUTHORS],
+        published=record.published,
         first_seen_at=now,
     )

@@ -7,14 +7,13 @@ import json
 import re
 from datetime import timedelta
 from html import unescape
-from time import perf_counter
 
 import pytest
 from sqlalchemy import select, update
 
 from digest import links, subscribers
 from digest.db.tables import Confirmation, PaperRow
-from digest.web import front_page, library_upload, sign_up_form, starter_topics, topic_preview
+from digest.web import front_page, sign_up_form, starter_topics, topic_preview
 from tests.web.conftest import opened, path_of, settings_for
 
 LIBRARY = "\n".join(
@@ -313,7 +312,7 @@ def test_libraries_of_three_formats_and_any_charset_are_read(served, papers, con
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"%" + b" " * library_upload.MAX_BYTES, "larger than 1 MB"),
+        (b"%" + b" " * 1024 * 1024, "larger than 1 MB"),
         (b"  \n", "This file is empty."),
         (b"%PDF-1.7 \0\0", "found no papers in this file"),
         (b"Dear diary,\n", "found no papers in this file"),
@@ -336,28 +335,6 @@ def test_a_file_that_is_no_library_gets_a_sentence_and_the_choices_are_kept(
     assert checked(answer.text) == ["Robots"]
     assert 'value="ada@uni.edu"' in answer.text
     assert served.letters() == []
-
-
-def test_a_library_is_read_up_to_a_number_of_entries(now):
-    entries = "\n".join(f"@misc{{k{n}, title={{Paper {n}}}}}" for n in range(library_upload.MAX_ENTRIES + 50))
-
-    assert len(library_upload.read_records(entries.encode(), now)) == library_upload.MAX_ENTRIES
-
-
-def test_an_entry_that_would_take_the_parser_seconds_is_skipped(now):
-    long = "@article{k,\n" + "@a{\n" * 20_000
-    began = perf_counter()
-
-    records = library_upload.read_records(f"{LIBRARY}\n{long}\n{LIBRARY}".encode(), now)
-
-    assert len(records) == 6
-    assert perf_counter() - began < library_upload.MAX_SECONDS
-
-
-def test_a_library_is_read_for_a_limited_time(now, monkeypatch):
-    monkeypatch.setattr(library_upload, "MAX_SECONDS", 0.0)
-
-    assert len(library_upload.read_records(LIBRARY.encode(), now)) == 1
 
 
 # ── previews ────────────────────────────────────────────────────────────────────────────────────
