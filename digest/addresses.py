@@ -10,13 +10,13 @@ from functools import lru_cache
 
 from digest.errors import BadField
 
-#: Domains that exist only on local networks; mail to them is allowed.
+#: Domains that exist only on local networks; mail to these domains is allowed.
 LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
 
-#: Matches a short lower-case address whose local part is valid, so only its domain must be checked.
+#: Matches short lower-case addresses with a valid local part, so that only the domain must be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")
 
-#: Common mailbox domains, compared with domains that may be mistyped.
+#: Common mailbox domains, with which domains that may be mistyped are compared.
 WELL_KNOWN_DOMAINS = (
     "gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com",
     "proton.me", "protonmail.com", "gmx.de", "gmx.net", "web.de", "posteo.de", "fastmail.com", "aol.com",
@@ -28,12 +28,12 @@ WELL_KNOWN_DOMAINS = (
 class Address:
     """A syntactically valid address."""
 
-    email: str  #: for the envelope: as typed, with the domain in ASCII
-    folded: str  #: equal for all spellings of an address
+    email: str  #: the address for the envelope: as typed, with the domain in ASCII
+    folded: str  #: the form that is equal for all spellings of an address
 
 
 def parse_address(text: str) -> Address:
-    """Return the address in `text`, or raise BadField. Makes no network request.
+    """Return the address in `text`, or raise BadField; no network request is made.
 
     In a long list, most addresses are plain and share a few domains; each domain is checked once.
     """
@@ -88,7 +88,7 @@ def ascii_domain(domain: str) -> str:
 
 
 def readable_address(email: str) -> str:
-    """Return an address with its domain in its own script, as its owner writes it."""
+    """Return an address with its domain in Unicode, as the owner writes it."""
     local, _, domain = email.rpartition("@")
     if "xn--" not in domain:
         return email

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], datetime]
 
-MAX_TRANSPORTS = 64  #: cached transports, one per sending thread
+MAX_TRANSPORTS = 64  #: maximum number of cached transports; each sending thread needs one
 
 
 def wall_clock() -> datetime:
@@ -45,7 +45,7 @@ class AppContext:
     engine: Engine
     site: Site
     clock: Clock = wall_clock
-    lookup: Lookup = dns_records.txt_records  #: looks up DKIM keys
+    lookup: Lookup = dns_records.txt_records  #: the function that looks up DKIM keys
     caches: Caches = field(default_factory=Caches)
 
     @cached_property
@@ -86,7 +86,8 @@ class AppContext:
     def open_transport(self) -> Iterator[Transport]:
         """Yield the mail transport of this thread, and close its connections afterwards.
 
-        A thread always gets the same transport, which stores the next server and the servers that are down.
+        A thread always gets the same transport, because the transport stores which server is next and which
+        are down.
         """
         transport = self.caches.get_or_make(
             "transport",

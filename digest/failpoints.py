@@ -1,6 +1,6 @@
-"""Kill this process at named points, as a power cut would, for the chaos tests.
+"""Kill this process at named points for the chaos tests, as a power cut would.
 
-Outside those tests, no failpoint is armed, and reaching a failpoint costs one lookup in an empty dict.
+Outside the chaos tests no failpoint is armed, and passing a failpoint costs one lookup in an empty dict.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-#: The armed failpoints, with the number of passes before each kills this process.
+#: The armed failpoints, each with the number of passes after which it kills this process.
 armed_failpoints: dict[str, int] = {}
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause garbage collection, which would be triggered by a chunk's tuples and traverse the whole press."""
+    """Pause garbage collection: a chunk's tuples would trigger collections that traverse the whole press."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -20,7 +20,7 @@ def gc_paused() -> Iterator[None]:
 
 
 def freeze_startup_objects() -> None:
-    """Exclude all existing objects from garbage collection, since startup objects are never freed.
+    """Exclude all existing objects from garbage collection, since objects made at startup are never freed.
 
     Otherwise each full collection traverses every imported module, which takes 0.1 s.
     """

@@ -1,8 +1,8 @@
 """Record the heartbeats of processes, and find processes that have died.
 
-A process that stops cleanly removes its row; a process whose row has no recent heartbeat has died. A
-later process of the same role, on any machine, replaces the dead process. A dead process that is not
-replaced is reported for a day.
+A process that stops cleanly removes its row. If a row has no recent heartbeat, its process has died. A
+process of the same role that starts later, on any machine, replaces the dead process. A dead process that is
+not replaced is reported for a day.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 20.0  #: time between two heartbeats
 SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long has died
-FORGOTTEN_AFTER = timedelta(days=1)  #: how long a process that died is reported
-QUEUE_ROLE = "queue"  #: the role of the row that a task writes, which shows that tasks are run
+FORGOTTEN_AFTER = timedelta(days=1)  #: how long a dead process is reported
+QUEUE_ROLE = "queue"  #: the role of the row that a task updates, which shows that tasks are run
 
-# Workers fork, and a child must not inherit the locks of a heartbeat that is being written.
+# Workers fork, and a child must not inherit locks that are held while a heartbeat is written.
 FORK_LOCK = Lock()
 os.register_at_fork(
     before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release

@@ -1,8 +1,9 @@
-"""Check that all machines share keys, pepper and templates, by comparing fingerprints in the database.
+"""Check that all machines have the same keys, pepper and templates, by fingerprints in the database.
 
-With other keys, a machine would sign links that the web server does not accept. With another pepper, it
-would not recognise suppressed addresses. With other templates, it would send other bytes on a second
-attempt. A machine with other fingerprints refuses to work. Functions that change the fingerprints commit.
+A machine with other keys would sign links that the web server does not accept. With another pepper, it
+would not recognise suppressed addresses. With other templates, its second attempt at a letter would send
+other bytes. A machine with other fingerprints therefore refuses to work. Functions that change the
+fingerprints commit.
 """
 
 from __future__ import annotations

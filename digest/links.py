@@ -58,9 +58,10 @@ def keyed_hash(key: bytes, text: str) -> bytes:
 
 @lru_cache(maxsize=64)  # a site has a few keys
 def hmac_states(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
-    """Return a key's initial states of the inner and outer hash (RFC 2104), which callers copy.
+    """Return the initial states of a key's inner and outer hash (RFC 2104); callers must copy the states.
 
-    This is twice as fast as the standard library's HMAC, and every letter has seven MACs.
+    Caching them makes a MAC twice as fast as with the standard library's HMAC, and every letter has seven
+    MACs.
     """
     block = (hashlib.sha256(key).digest() if len(key) > HMAC_BLOCK else key).ljust(HMAC_BLOCK, b"\0")
     inner, outer = (bytes(sign ^ pad for sign in block) for pad in (0x36, 0x5C))
@@ -90,7 +91,7 @@ def feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
 def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
     """Return the link to a page that mails a subscriber their settings link, or pauses their digests for a week.
 
-    The link is in every digest, and people forward digests, so the page allows no lasting changes.
+    The link is in every digest, and digests are forwarded, so the page allows no lasting changes.
     """
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 
@@ -98,7 +99,7 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
 def feedback_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
     """Return the common prefix of one subscriber's `less_url` and `more_url` links.
 
-    The prefix is the same for all papers of a letter, so that cards do not depend on the reader.
+    The links of a letter's papers differ only after the prefix, so the cards do not depend on the reader.
     """
     return f"{site.url}/l/{sign_token(site, 'feedback', f'{subscriber_id}-{link_version}', key=key)}"
 
@@ -153,13 +154,13 @@ def save_url(
 ) -> str:
     """Return the link to a page that saves one paper to a subscriber's list.
 
-    The link is in every digest, and people forward digests, so the linked page does not show the list.
+    The link is in every digest, and digests are forwarded, so the linked page does not show the list.
     """
     return f"{save_prefix(site, subscriber_id, link_version, key=key)}/{paper_id}"
 
 
 def save_prefix(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the part that the save links of one subscriber share; a slash and the paper's id complete it."""
+    """Return the common prefix of one subscriber's save links, which a slash and a paper's id complete."""
     return f"{site.url}/s/{sign_token(site, 'save', f'{subscriber_id}-{link_version}', key=key)}"
 
 
@@ -205,12 +206,12 @@ def read_subscriber_token(site: Site, purpose: str, token: str) -> tuple[int, in
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────────────
 #
-# Mail systems may lower-case an address, so these MACs are hexadecimal. Addresses do not name the key,
-# so each key of the ring is tried.
+# Mail systems may change an address to lower case, so these MACs are hexadecimal. Addresses do not name
+# the key, so each key of the ring is tried.
 
 
 def bounce_address(site: Site, delivery_id: int) -> str:
-    """Return the envelope sender of a delivery, which receives only the bounces of this delivery (VERP)."""
+    """Return an envelope sender that receives only the bounces of one delivery (VERP)."""
     return signed_address(site, "bounce", str(delivery_id))
 
 
@@ -220,7 +221,7 @@ def envelope_sender(site: Site, delivery_id: int) -> str:
 
 
 def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the address at which any mail unsubscribes one subscriber; empty if we receive no mail."""
+    """Return the address to which any mail unsubscribes one subscriber; empty if we receive no mail."""
     if not site.inbound_domain:
         return ""
     return signed_address(site, "unsubscribe", f"{subscriber_id}-{link_version}", key=key)
@@ -248,7 +249,10 @@ def read_reply_address(site: Site, address: str) -> tuple[int, int, str] | None:
 
 
 def confirm_address(site: Site, confirmation_id: int, *, key: str | None = None) -> str:
-    """Return the address at which a reply of `yes` confirms a subscription; empty if we receive no replies."""
+    """Return the address to which a reply of `yes` confirms a subscription.
+
+    Empty if we receive no replies.
+    """
     if not site.takes_commands:
         return ""
     return f"{site.mailbox}-{signed_address(site, 'confirm', str(confirmation_id), key=key)}"

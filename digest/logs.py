@@ -26,12 +26,12 @@ QUIETED_LOGGERS = (
     "uvicorn.error",
 )
 
-#: This logger reports every mail that flufl.bounce cannot parse; we store such mail for a person to read.
+#: This logger reports every mail that flufl.bounce cannot parse; such mail is stored for a person to read.
 NOISY_LOGGER = "flufl.bounce"
 
-#: Matches the part of an address before its domain, or a password in a URL. The pattern may match too much
-#: before the `@` but never too little, since `o'brien` and `a/b` are valid. In a URL, the `@` may be `%40`.
-#: The limit of 320 characters, the maximum of an address, makes the search fast on any line.
+#: Matches the part of an address before its domain, or a password in a URL. Since `o'brien` and `a/b` are valid
+#: local parts, the pattern may match too much before the `@`, but never too little. In a URL, the `@` may be
+#: `%40`. The limit of 320 characters, the maximum of an address, makes the search fast on any line.
 ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )
@@ -48,13 +48,13 @@ def set_up_logging(log_format: str, *, level: int | str = logging.INFO) -> None:
 
 
 def limit_warnings(*names: str) -> None:
-    """Limit these loggers to one warning of each kind a minute, because strangers can cause warnings."""
+    """Limit these loggers to one warning of each kind per minute, because strangers can cause their warnings."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(OnceAMinute(names))
 
 
 class OnceAMinute(logging.Filter):
-    """Pass one warning of each kind a minute; the next warning includes the number of omitted warnings."""
+    """A filter that passes one warning of each kind per minute, with the number of warnings omitted before it."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__()

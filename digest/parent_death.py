@@ -1,4 +1,4 @@
-"""End a child process when its parent ends, whatever the reason."""
+"""End a child process when its parent process ends for any reason."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
-MAX_BRACKETS = 10  #: the TOML parser of the standard library is recursive
+MAX_BRACKETS = 10  #: maximum in a sender; the standard library's parser of addresses is recursive
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedBy:
-    """Parse a field's text with `parse`, which also gets the values of the fields `others`, defined before it."""
+    """Parse a field's text with `parse`, which also gets the values of the earlier fields `others`."""
 
     parse: Callable[..., object]
     others: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class ParsedBy:
         return core_schema.with_info_plain_validator_function(self.parse_text, serialization=spell)
 
     def parse_text(self, value: object, info: ValidationInfo) -> object:
-        """Return the parsed value; an error does not name the setting, since pydantic names the field."""
+        """Return the parsed value; errors do not name the setting, because pydantic names the field."""
         if not isinstance(value, str):
             raise ValueError("write it as text, in quotes")  # noqa: TRY004  (pydantic reports a ValueError)
         try:
@@ -108,7 +108,10 @@ def parse_broker_url(text: str) -> SecretStr:
 
 
 def parse_sender(text: str) -> Address:
-    """Return the sender with its domain in ASCII; raise ValueError if mail servers would not accept the sender."""
+    """Return the sender with its domain in ASCII.
+
+    Raise ValueError if mail servers would refuse the address.
+    """
     name, address = parseaddr(text if text.count("(") < MAX_BRACKETS else "")
     if len(text) > MAX_SENDER_LENGTH or "@" not in address or any(char in text for char in "\r\n"):
         raise ValueError("write it as: Name <address@example.org>")
@@ -290,7 +293,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources in order of precedence."""
+        """Return the sources of settings in order of precedence."""
         del dotenv_settings, file_secret_settings
         return (init_settings, env_settings, EnvFileSource(settings_cls), toml_source(settings_cls))
 
@@ -350,11 +353,11 @@ class Settings(BaseSettings):
 
     @property
     def is_sample_allowed(self) -> bool:
-        """Return whether sample content is allowed: only if all mail goes to the local Maildir."""
+        """Return whether sample content is allowed, which is the case if all mail goes to the local Maildir."""
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 
     def site(self) -> Site:
-        """Return the site, with keys from the settings or the data directory, where they are generated."""
+        """Return the site, with keys from the settings or from the data directory, where missing keys are generated."""
         ring = self.secret_key.get_secret_value() if self.secret_key else self.stored_secret("secret_key")
         pepper = self.pepper.get_secret_value() if self.pepper else self.stored_secret("pepper")
         return Site(
@@ -416,7 +419,7 @@ class Settings(BaseSettings):
 
 
 class EnvFileSource(EnvSettingsSource):
-    """Read settings from files named by `DIGEST_X_FILE`, as container secrets are passed."""
+    """Reads settings from the files that `DIGEST_X_FILE` names, for the secrets of containers."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         """Return the content of the named file, or None."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 LOCAL_URL = "http://127.0.0.1:8000"  #: the default address of the web server
-ID_LENGTH = 6  #: characters of a fingerprint that identify a key
+ID_LENGTH = 6  #: number of characters of a fingerprint that identify a key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +21,9 @@ class Site:
     sender_address: str = "digest@localhost"
     postal_address: str = ""
     keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first key signs, all keys verify
-    pepper: bytes = field(default=b"", repr=False)  #: never changes: the suppression list depends on it
-    inbound_domain: str = ""  #: domain of incoming mail; empty if we receive none
+    #: must never change, because the suppression list depends on it
+    pepper: bytes = field(default=b"", repr=False)
+    inbound_domain: str = ""  #: the domain of incoming mail; empty if we receive no mail
     #: whether a letter names the lists that had not arrived when it was written
     announces_late_lists: bool = False
 
@@ -38,7 +39,7 @@ class Site:
 
     @property
     def takes_commands(self) -> bool:
-        """Return whether we receive replies to letters, which may contain commands."""
+        """Return whether replies to letters reach us; replies may contain commands."""
         return self.inbound_domain.lower() == self.domain.lower()
 
     @property

@@ -1,4 +1,4 @@
-"""What every test may ask for: real servers, fresh databases, a site, templates, and a small cast.
+"""Provide fixtures for every test: real servers, fresh databases, a site, templates and a few readers.
 
 `DIGEST_TEST_POSTGRES_URL` and `DIGEST_TEST_REDIS_URL` name servers to use instead of our own; the
 databases made there are dropped again.
@@ -100,7 +100,7 @@ def valkey_url(valkey_server: str) -> str:
 
 
 def emptied(url: str) -> str:
-    """Forget everything in the Redis database of that URL, and return the URL."""
+    """Empty the Redis database of that URL, and return the URL."""
     import redis
 
     with redis.Redis.from_url(url) as client:
@@ -201,7 +201,7 @@ numbers = itertools.count(1)
 
 @contextmanager
 def fresh_database(server: str, *, template: str) -> Iterator[str]:
-    """Make a PostgreSQL database from `template`, yield its URL, and drop it with whoever is still in it."""
+    """Create a PostgreSQL database from `template`, yield its URL, and drop it with all connections."""
     name = f"digest_test_{os.getpid()}_{next(numbers)}"
     maker = create_engine(server, isolation_level="AUTOCOMMIT")
     try:
@@ -225,7 +225,7 @@ def now() -> datetime:
 
 @pytest.fixture
 def site() -> Site:
-    """Who we are in the tests: keys fixed, so that the same letters have the same bytes."""
+    """The site of the tests, with fixed keys, so that the same letters have the same bytes."""
     return Site(
         name="Example Digest",
         url="https://digest.example.org",

@@ -1,4 +1,4 @@
-"""Addresses: what is one, and when two spellings are the same person."""
+"""Addresses are validated, and spellings of the same address are recognised."""
 
 import pytest
 from hypothesis import example, given
@@ -25,7 +25,7 @@ def test_an_address_is_kept_for_the_envelope_and_folded_for_comparison(typed, em
 
 
 def looked_at(spell, typed):
-    """Return what is made of a spelling: an address, or why it is none."""
+    """Return the address of a spelling, or the reason why it is invalid."""
     try:
         return spell(typed)
     except BadField as error:

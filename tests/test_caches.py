@@ -1,4 +1,4 @@
-"""What a process keeps between calls is bounded, and memory stays flat over a month of mornings."""
+"""The caches of a process are bounded, and its memory does not grow over a month of mornings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files in `deploy/` fit the product: its roles, its settings and its metrics."""
+"""The files in `deploy/` match the roles, settings and metrics of the product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docs are true: every setting, command and letter is named, every example runs, every link leads somewhere."""
+"""The docs name every setting, command and letter, their examples run, and their links work."""
 
 from __future__ import annotations
 

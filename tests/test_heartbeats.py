@@ -1,4 +1,4 @@
-"""Heartbeats: a process that dies is missed until another replaces it, one that stops when asked is not."""
+"""A process that died is reported until another replaces it; a process that stopped cleanly is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that only we can make: their MACs are those that anybody's library makes of the same key."""
+"""Links cannot be forged, and their MACs equal those of the standard library for the same key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs are lines: for people, or for machines."""
+"""Logs have one line for each event, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger("digest.delivery.delivery_run")
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Leave logging as it was found."""
+    """Restore the logging configuration afterwards."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

@@ -1,4 +1,4 @@
-"""The first ten minutes of the README, at any hour of the day, with the service running or not."""
+"""The first ten minutes of the README work at any hour of the day, with and without a running service."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def seconds_until(hour: str) -> float:
 
 
 def follow(folder: Path, environment: Mapping[str, str]) -> None:
-    """Type every line, and see what the README says one sees."""
+    """Run every line, and compare its output with the README."""
     checker = doctest.OutputChecker()
     for command, wanted in examples(README):
         ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Settings are parsed once, shown as they were written, and never show a secret."""
+"""Settings are parsed once, displayed as written, and never reveal a secret."""
 
 from __future__ import annotations
 

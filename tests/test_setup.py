@@ -1,4 +1,4 @@
-"""What makes two commands enough: the locks, the installer, the Makefile, the sample."""
+"""Two commands are enough to run and test: check the lock files, the installer, the Makefile and the sample."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def test_make_help_names_every_target_a_person_may_call() -> None:
 
 
 def test_every_process_finds_the_same_tests(request: pytest.FixtureRequest) -> None:
-    """Processes share the tests by name; one made of a clock, a hash or a path stops them all."""
+    """Test processes distribute tests by name.
+
+    A name with a time, a hash or a path would stop all of them.
+    """
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
 
     anew = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The wheel: built, installed outside the checkout, it is the whole product.
+"""The wheel contains the whole product when it is installed outside the checkout.
 
 `-P` keeps the working directory out of the import path: without it the checkout would be tested.
 """

@@ -1,4 +1,4 @@
-"""Run one role: `python -m workers worker|scheduler|folder`; `folder` ends when all dumps are read."""
+"""Run one role: `python -m workers worker|scheduler|folder`; `folder` ends after reading all dumps."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run_worker() -> int:
     app_context.cache_clear()
     warnings.filterwarnings(
         "ignore", category=SecurityWarning
-    )  # Celery warns root users about pickle, but we accept only JSON
+    )  # Celery warns root users about pickle, which we do not accept
     options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # when the worker is connected to the broker

@@ -1,4 +1,4 @@
-"""Configure the Celery application; messages announce the work that the database defines."""
+"""Configure the Celery application; its messages only announce work, which is stored in the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kombu import Exchange, Queue
 from digest.settings import load_settings
 
 PROMPT, BULK = "prompt", "bulk"  #: the queues: letters that people wait for, and digests
-TIME_LIMIT = 780  #: seconds; longer than a mail server's reply may take (600), shorter than a lease (900)
+#: Maximum seconds of a task: more than a server's reply may take (600), less than a lease (900).
+TIME_LIMIT = 780
 
 
 def make_app(broker_url: str) -> Celery:
@@ -70,7 +71,7 @@ def keep_log_level(**_details: Any) -> None:
 # ── stopping ────────────────────────────────────────────────────────────────────────────────────
 
 # A pipe that the pool's processes inherit. When the worker is stopped, the pipe becomes permanently readable
-# in all of them, because the signal reaches only the worker's main process.
+# in all these processes, because the signal reaches only the worker's main process.
 STOP_PIPE_READ, STOP_PIPE_WRITE = os.pipe()
 
 

@@ -20,7 +20,7 @@ from digest.dumps import intake
 log = logging.getLogger(__name__)
 
 SETTLED_SECONDS = 2.0  #: a file may be complete if it was not modified for this long
-RETRY_SECONDS = 60.0  #: seconds until unread files are tried again
+RETRY_SECONDS = 60.0  #: number of seconds after which unread files are tried again
 
 
 class FolderReader:
@@ -46,7 +46,7 @@ class FolderReader:
         self.unread, self.tried_at = intake.candidates(folder), time.monotonic()
 
     def stop(self) -> None:
-        """End the reader; the next reader resumes the dump that was being loaded."""
+        """End the reader process; the next reader process resumes loading the dump."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
 
@@ -57,7 +57,7 @@ def is_settled(state: tuple[int, int]) -> bool:
 
 
 def load_dumps(context: AppContext) -> None:
-    """Load all dumps in the folder; the scheduler afterwards finds the due digests."""
+    """Load all dumps in the folder; afterwards the scheduler finds the due digests."""
     with context.write_session() as session:
         loads = intake.load_folder(
             session,

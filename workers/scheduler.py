@@ -1,8 +1,8 @@
 """Run the scheduler, which queries the database for due work at fixed intervals and enqueues tasks.
 
 Every tick is idempotent. The due time of a digest depends on the subscriber's time zone and is stored
-in the database; the scheduler runs in UTC. Two schedulers may run at the same time, and nothing is lost
-while none runs.
+in the database; the scheduler runs in UTC. Two schedulers may run at the same time, and while no scheduler
+runs, no work is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-LETTERS_PER_TASK = 1_000  #: due deliveries per delivery task
+LETTERS_PER_TASK = 1_000  #: number of due deliveries per delivery task
 MAX_TASKS = 8
 ARRIVAL_SECONDS = 300  #: how long digests wait for a dump that is still in the folder
 
@@ -56,7 +56,7 @@ def report_unread() -> None:
 
 
 def poll() -> None:
-    """Enqueue a poll of every due source; a source that is being polled is not due."""
+    """Enqueue a poll of every due source, without sources that are already being polled."""
     with app_context().read_session() as session:
         due = sources.due(session, app_context().clock())
     for name in due:
@@ -77,8 +77,8 @@ def publish() -> None:
 def is_arriving(folder: Path, now: datetime) -> bool:
     """Return whether a dump arrived in the folder in the last five minutes and is not loaded yet.
 
-    The dump's papers belong in the due digests, and each edition is published only once. An unfinished upload delays
-    the digests by at most five minutes.
+    The dump's papers belong in the due digests, and each edition is published only once. An unfinished upload
+    delays the digests by at most five minutes.
     """
     try:
         changed = [entry.stat().st_mtime for entry in os.scandir(folder) if entry.is_file()]
@@ -88,7 +88,7 @@ def is_arriving(folder: Path, now: datetime) -> bool:
 
 
 def sweep() -> None:
-    """Enqueue delivery of all due letters of each lane: new letters, deferred letters, and expired leases."""
+    """Enqueue the delivery of all due letters of each lane: new, deferred, or with an expired lease."""
     for lane, queue in ((Lane.PROMPT, PROMPT), (Lane.BULK, BULK)):
         with app_context().read_session() as session:
             due = outbox.count_due(

@@ -1,4 +1,4 @@
-"""Define the tasks; nothing is lost if a task runs twice or never. Arguments are only ids and times."""
+"""Define the tasks, which may run twice or never without harm; their arguments are only ids and times."""
 
 from __future__ import annotations
 

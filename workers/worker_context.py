@@ -22,7 +22,7 @@ def app_context() -> AppContext:
     return open_context(load_settings(), caches=caches())
 
 
-@lru_cache(maxsize=1)  # a process has one value
+@lru_cache(maxsize=1)  # a process has one set of caches
 def caches() -> Caches:
     """Return the caches of this process, with the values that the parent cached before the fork."""
     return Caches()

@@ -1,4 +1,4 @@
-"""Write a backup: one SQLite file with every row of either database, and the keys only if requested."""
+"""Write a backup: one SQLite file with every row of the database, and with the keys if requested."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from digest.db import database_copy
 from digest.db.tables import Observation
 from digest.errors import SetupMismatch, UsageError
 
-MADE = "backup"  #: the name of the observation that records when the backup was made
+MADE = "backup"  #: the name under which the time of the backup is recorded
 KEYS = Table("backup_key", MetaData(), Column("name", Text, primary_key=True), Column("value", Text))
 
 

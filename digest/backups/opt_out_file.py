@@ -20,7 +20,7 @@ from digest.bounces import OptOutKind
 from digest.db.tables import OptOut, Subscriber
 from digest.site_profile import Site
 
-OPT_OUT_FILE = "opt-outs.jsonl"  #: in the data directory of the machine that runs the scheduler
+OPT_OUT_FILE = "opt-outs.jsonl"  #: the file's name in the data directory of the scheduler's machine
 BATCH_ROWS = 1_000
 
 
@@ -40,8 +40,9 @@ class SavedOptOut:
 class SavedOptOuts:
     """The content of the file."""
 
-    opt_outs: tuple[SavedOptOut, ...] = ()  #: in the order of the file
-    damaged: int = 0  #: lines that cannot be read; a line truncated by a crash is written again
+    opt_outs: tuple[SavedOptOut, ...] = ()  #: the opt-outs in the order of the file
+    #: number of lines that cannot be read; the opt-out of a line truncated by a crash is written again
+    damaged: int = 0
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
@@ -80,7 +81,7 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
     with os.fdopen(descriptor, "rb+") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
-        is_cut = file.read(1) not in {b"", b"\n"}  # by a crash
+        is_cut = file.read(1) not in {b"", b"\n"}  # a crash has truncated the last line
         file.write(("\n" * is_cut + "".join(f"{line}\n" for line in lines)).encode())
         file.flush()
         os.fsync(descriptor)

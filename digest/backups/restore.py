@@ -1,6 +1,7 @@
 """Restore a backup into an empty database, with all mail stopped.
 
-Rows, changes and stop are committed together: an interrupted restore leaves the database empty.
+The rows, the changes to them and the stop are committed together, so an interrupted restore leaves the
+database empty.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from digest.delivery import limits
 from digest.site_profile import Site
 
 DAY = timedelta(days=1)
-#: Number of ids skipped per day since the backup, because old links contain ids used in that time.
+#: Number of ids skipped per day since the backup, because links sent since then contain the next ids.
 SKIPPED_IDS = 2_000_000
 
 
@@ -32,10 +33,10 @@ class RestoreReport:
 
     made_at: datetime  #: when the backup was made
     rows: int
-    letters: int  #: open letters recorded as expired
-    editions: int  #: editions since the backup recorded as expired
-    opt_outs: int  #: opt-outs after the backup that changed a subscriber or the suppression list
-    damaged: int  #: lines of the file of opt-outs that cannot be read
+    letters: int  #: number of open letters recorded as expired
+    editions: int  #: number of editions since the backup recorded as expired
+    opt_outs: int  #: number of opt-outs after the backup that changed a subscriber or the suppression list
+    damaged: int  #: number of lines in the file of opt-outs that cannot be read
 
 
 def restore(

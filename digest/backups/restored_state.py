@@ -1,8 +1,8 @@
 """Change a restored database so that nobody is mailed twice, and nobody who opted out is mailed again.
 
-A backup does not contain later events. Therefore all mail is stopped, every open delivery
-and every edition up to the restore ends as expired, and the next digests consider only newer papers. The
-opt-outs after the backup come from the file that the scheduler writes. The caller commits.
+A backup does not contain later events. Therefore all mail is stopped, every open delivery and every edition
+up to the restore ends as expired, and the next digests consider only newer papers. Opt-outs after the
+backup are read from the file that the scheduler writes. The caller commits.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from digest.editions.schedule import Edition, missed_editions, next_edition, ope
 from digest.site_profile import Site
 from digest.subscribers import schedule_of
 
-RESTORED = "restored"  #: the reason of letters and editions that a restore ends
-NOTE = "recovered after a restore"  #: the note of suppressions from the file
+RESTORED = "restored"  #: the reason why a restore ended letters and editions
+NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file
 BATCH_READERS = 1_000
 
 
@@ -146,7 +146,7 @@ def record_as_saved(session: Session, saved: Sequence[SavedOptOut], *, now: date
 
 
 def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
-    """Suppress the addresses whose last entry is a suppression, and return how many there were."""
+    """Suppress the addresses whose last entry is a suppression, and return their number."""
     last = {one.hmac: one for one in saved}
     session.execute(delete(Suppression).where(db.one_of(Suppression.__table__.c.hmac, list(last))))
     rows = [
@@ -161,7 +161,7 @@ def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
 def apply_to_subscriber(
     session: Session, site: Site, number: int, events: Iterable[SavedOptOut], *, now: datetime
 ) -> bool:
-    """Erase or unsubscribe a subscriber according to these opt-outs; return whether this changed anything.
+    """Erase or unsubscribe a subscriber as these opt-outs require; return whether this changed anything.
 
     The hash must match the subscriber, because the file may contain opt-outs of an earlier database.
     """

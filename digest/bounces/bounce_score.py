@@ -1,9 +1,9 @@
 """Score the failures of mail to each address, and suppress addresses with high scores.
 
-The score grows with each day of failures and expires. A hard failure counts 1 a day, a soft failure
-0.5; at 5 the address is suppressed. A policy failure does not count, because we caused it. When many
-addresses of a domain fail at once, the cause is the domain. These failures are stored as frozen and do not
-count until the operator decides.
+Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address with a
+score of 5 is suppressed. A policy failure does not count, because we caused it. If many addresses of a domain
+fail at once, the cause is the domain: these failures are stored as frozen, and do not count until the
+operator decides.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ FAILURE_WEIGHTS = {
     FailureKind.COMPLAINT: 0.0,
 }
 SUPPRESS_AT_SCORE = 5.0  #: the score at which an address is suppressed
-SCORE_LASTS = timedelta(days=7)  #: the score expires this long after the last failure
-#: Longer periods for subscribers who get less mail, and so have fewer failures in a given time.
+SCORE_LASTS = timedelta(days=7)  #: how long the score lasts after the last failure
+#: Longer periods for subscribers who get less mail and therefore have fewer failures in a given time.
 SCORE_LASTS_BY_CADENCE = {"weekly": timedelta(days=15), "monthly": timedelta(days=64)}
 REFUSED_TWICE_WITHIN = timedelta(
     days=64
 )  #: two 5.1.1 refusals on different days within this time suppress the address
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
-MASS_FAILURE_COUNT = 10  #: minimum number of a broken domain's addresses that fail within a day
-MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that fail within a day
+MASS_FAILURE_COUNT = 10  #: minimum number of addresses that fail within a day at a broken domain
+MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that these addresses are
 
-DELETE_BATCH = 500  #: rows deleted in one transaction
+DELETE_BATCH = 500  #: number of rows deleted in one transaction
 #: The start of a suppression's note; the domain follows.
 ACCEPTED_NOTE = "accepted by the operator as gone, with others at "
 
@@ -155,7 +155,7 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS_FAILURE_COUNT:
         return False
-    most = int(failing / MASS_FAILURE_SHARE)  # with more readers the share is too small, so stop counting
+    most = int(failing / MASS_FAILURE_SHARE)  # if there are more readers, the share is too small
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
@@ -302,7 +302,7 @@ def list_failures(
 
 
 def count_failures(session: Session, *, domain: str | None = None, kind: FailureKind | None = None) -> int:
-    """Return how many failures and complaints there are."""
+    """Return how many failures and complaints meet the conditions."""
     return (
         session.scalar(select(func.count()).select_from(BounceRow).where(*failure_conditions(domain, kind)))
         or 0
@@ -339,7 +339,7 @@ def failure_report(row: BounceRow) -> dict[str, Any]:
 def delete_old_failures(session: Session, *, before: datetime) -> Iterator[int]:
     """Delete failures and complaints older than `before`; yield the number in each batch. The caller commits.
 
-    Ids ascend with time. The suppressions they caused are not deleted.
+    Ids ascend with time. Suppressions that were caused by the deleted failures remain.
     """
     oldest = select(BounceRow.id, BounceRow.at).order_by(BounceRow.id).limit(DELETE_BATCH)
     while past := [row.id for row in session.execute(oldest) if row.at < before]:

@@ -18,11 +18,11 @@ from digest.db.tables import OptOut
 from digest.links import address_hash
 from digest.site_profile import Site
 
-DELETE_BATCH = 1_000  #: rows deleted in one transaction
+DELETE_BATCH = 1_000  #: number of rows deleted in one transaction
 
 
 class OptOutKind(StrEnum):
-    """The kinds of opt-outs, and the two changes that end an opt-out."""
+    """The kinds of opt-outs, and of the changes that end an opt-out."""
 
     SUPPRESSED = "suppressed"
     UNSUPPRESSED = "unsuppressed"

@@ -99,7 +99,7 @@ def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
 
 
 def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> FailureKind:
-    """Return the failure kind by Amazon's types and the server's text, which is more precise."""
+    """Return the kind of failure by Amazon's types, refined by the server's status and text."""
     if sort in CONTENT_REJECTED_TYPES:
         return FailureKind.POLICY
     if kind != "Permanent" or sort in MAILBOX_FULL_TYPES:

@@ -27,18 +27,19 @@ SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 #: An enhanced status (RFC 3463) in text.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-MAX_BYTES = 256 * 1024  #: maximum bytes read of a mail, since some mail is designed to be slow to parse
-MAX_DIAGNOSTIC_LENGTH = 300  #: maximum characters stored of a server's text
-MAX_READ = 2000  #: maximum characters parsed of a server's text
-NEARBY_CHARS = 400  #: the reason is expected within this many characters after an address
+#: Only this many bytes of a mail are read, since some mail is made to be slow to parse.
+MAX_BYTES = 256 * 1024
+MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's text that are stored
+MAX_READ = 2000  #: maximum number of characters of a server's text that are parsed
+NEARBY_CHARS = 400  #: number of characters after an address that are searched for the reason
 
 
 class FailureKind(StrEnum):
     """The kinds of failures by their meaning for the address."""
 
     HARD = "hard"  #: unknown recipient
-    SOFT = "soft"  #: known recipient who cannot receive mail now
-    POLICY = "policy"  #: refused because of our mail, not because of the recipient
+    SOFT = "soft"  #: a known recipient cannot receive mail now
+    POLICY = "policy"  #: mail was refused because of its sender or content, not because of the recipient
     COMPLAINT = "complaint"  #: the reader marked the letter as spam
 
 
@@ -157,7 +158,7 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
 
 
 def most_precise_status(status: str, diagnosis: str) -> str:
-    """Return the more precise status: some reports have 5.0.0 and a more precise status in the text."""
+    """Return the more precise of two statuses: some reports give 5.0.0, and a more precise status in the text."""
     given, in_text = STATUS.search(status), STATUS.search(diagnosis)
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]
@@ -279,7 +280,7 @@ REFUSED_BY_POLICY = re.compile(
 #: Gmail's text with 5.2.1 for a mailbox that is currently receiving too much mail.
 RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
-#: A policy deferral that lasted until the sending server gave up; the reader did not cause it.
+#: The text of a policy deferral that lasted until the sending server gave up; the reader did not cause it.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
 #: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).

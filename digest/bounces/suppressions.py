@@ -1,4 +1,4 @@
-"""Store the suppression list: the addresses that must get no mail, each with a reason and a date.
+"""Store the suppression list: addresses that must get no mail, each with a reason and a date.
 
 Only the keyed hash of an address is stored, so entries reveal no address and may remain after an erasure.
 """
@@ -127,7 +127,7 @@ PERMANENTLY_SUPPRESSED_QUERY = SUPPRESSED_QUERY.where(REASON_COLUMN.not_in(OWNER
 def find_suppressed(
     session: Session, site: Site, emails: Iterable[str], *, permanently: bool = False
 ) -> set[str]:
-    """Return the suppressed addresses among `emails`, spelled as given.
+    """Return those of `emails` that are suppressed, in the given spelling.
 
     With `permanently`, return only addresses whose owners cannot lift the suppression by confirming.
     """

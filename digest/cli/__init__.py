@@ -122,7 +122,7 @@ def root(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Apply the global options by setting environment variables, so that child processes inherit them."""
+    """Apply the global options by setting environment variables, which child processes inherit."""
     del version
     if quiet:
         os.environ[terminal.QUIET] = "1"
@@ -170,7 +170,7 @@ def build_command() -> Any:
 
 
 def check_text(arguments: Sequence[str]) -> None:
-    """Raise UsageError if an argument is not valid UTF-8 and so cannot be stored or shown."""
+    """Raise UsageError if an argument is not valid UTF-8, because it could not be stored or shown."""
     for number, argument in enumerate(arguments, start=1):
         if not argument.isascii() and any("\ud800" <= char <= "\udfff" for char in argument):
             shown = argument.encode(errors="backslashreplace").decode()

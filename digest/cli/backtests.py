@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from digest.papers import Paper
     from digest.topics import Filter, PaperIndex, RelevanceTerm
 
-DIGITS = 4  #: decimals of a score and its terms with `--explain`
+DIGITS = 4  #: number of decimals of a score and its terms with `--explain`
 FEW_MATCHES = 5  #: maximum number of matches of a suggestion for a library
 
 

@@ -1,4 +1,4 @@
-"""`digest backup` and `digest restore`: the whole database as one file."""
+"""`digest backup` and `digest restore`: save the database to a file, and restore it from the file."""
 
 from __future__ import annotations
 

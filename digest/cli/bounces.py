@@ -1,4 +1,4 @@
-"""`digest bounces`: bounces and complaints."""
+"""`digest bounces`: list bounces and complaints, and decide about domains with many bounces."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def show_list(
 
 
 def kind_of(row: BounceRow) -> str:
-    """Return the kind of a failure, followed by `forgiven` or `frozen` if that applies."""
+    """Return the kind of a failure, followed by `forgiven` or `frozen` if the failure is."""
     if row.forgiven_at:
         return f"{row.kind}, forgiven"
     return f"{row.kind}, frozen" if row.frozen_at else row.kind
 
 
 def diagnostic_text(row: BounceRow) -> str:
-    """Return the server's reply without its leading codes, because the status has its own column."""
+    """Return the server's reply without its leading codes, which have their own column."""
     reply = re.sub(r"^[245]\d\d[ -]?", "", row.diagnostic)
     return reply.removeprefix(row.status).strip() if row.status else reply
 

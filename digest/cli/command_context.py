@@ -42,7 +42,7 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
 
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
-    """Convert database errors into one sentence that names the database; close all connections at the end."""
+    """Convert errors of the database to a sentence that names it, and close all its connections at the end."""
     from digest.db import DBAPIError
 
     try:

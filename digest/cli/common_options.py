@@ -1,4 +1,4 @@
-"""Options and parsers that many commands share."""
+"""Define the options and parsers that many commands share."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def parse_choice(option: str, text: str | None, choices: type[Choice]) -> Choice
 
 
 def current_time(now: datetime | None) -> datetime:
-    """Return `now` if it was given, otherwise the current time. No other CLI code reads the clock."""
+    """Return `now` if it was given, otherwise the current time.
+
+    No other code of the commands reads the clock.
+    """
     return now or datetime.now(UTC)
 
 

@@ -1,4 +1,4 @@
-"""Ask before a destructive command runs: state what it will do, and require a yes."""
+"""Ask for consent before a destructive command runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from digest.cli import terminal
 from digest.errors import DigestError, UsageError
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DRY_RUN = "Dry run: "  #: the first words of the sentence that a dry run prints
+DRY_RUN = "Dry run: "  #: the beginning of the sentence that a dry run prints
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
 
 

@@ -71,7 +71,7 @@ def copy(
 
 
 def require_stopped(context: AppContext) -> None:
-    """Raise UsageError if a process has a recent heartbeat; its writes during a copy would be lost."""
+    """Raise UsageError if a process has a recent heartbeat, because its writes during a copy would be lost."""
     from digest import heartbeats
 
     now = current_time(None)

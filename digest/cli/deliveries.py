@@ -1,4 +1,4 @@
-"""`digest deliveries`, `digest trace` and `digest why`: every letter, its state and the reason."""
+"""`digest deliveries`, `digest trace` and `digest why`: show letters, their states and the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`digest dkim`: DKIM keys and their DNS records."""
+"""`digest dkim`: make DKIM keys, and show their DNS records."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="DKIM keys and their DNS records.")
 
-LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"  #: at most 61 of the 63 characters allowed, because `ed` is appended for Ed25519
-NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: a selector
+#: A label of at most 61 characters; 63 are allowed, and `ed` is appended for an Ed25519 key.
+LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"
+NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: the pattern of a selector
 
 Selector = Annotated[
     str | None,

@@ -85,7 +85,7 @@ def test_letter_checks(email: str | None, received: Path | None) -> Iterator[Che
 
 
 def results(checks: Iterable[Check]) -> Iterator[dict[str, str]]:
-    """Yield one result for each check without problems, and one for each problem of the other checks."""
+    """Yield one result for each check without problems, and one result for each problem of the other checks."""
     for check in checks:
         for problem in check.problems:
             status = "error" if problem.is_failure else "warning"

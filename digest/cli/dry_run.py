@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from digest.publishing.preview import Preview
 
 INDEX = "dry-run.json"
-CHANGES_SHOWN = 20  #: changes shown of each kind; --json shows all
+CHANGES_SHOWN = 20  #: maximum number of changes of each kind that are shown; --json shows all
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a dry run.")]
 LaterFolder = Annotated[

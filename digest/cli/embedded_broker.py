@@ -1,6 +1,6 @@
 """Run the embedded broker: a Valkey server from a wheel, on a socket that only this user can open.
 
-Nothing is lost if the broker loses its content: a task only signals that there is work, which the database stores.
+If the broker loses its content, no work is lost: a task only signals that the database contains work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from digest import parent_death
 from digest.errors import Unreachable
 from digest.settings import Settings
 
-LONGEST_SOCKET = 100  #: the kernel allows 107 bytes, macOS 103
+LONGEST_SOCKET = 100  #: maximum bytes of the socket's path; Linux allows 107, macOS 103
 WAIT_SECONDS = 10.0
 
 
@@ -60,7 +60,7 @@ def start(settings: Settings) -> EmbeddedBroker:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder that only this user can open; a temporary folder if the socket's path would be too long."""
+    """Create a folder that only this user can open: a temporary folder if the socket's path would be too long."""
     if len(os.fsencode(folder / "broker.sock")) > LONGEST_SOCKET:
         return Path(tempfile.mkdtemp(prefix="digest-"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

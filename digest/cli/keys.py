@@ -1,4 +1,4 @@
-"""`digest keys`: the keys that sign the links in letters."""
+"""`digest keys`: list and retire the keys that sign the links in letters."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from digest.papers import Paper
 
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
-NO_POSITION = (1, 0)  #: sorts after every position in a dump
+NO_POSITION = (1, 0)  #: a sort key that is greater than every position in a dump
 NONE_YET = "No papers. Read a dump: digest intake PATH"
 NONE_MATCH = "No paper matches this filter. To check it: digest topics check FILTER"
 
@@ -26,10 +26,10 @@ NONE_MATCH = "No paper matches this filter. To check it: digest topics check FIL
 class SortOrder(StrEnum):
     """The order of a list of papers."""
 
-    TRENDING = "trending"  #: the most attention now
-    RELEVANCE = "relevance"  #: the best match for the filter
-    NEWEST = "newest"  #: most recently first seen
-    POSITION = "position"  #: as in the dump
+    TRENDING = "trending"  #: papers with the most attention now come first
+    RELEVANCE = "relevance"  #: the best matches for the filter come first
+    NEWEST = "newest"  #: the papers that were first seen most recently come first
+    POSITION = "position"  #: the order of the dump
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +156,10 @@ def list_papers(
 
 
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
-    """Return papers by trending score: only those with these `ids`, if given, and only those seen by `now`."""
+    """Return the papers seen by `now`, by trending score.
+
+    If `ids` is given, only the papers with these ids.
+    """
     from digest.papers import catalog, trending
 
     chosen = catalog.papers(session, ids=ids, until=now)

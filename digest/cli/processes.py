@@ -1,4 +1,4 @@
-"""`digest up`, and one command for each role: `web`, `worker`, `scheduler`, `inbound`."""
+"""`digest up`, `web`, `worker`, `scheduler` and `inbound`: run all roles or a single role."""
 
 from __future__ import annotations
 

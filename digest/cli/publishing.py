@@ -227,7 +227,7 @@ def stopped_publishing(done: int, due: int) -> str:
 
 
 def deliver_due(context: AppContext, now: datetime | None, limit: int | None) -> tuple[dict[str, int], str]:
-    """Deliver letters; return the counts, and a message if Ctrl-C stopped the run. `now` freezes the clock."""
+    """Deliver letters as if it were `now`; return the counts, and a message if Ctrl-C stopped the run."""
     from digest import db
     from digest.db.tables import DeliveryState
     from digest.delivery import delivery_run, outbox

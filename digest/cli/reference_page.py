@@ -55,7 +55,7 @@ def argument(param: Any) -> str:
 
 
 def param_row(param: Any) -> str:
-    """Return an argument or option as a row of the table, or "" for one that every command has."""
+    """Return an argument or option as a row of the table, or "" if every command has the option."""
     if param.name in HIDDEN:
         return ""
     if param.param_type_name == "argument":

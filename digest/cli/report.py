@@ -1,4 +1,4 @@
-"""`digest report`: the events of the last days, with small charts."""
+"""`digest report`: show the events of the last days with small charts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def change_text(one: Series) -> str:
 
 
 def chart(counts: Sequence[int], *, width: int = 31) -> str:
-    """Return a bar for each count, relative to the highest; for many days, each bar is the sum of some days."""
+    """Return a bar for each count, relative to the highest.
+
+    If there are many days, a bar sums up several days.
+    """
     size = -(-len(counts) // width)
     sums = [sum(counts[start : start + size]) for start in range(0, len(counts), size)]
     highest = max(sums)

@@ -1,4 +1,4 @@
-"""`digest sources`: servers that dumps are fetched from; none until you add one."""
+"""`digest sources`: manage the servers that dumps are fetched from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`digest status`: counts, processes, servers, disks and problems."""
+"""`digest status`: show counts, processes, servers, disks and problems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from digest.settings import Settings
 
 WATCH_SECONDS = 2.0
-CLEAR = "\x1b[H\x1b[2J"  #: moves the cursor to the top left and clears the screen
+CLEAR = "\x1b[H\x1b[2J"  #: the escape sequence that moves the cursor to the top left and clears the screen
 FACTS = 3  #: maximum number of facts shown for each problem; the alarm letter has all facts
 
 
@@ -201,7 +201,7 @@ def show_dumps(dumps: Sequence[LatestDump]) -> None:
 
 
 def counts_in_words(figures: Mapping[str, int]) -> str:
-    """Return counts such as `3 active, 1 pending`."""
+    """Return counts as text, such as `3 active, 1 pending`."""
     return ", ".join(f"{number:,} {name}" for name, number in figures.items() if number) or "none"
 
 
@@ -212,7 +212,7 @@ def inbox_line(number: int) -> list[tuple[str, str]]:
 
 
 def doubts_in_words(number: int) -> str:
-    """Describe the letters in doubt."""
+    """Return a phrase that describes the letters in doubt."""
     letters = plurals.count(number, "letter was", "letters were")
     return f"{letters} sent without a reply at least once, and may have arrived twice or not at all"
 
@@ -224,7 +224,7 @@ def stop_in_words(stop: ActiveStop) -> str:
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
-    """Return a line for each problem, and a line about fixes; stops and late lists have their own lines elsewhere."""
+    """Return a line for each problem except stops and late lists, which have their own lines, and a line about fixes."""
     shown = [one for one in problems if not one.cause.startswith(("stop-", "late-lists"))]
     lines = [("Warning" if one.is_warning else "Problem", problem_in_words(one)) for one in shown]
     return [*lines, ("", "To fix: run digest doctor")] if lines else []

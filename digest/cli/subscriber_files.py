@@ -1,4 +1,4 @@
-"""`digest subscribers import`, `sync` and `export`: subscribers as CSV or JSON Lines."""
+"""`digest subscribers import`, `sync` and `export`: read and write subscribers as CSV or JSON Lines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from digest.subscribers import CsvRows, ImportReport, JsonRows
 
 STANDARD = Path("-")  #: stdin or stdout
-MAX_LINE_LENGTH = 1_000_000  #: characters of a line that are read; the rest of a longer line is skipped
-MAX_SKIPPED = 100_000_000  #: characters of a line that are skipped; a device may produce endless lines
-MAX_PIPED = 4 * 1024**3  #: maximum bytes of a pipe, which is copied to the disk
+MAX_LINE_LENGTH = 1_000_000  #: maximum characters of a line that are read; the rest of the line is skipped
+#: Maximum characters of a line that are skipped; a device may produce endless lines.
+MAX_SKIPPED = 100_000_000
+MAX_PIPED = 4 * 1024**3  #: maximum bytes that are read from a pipe and copied to the disk
 JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 SYNC_COUNTED = ("added", "updated", "removed", "unchanged", "kept_out", "invited", "rejected")
@@ -38,7 +39,8 @@ LISTMONK = (
     "Read as an export of listmonk: blocklisted addresses are suppressed, disabled addresses unsubscribed, enabled"
     " addresses pending. To activate people who agreed, add a column state with active, and give --consent."
 )
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  #: spreadsheets interpret cells that begin with these as formulas
+#: Characters at the start of a cell that make a spreadsheet read the cell as a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 TEMPLATE = (
     ("email", "name", "cadence", "at", "timezone", "state", "topics", "packs"),
     ("ada@example.org", "Ada", "daily", "08:00", "Europe/Oslo", "active", "Vision=image* OR video; Agents=agent*", ""),
@@ -248,7 +250,7 @@ def copy_pipe(pipe: IO[bytes], copy: IO[bytes], path: Path) -> None:
 
 
 def endless_line_error(path: Path) -> UsageError:
-    """Return the error about a line that no list of subscribers has."""
+    """Return the error about a line that is too long for a list of subscribers."""
     return UsageError(f"{path} is not a list of subscribers: a line is longer than 100 MB.")
 
 
@@ -283,7 +285,7 @@ def starts_with_object(start: bytes, encoding: str) -> bool:
 
 
 def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; of a line that is too long for any row, only the start.
+    """Yield the lines of a file, and only the start of a line that is too long for any row.
 
     Raises UsageError for an endless line, such as a device may produce.
     """

@@ -17,7 +17,7 @@ FIELDS = (
     "trending", "nothing_today", "not_after", "paused_until", "next_due_at", "created_at", "confirmed_at", "consent",
     "leaving_reason", "muted", "topics",
 )  # fmt: skip
-BATCH_ROWS = 500  #: the number of subscribers whose topics are read at once
+BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
 
 
 def list_subscribers(session: Session, criteria: Criteria | None = None) -> Iterator[dict[str, Any]]:

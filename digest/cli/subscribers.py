@@ -1,4 +1,4 @@
-"""`digest subscribers`: manage subscribers."""
+"""`digest subscribers`: add, show, change, pause and remove subscribers."""
 
 from __future__ import annotations
 
@@ -445,7 +445,7 @@ def erase(
 
 
 def erase_traces(context: AppContext, email: str) -> None:
-    """Delete data outside the tables: copies of letters on this machine, and SQLite's log of changes."""
+    """Delete data outside the tables: copies of letters on this machine, and SQLite's write-ahead log."""
     from digest import db
     from digest.delivery import transports
 

@@ -1,4 +1,4 @@
-"""`digest suppressions`: the suppression list."""
+"""`digest suppressions`: show and change the suppression list."""
 
 from __future__ import annotations
 

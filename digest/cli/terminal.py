@@ -24,16 +24,14 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-QUIET = "DIGEST_CLI_QUIET"  #: set in the environment by `digest --quiet`
+QUIET = "DIGEST_CLI_QUIET"  #: the environment variable that `digest --quiet` sets
 MIN_COLUMN_WIDTH = 10  #: the minimum width of a shrinkable column, in characters
-LIMIT = 20  #: rows of a table, unless --limit is given
+LIMIT = 20  #: number of rows of a table unless --limit is given
 NO_OFFSET = timedelta(0)
 INVISIBLE_CATEGORIES = frozenset(
     {"Cc", "Cf", "Cs", "Co", "Cn"}
 )  #: control characters, direction marks, unassigned code points
-JOINERS = (
-    "\u200c\u200d"  #: characters of these categories that are allowed, because Persian and emoji need them
-)
+JOINERS = "\u200c\u200d"  #: format characters that are allowed, because Persian and emoji need them
 
 
 # ── for scripts ─────────────────────────────────────────────────────────────────────────────────
@@ -199,7 +197,7 @@ def print_facts(rows: Iterable[tuple[str, Any]]) -> None:
 
 
 def format_cell(value: Any) -> str:  # noqa: PLR0911  (one return for each type)
-    """Return a value as text for people, without seconds or `None`."""
+    """Return a value as text for people: times without seconds, and nothing for None."""
     match value:
         case None:
             return "–"
@@ -274,7 +272,7 @@ def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -
 
 
 def console(stream: IO[str]) -> Console:
-    """Return rich's console for a stream; it knows the width and whether colours are enabled."""
+    """Return rich's console for a stream, which detects the width and the support of colours."""
     from rich.console import Console
 
     return Console(file=stream, highlight=False, markup=False, emoji=False)

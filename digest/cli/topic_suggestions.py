@@ -98,7 +98,7 @@ def show_clauses(report: Mapping[str, Any], examples: int) -> None:
 
 
 def suggest_for_library(path: Path, now: datetime | None, *, as_json: bool) -> None:
-    """Suggest topics for the papers of a file, which are not stored."""
+    """Suggest topics for a file of papers without storing the papers."""
     from digest import topics
     from digest.papers import catalog
 

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
-STOP_SECONDS = 30.0  #: enough to finish sending a letter
+STOP_SECONDS = 30.0  #: how long a stopping child may take, enough to finish sending a letter
 LONGEST_PAUSE = 30.0  #: maximum seconds between two starts of a child that fails repeatedly
-STABLE_SECONDS = 60.0  #: a child that ran this long is restarted at once
+STABLE_SECONDS = 60.0  #: how long a child must have run to be restarted at once
 
 
 def run(settings: Settings) -> int:
@@ -86,7 +86,7 @@ def check_port(settings: Settings) -> None:
 
 
 def prepare(engine: Engine, settings: Settings) -> None:
-    """Migrate the schema, check keys and templates against the database, and load or remove the sample."""
+    """Migrate the schema, compare keys and templates with the database, and load or remove the sample content."""
     db.upgrade(engine)
     site, now, templates = (
         settings.site(),
@@ -214,7 +214,7 @@ ROLES = {
     "web": ["-m", "digest", "web"],
     "scheduler": ["-m", "workers", "scheduler"],
 }
-INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: started only if DIGEST_INBOUND is set
+INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: the role that is started only if DIGEST_INBOUND is set
 
 
 def settings_of(settings: Settings) -> dict[str, str]:
@@ -315,5 +315,5 @@ def announce(settings: Settings) -> None:
 
 
 def exit_reason(code: int) -> str:
-    """Return how a process ended, in words."""
+    """Return in words how a process ended."""
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

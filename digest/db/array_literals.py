@@ -1,4 +1,4 @@
-"""Encode many values as one text, because the driver takes a microsecond per value of a list."""
+"""Encode many values as one text, because the driver needs a microsecond for each value of a list."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def insert_many(
     key: Sequence[str] = (),
     returning: Sequence[str] = (),
 ) -> Sequence[Row[Any]]:
-    """Insert hundreds of rows except those whose `key` exists; return some columns of the new rows.
+    """Insert hundreds of rows, skipping rows whose `key` exists; return some columns of the new rows.
 
     Every row has the same columns; `shared` contains the columns with the same value in all rows. The
     first column of `returning` is the table's id.
@@ -48,7 +48,7 @@ def insert_lists(
     *,
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> None:
-    """Insert a row for each number in the third value of each tuple, repeating the first two values.
+    """Insert a row for each number in the third value of a tuple, with the tuple's first two values.
 
     Sending lists that the database expands costs half as much as sending rows.
     """
@@ -81,5 +81,5 @@ def reserve_keys(session: Session, mapped: type[Base], count: int) -> Sequence[i
 
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
-    """Make a database assign ids above the highest ids of rows that were copied with their ids."""
+    """Make a database assign new ids above the ids of the rows that were copied into it."""
     DIALECTS[connection.dialect.name].advance_sequences(connection, tables)

@@ -20,8 +20,9 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 class ManyValues(TypeDecorator[Collection[Any]]):
     """Any number of values as one parameter: PostgreSQL's array literal "{1,2}".
 
-    One text is used because the driver takes a microsecond per value of a list. The parameter has no type, so
-    that the planner sees an array; values split from a text would be compared one by one with every row.
+    One text is used because the driver needs a microsecond for each value of a list. The parameter has no
+    type, so that the planner sees an array; values split from a text would be compared one by one with every
+    row.
     """
 
     impl = NullType
@@ -51,7 +52,7 @@ class JsonValues(TypeDecorator[Collection[Any]]):
 
 
 def many_values(of: TypeEngine[Any]) -> TypeEngine[Any]:
-    """Return the type of a parameter that holds many values, in each database's form."""
+    """Return the type of a parameter that contains many values, in the form of each database."""
     return ManyValues(of).with_variant(JsonValues(), "sqlite")
 
 
@@ -86,8 +87,8 @@ def one_of(
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
-    An IN with a thousand parameters is compiled, parsed and planned each time. With `values_param`, a
-    statement is built only once; building it takes as long as sending it. Texts are looked up one by one.
+    An IN with a thousand parameters would be compiled, parsed and planned each time. With `values_param`, a
+    statement is built only once, which matters because building it takes as long as sending it.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)

@@ -12,10 +12,10 @@ from digest.db import tables as all_tables
 from digest.db.dialects import DIALECTS
 from digest.errors import DigestError, UsageError
 
-BATCH_ROWS = 1_000  #: rows read and written at once
-LARGE_BATCH_ROWS = 10  #: number of rows at once for rows that may contain megabytes
+BATCH_ROWS = 1_000  #: number of rows read and written at once
+LARGE_BATCH_ROWS = 10  #: the same for tables whose rows may contain megabytes
 
-#: Tables with rows about the machines that use a database. Any first command writes them.
+#: Tables about the machines that use a database. The first command on a database writes their rows.
 MACHINE_TABLES = frozenset({"fingerprint", "heartbeat", "observation"})
 
 
@@ -86,7 +86,7 @@ def copy_table(
 
 
 def self_references(table: Table) -> list[str]:
-    """Return the columns that refer to rows of the same table, which may not be copied yet."""
+    """Return the columns that refer to other rows of the table, which may not be copied yet."""
     return [key.parent.name for key in table.foreign_keys if key.column.table is table]
 
 
@@ -113,7 +113,10 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
 
 
 def forget_missing_readers(writing: Connection) -> None:
-    """Clear the reader of deliveries whose reader was deleted; only SQLite has a foreign key for this."""
+    """Clear the subscriber id of deliveries whose subscriber was deleted.
+
+    Only SQLite does so by a foreign key.
+    """
     delivery: Any = all_tables.Delivery.__table__
     subscriber: Any = all_tables.Subscriber.__table__
     missing = delivery.c.subscriber_id.not_in(select(subscriber.c.id))

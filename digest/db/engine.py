@@ -33,7 +33,7 @@ def open_read_only(path: Path) -> Engine:
 
 
 def truncate_log(engine: Engine) -> bool:
-    """Empty the database's log of changes if it is a local file; return False if a reader prevents it."""
+    """Empty the write-ahead log if the database is a local file; return False if a reader prevents this."""
     return DIALECTS[engine.dialect.name].truncate_log(engine)
 
 
@@ -57,13 +57,13 @@ def without_hosts(url: str) -> tuple[str, list[str]]:
 
 
 def with_primary(url: URL) -> URL:
-    """Return a URL that connects to the primary among several hosts, unless the URL sets `target_session_attrs`."""
+    """Make a URL with several hosts connect to the primary, unless the URL sets `target_session_attrs`."""
     is_open = isinstance(url.query.get("host"), tuple) and "target_session_attrs" not in url.query
     return url.update_query_dict({"target_session_attrs": "read-write"}) if is_open else url
 
 
 def with_driver(url: str) -> str:
-    """Return `url` with our driver, because hosting providers give URLs that begin with `postgres://`."""
+    """Return `url` with our driver; hosting providers give URLs that begin with `postgres://`."""
     for prefix in ("postgres://", "postgresql://"):
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)

@@ -48,8 +48,8 @@ from digest.db.conditions import OneOf, hint_few_rows
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
-#: A connection to a server that disappears, as after a power failure, is closed within a minute. By default this
-#: takes hours, during which sent letters are not recorded.
+#: If the server disappears, as in a power failure, its connections are closed within a minute. By default this
+#: takes hours, during which no outcome of a sent letter is recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -57,7 +57,7 @@ CONNECT_OPTIONS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-PING_AFTER_SECONDS = 1.0  #: idle seconds after which a connection is tested before use
+PING_AFTER_SECONDS = 1.0  #: a connection that was idle for longer is tested before its next use
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +73,7 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC; otherwise, even with `Etc/UTC`, the driver parses times half as fast.
+    """Set the session's time zone to UTC; with any other name, even `Etc/UTC`, the driver parses times half as fast.
 
     A connection option could also set the time zone, but some poolers refuse options.
     """
@@ -91,7 +91,7 @@ def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], 
     """Return a hook that tests idle connections; the pool replaces dead connections.
 
     Recently used connections are not tested: each window of letters takes two transactions, and tests would
-    be a fifth of the round trips.
+    add a quarter to the round trips.
     """
 
     def ping(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
@@ -342,18 +342,18 @@ def skip_keys(connection: Connection, table: Table, count: int) -> None:
 
 
 def begin_snapshot(connection: Connection) -> None:
-    """Make all reads of this transaction see the state at its first read; call this first."""
+    """Make all reads of this transaction see the state at its first read; call this before the first read."""
     connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
 def truncate_log(engine: Engine) -> bool:
-    """Do nothing: the server reuses its log, and autovacuum frees the space of deleted rows."""
+    """Do nothing, because the server reuses its log and autovacuum frees the space of deleted rows."""
     del engine
     return True
 
 
 def defer_foreign_keys(connection: Connection) -> None:
-    """Do nothing: tables are copied after the tables they refer to."""
+    """Do nothing, because tables are copied after the tables they refer to."""
 
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────
@@ -378,14 +378,14 @@ def rows_by_key(
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:
-    """Return the SQL for the number of the transaction that wrote a row."""
+    """Return the SQL for the number of the transaction that last wrote a row."""
     del columns
     return f"CAST({table}.xmin AS text)"
 
 
 @compiles(OneOf, "postgresql")
 def one_of_in_array(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with an array, or join its values as rows."""
+    """Compile the condition as a comparison with an array, or with a subquery of its values."""
     column, values = (compiler.process(part, **details) for part in (element.column, element.values))
     array = f"CAST({values} AS {'BIGINT' if element.holds_numbers else 'TEXT'}[])"
     return f"{column} IN (SELECT unnest({array}))" if element.are_rows else f"{column} = ANY ({array})"

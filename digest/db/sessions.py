@@ -50,7 +50,7 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
 
 
 def is_connection_error(error: DBAPIError) -> bool:
-    """Return whether the connection caused `error`, not the statement."""
+    """Return whether a lost or refused connection caused `error`, not the statement."""
     message = str(error.orig).lower()
     return any(
         hint in message for hint in ("connection", "could not translate", "unable to open", "timeout expired")
@@ -65,8 +65,8 @@ def common_clock(session: Session, local_clock: Clock) -> Clock:
 def commit_asynchronously(session: Session) -> None:
     """Commit this transaction without waiting for the disk, if the database supports it.
 
-    Use it only for work that is repeated if lost. A later commit that waits also flushes all earlier ones,
-    unless it has written nothing.
+    Use it only for work that is repeated if lost. A later commit that waits for the disk also saves all
+    earlier commits, unless it has written nothing.
     """
     dialect_of(session).commit_asynchronously(session)
 

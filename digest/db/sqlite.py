@@ -58,7 +58,8 @@ def make_engine(url: URL) -> Engine:
 def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _options: Any) -> None:
     """Create a missing database file with mode 600; SQLite would make it readable by everyone.
 
-    SQLite gives its other files the same mode. SQLite reports any errors.
+    SQLite gives its other files the same mode. Errors are left to SQLite, which reports them when it opens
+    the file.
 
     An existing file is never opened here: closing any descriptor of the file would release the POSIX locks
     that SQLite holds for this process, and another process would then delete the log that this process
@@ -98,11 +99,11 @@ def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Calla
 
 
 def commit_asynchronously(session: Session) -> None:
-    """Do nothing: every commit waits for the disk."""
+    """Do nothing, because on SQLite every commit waits for the disk."""
 
 
 def prefer_index_order(session: Session) -> AbstractContextManager[None]:
-    """Do nothing: SQLite already reads an index in order."""
+    """Do nothing, because SQLite already reads the index in order."""
     del session
     return nullcontext()
 
@@ -116,7 +117,7 @@ def lock_shared(session: Session, number: int) -> None:
 
 
 def pipelined(session: Session) -> AbstractContextManager[None]:
-    """Do nothing: each statement is executed at once."""
+    """Do nothing, because SQLite executes each statement at once."""
     del session
     return nullcontext()
 
@@ -215,7 +216,7 @@ LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
 
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
-    """Do nothing: SQLite always continues after the highest id."""
+    """Do nothing, because SQLite always continues after the highest id."""
 
 
 def skip_keys(connection: Connection, table: Table, count: int) -> None:
@@ -230,7 +231,7 @@ def skip_keys(connection: Connection, table: Table, count: int) -> None:
 
 
 def begin_snapshot(connection: Connection) -> None:
-    """Do nothing: all reads of a transaction see the state at its first read."""
+    """Do nothing, because on SQLite all reads of a transaction see the state at its first read."""
 
 
 def truncate_log(engine: Engine) -> bool:
@@ -264,14 +265,14 @@ def row_version_sql(table: str, columns: Sequence[str]) -> str:
 
 @compiles(OneOf, "sqlite")
 def one_of_in_json(element: OneOf, compiler: SQLCompiler, **details: Any) -> str:
-    """Compare with the values of a JSON list."""
+    """Compile the condition as a comparison with the values of a JSON list."""
     column, values = (compiler.process(part, **details) for part in (element.column, element.values))
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608
 
 
 @compiles(Unindexed, "sqlite")
 def unindexed_in_sqlite(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Add a unary plus, which prevents index use.
+    """Compile the column with a unary plus, which prevents index use.
 
     See "Disqualifying WHERE-Clause Terms" in sqlite.org/optoverview.html.
     """

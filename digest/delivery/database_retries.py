@@ -1,7 +1,7 @@
-"""Retry a database commit that must not be lost, such as the outcomes of a window.
+"""Retry a database commit that must not be lost, such as the commit of a window's outcomes.
 
-Only the worker knows the replies of the mail server. If the worker tried to record the replies only once, a database restart
-at that time would leave a window in doubt, and all its letters would be sent twice.
+Only the worker knows the replies of the mail server. If the worker tried to record the replies only once, a
+database restart at that time would leave a window in doubt, and all its letters would be sent twice.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from sqlalchemy.orm import Session
 
 log = logging.getLogger(__name__)
 
-MAX_RETRY_TIME = timedelta(minutes=5)  #: maximum time to retry, if the lease lasts
+MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: seconds between two tries
-GIVEN_UP = "The database did not return in time."  #: added to the error that ends the retries
+#: The note that is added to the error that ends the retries.
+GIVEN_UP = "The database did not return in time."
 
 
 class Try:
-    """One run of a block, with its database error, if any."""
+    """One try of a block, and its database error, if any."""
 
     def __init__(self, error: DBAPIError | None = None, *, is_retry: bool = False):
         self.is_retry = is_retry  #: the previous try may have been committed
@@ -47,11 +48,11 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield tries of a committing block, each on a new connection, until one keeps its connection.
+    """Yield one try after another of a block that commits, until a try does not lose the database connection.
 
-    If the caller has already lost the database in a try, `lost` is the error of that try. Raises the error after
-    `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to run
-    again after a commit whose reply was lost.
+    Each try uses a new connection. `lost` is the error of a try that the caller has made. Raises the error
+    after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to
+    run again after a commit whose reply was lost.
     """
     pause, lost_at = FIRST_PAUSE, 0.0
     one = Try(lost)
@@ -83,7 +84,7 @@ def is_given_up(error: BaseException | None) -> bool:
 
 
 def retriable(error: BaseException | None) -> DBAPIError | None:
-    """Return the error if its cause is an unreachable, busy or full database, not the statement."""
+    """Return the error if its cause is an unreachable, busy or full database, else None."""
     if not isinstance(error, DBAPIError) or is_given_up(error):
         return None
     is_lost = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)

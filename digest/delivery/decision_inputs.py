@@ -25,7 +25,7 @@ from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
-MAX_KNOWN = 20_000  #: filters that a run caches, some 2 MB
+MAX_KNOWN = 20_000  #: maximum number of filters that a run caches, about 2 MB
 FILTER_COLUMNS: Any = FilterRow.__table__.c
 FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
     db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
@@ -40,7 +40,7 @@ def load_context(
     known_filters: Mapping[int, str],
     caches: Caches,
 ) -> RenderContext:
-    """Return the context with everything needed to render these letters."""
+    """Return the context with the data needed to render these letters."""
     digests = load_digests(claimed)
     found = outbox.load_recipients_with_versions(session, (delivery.subscriber_id for delivery in claimed))
     return replace(
@@ -85,7 +85,7 @@ def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int
 def load_assemblers(
     session: Session, claimed: Sequence[ClaimedDelivery], site: Site, caches: Caches
 ) -> dict[str, LetterAssembler]:
-    """Return the letter assemblers of these digests by the name of the press; a missing press is left out."""
+    """Return the letter assemblers of these digests by the name of the press, without missing presses."""
     found = {}
     for name in {delivery.press for delivery in claimed if delivery.press}:
         try:

@@ -25,15 +25,15 @@ __all__ = ["DeliveryReport", "deliver"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliveryReport:
-    """The number of due deliveries with each result."""
+    """The number of deliveries by result."""
 
     sent: int = 0
-    deferred: int = 0  #: queued again: the server deferred it, or no server responded
+    deferred: int = 0  #: queued again, because the server deferred them or no server responded
     failed: int = 0
     suppressed: int = 0
     expired: int = 0
     stuck: int = 0
-    in_doubt: int = 0  #: unknown whether accepted; tried again when the lease ends
+    in_doubt: int = 0  #: perhaps accepted; tried again when the lease ends
 
 
 @gc_control.gc_paused()

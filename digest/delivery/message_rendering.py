@@ -29,12 +29,13 @@ class RenderContext:
 
     site: Site
     templates: Templates
-    signers: Sequence[Signer] = ()  #: the signers of every letter; if empty, the relay signs
+    signers: Sequence[Signer] = ()  #: the DKIM signers of every letter; if empty, the relay signs
     recipients: Mapping[int, RecipientState] = field(default_factory=dict)
     versions: Mapping[int, str] = field(default_factory=dict)  #: the versions of the recipients' rows
     digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by id
-    assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)  #: by the name of their press
+    #: letter assemblers by the name of their press
+    assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)
 
 
 class RenderedDelivery(Struct, frozen=True, kw_only=True):
@@ -118,7 +119,7 @@ def address_for_replies(
     decision: Mapping[str, Any],
     key: str | None,
 ) -> str:
-    """Return the address for replies to a letter: to confirm, or with the authority to change settings."""
+    """Return the address for replies to a letter; replies to it confirm, or may change settings."""
     if "writer" in decision:
         return str(decision["writer"])
     if "confirmation_id" in decision:

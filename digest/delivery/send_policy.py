@@ -1,4 +1,4 @@
-"""Decide which letters a delivery run may not send yet, apart from the replies of mail servers.
+"""Decide which letters a delivery run may not send yet.
 
 The limits, pauses and stops are in `limits`; this module applies them to one run. A window detects a
 standstill when it reserves its tokens, so without a standstill the check costs nothing.
@@ -22,9 +22,9 @@ from digest.delivery.transports import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
-LASTING_WAIT = timedelta(minutes=5)  #: a standstill at least this long is written to every waiting letter
-POSTPONE_BATCH = 5_000  #: letters postponed in one transaction
-THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: interval of checking the stop thresholds
+LASTING_WAIT = timedelta(minutes=5)  #: all due letters are postponed if no letter may be sent for this long
+POSTPONE_BATCH = 5_000  #: number of letters postponed in one transaction
+THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: minimum time between two checks of the stop thresholds
 MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; fewer would prove nothing
 
 
@@ -35,13 +35,15 @@ class SendPolicy:
     session: Session
     rules: SendLimits
     lane: Lane = Lane.PROMPT  #: the lane of the current claim
-    standstill: Wait | None = None  #: no digest may be sent before then
-    can_wait: bool = False  #: whether the run itself waits for tokens that are available soon
-    refill: Wait | None = None  #: no claimed digest may be sent before then; the run itself waits
+    standstill: Wait | None = None  #: a wait for all digests
+    can_wait: bool = False  #: whether the run itself waits for tokens if they will be available soon
+    refill: Wait | None = None  #: the run itself waits until then, because no claimed digest has a token
     met_standstill: bool = False  #: whether the last window met a standstill
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
-    troubled: TroubledDomains = field(default_factory=TroubledDomains)  #: the record as of the last claim
-    paused_servers: dict[str, datetime] = field(default_factory=dict)  #: servers to be paused, until when
+    #: the record as loaded at the last claim
+    troubled: TroubledDomains = field(default_factory=TroubledDomains)
+    #: the end of the pause of each server that is to be paused
+    paused_servers: dict[str, datetime] = field(default_factory=dict)
     thresholds_checked_at: datetime | None = None
 
     @property
@@ -51,16 +53,16 @@ class SendPolicy:
 
     @property
     def is_unrestricted(self) -> bool:
-        """Return whether no letters must be counted and none is known to wait."""
+        """Return whether no limit counts letters and no letter is known to have to wait."""
         return not (self.rules.are_counted or self.paused_servers or self.standstill)
 
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
 
     def is_blocked(self, lane: Lane, now: datetime) -> bool:
-        """Return whether claiming due letters of a lane is useless now.
+        """Return whether no due letter of a lane may be sent now.
 
-        A long standstill is written to every due letter. Letters that can still be claimed must be handled by
-        the run: expired letters, and letters of dead workers.
+        In a long standstill, every due letter is postponed. Expired letters and letters of dead workers
+        cannot be postponed, so the run must claim them.
         """
         self.lane, self.met_standstill = lane, False
         if lane is not Lane.BULK:
@@ -92,7 +94,7 @@ class SendPolicy:
     # ── after a claim ───────────────────────────────────────────────────────────────────────────
 
     def waiting_for_canary(self, claimed: Sequence[ClaimedDelivery], now: datetime) -> dict[int, Wait]:
-        """Return the letters that wait for the results of their edition's canary."""
+        """Return the waits of the letters whose edition's canary has no results yet."""
         canary = self.rules.canary
         if canary is None or self.lane is not Lane.BULK:
             return {}
@@ -109,7 +111,7 @@ class SendPolicy:
         }
 
     def begin_canary_waits(self, editions: Collection[str], claimed: int, now: datetime) -> None:
-        """Load the ends of these editions' canary waits, or begin the waits."""
+        """Load when the canary waits of these editions end; begin the waits of new editions."""
         if new := sorted(set(editions) - self.canary_waits.keys()):
             due = claimed + outbox.count_due(
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
@@ -170,7 +172,7 @@ class SendPolicy:
     def replies(
         self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome]
     ) -> dict[str, list[LetterReply]]:
-        """Return the replies of each domain that deferred a letter now or before."""
+        """Return the replies of each domain that deferred a letter, now or earlier."""
         found: dict[str, list[LetterReply]] = {}
         for each in outcomes:
             delivery = going[each.delivery_id].delivery
@@ -199,7 +201,7 @@ class SendPolicy:
         )
 
     def release(self, letters: Iterable[tuple[ClaimedDelivery, str]], now: datetime) -> None:
-        """Return the tokens of letters that no server received, except alarms, which use none.
+        """Return the tokens of letters that no server received, except alarm letters, which use none.
 
         Each letter is given with its assigned server.
         """
@@ -210,7 +212,7 @@ class SendPolicy:
             limits.release(self.session, self.rules, unsent, now=now)
 
     def check_thresholds_periodically(self, now: datetime) -> None:
-        """Check the stop thresholds at most every two seconds: the check reads many rows."""
+        """Check the stop thresholds at most every two seconds, since the check reads many rows."""
         if self.thresholds_checked_at is None or now - self.thresholds_checked_at >= THRESHOLD_CHECK_INTERVAL:
             self.thresholds_checked_at = now
             self.check_thresholds(now)

@@ -1,4 +1,4 @@
-"""Record the outcome of a window in one transaction, and count it once."""
+"""Record the outcome of a window in one transaction, and never count the outcome twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
 from digest.site_profile import Site
 
-SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: wait before a server that did not respond is tried again
+SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server that did not respond is not tried
 RESULTS = {
     Verdict.ACCEPTED: "sent",
     Verdict.DEFERRED: "deferred",
@@ -63,7 +63,7 @@ class SentWindow:
 
     @property
     def is_uniform(self) -> bool:
-        """Return whether every letter was accepted, and the replies differ only in their text."""
+        """Return whether every letter was accepted with replies that differ only in their text."""
         kinds = {(each.verdict, each.phase, each.code, each.provider_id) for each in self.outcomes}
         return (
             len(kinds) == 1
@@ -93,7 +93,7 @@ class SentWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeRecorder:
-    """Records the outcomes of windows.
+    """A recorder of the outcomes of windows.
 
     A delivery in doubt remains unchanged until its lease ends.
     """
@@ -128,7 +128,7 @@ class OutcomeRecorder:
             if outcome.verdict is not Verdict.ACCEPTED:
                 tally.update(self.record_unsent(window, outcome))
         outbox.record_attempts(session, window.attempts, lease=lease, now=now)
-        if self.is_disconnected(window):  # so that other workers do not try the server during the wait
+        if self.is_disconnected(window):  # other workers do not try the servers during the pause
             self.policy.paused_servers[""] = now + SILENT_SERVER_PAUSE
         self.policy.finish_window(window.letters, window.outcomes, lease=lease, now=now)
         return tally
@@ -170,7 +170,7 @@ class OutcomeRecorder:
                 due_at, is_tried = outbox.next_attempt_at(delivery.id, delivery.attempts + 1, now), True
             case Verdict.UNTRIED if window.had_no_reply and not letter.message.server:
                 due_at = now + SILENT_SERVER_PAUSE
-            # otherwise the server responded, but the time was too short for the whole window
+            # Otherwise the server responded, but the time was too short for the whole window.
         was, lease = DeliveryState.SENDING, window.lease
         self.outbox.release(
             [delivery.id], reason, from_state=was, lease=lease, due_at=due_at, counts_as_attempt=is_tried

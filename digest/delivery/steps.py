@@ -1,7 +1,7 @@
-"""Define the steps of a window on its way to the mail server, each as a value.
+"""Define the steps of sending a window, each as a value.
 
-The state of a conversation with the server is its step. Several conversations can therefore run at once, each
-with its own worker.
+The current step is the whole state of a conversation with the mail server. Several workers can therefore
+hold conversations at once.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """Letters that we hold under one lease and have not processed, and the previous window, if unsettled."""
+    """The letters that we hold under one lease and have not processed, and the previous window if unsettled."""
 
     deliveries: Sequence[ClaimedDelivery] = ()
     context: RenderContext  #: the data loaded for rendering
     is_loaded: bool = False  #: whether `context` is loaded for these letters
     leased_at: float = 0.0  #: the monotonic time when our lease began
     checked_at: datetime  #: when we last checked for urgent letters
-    rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)  #: letters rendered ahead
+    #: letters that were rendered while the database worked
+    rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)
     waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
     unsettled: SentWindow | None = None  #: the previous window, which is settled with the next intent
-    is_disconnected: bool = False  #: no server responded, so the other letters wait
+    is_disconnected: bool = False  #: whether no server responded, so that the other letters wait
     done: int = 0  #: number of letters that this run has processed
 
 
@@ -48,7 +49,7 @@ class Rendered:
 
 @dataclass(frozen=True, kw_only=True)
 class Intended:
-    """The letters of a window that may be sent; the intent is committed."""
+    """The letters of a window that may be sent, after the commit of their intents."""
 
     letters: Mapping[int, RenderedDelivery]
     rest: Claimed
@@ -56,7 +57,7 @@ class Intended:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A window with its outcomes so far, and the error that ended sending, if any."""
+    """A window after sending: its outcomes, and the error that ended sending, if any."""
 
     window: SentWindow
     error: BaseException | None
@@ -65,7 +66,7 @@ class Sent:
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """The outcomes of a window are recorded, or will be together with the next intent."""
+    """A window whose outcomes are recorded, or will be recorded with the next intent."""
 
     rest: Claimed
 

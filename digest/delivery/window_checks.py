@@ -1,7 +1,7 @@
 """Check each letter of a window individually before it is sent.
 
-A letter that must not be sent is settled here. A letter that must wait is queued again. The others may be sent.
-This check runs for the letters that the fast path does not handle.
+A letter that must not be sent is settled here. A letter that must wait is queued again. The others may be
+sent. This check runs for the letters that the fast path does not handle.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class WindowCheck:
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the deliveries to suppressed addresses, and the deliveries that must not be sent for this reason."""
+        """Return the deliveries to suppressed addresses, and those of them that must not be sent."""
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
@@ -76,9 +76,9 @@ class WindowCheck:
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Queue again the letters that must wait; return the letters that may be sent, with tokens taken.
+        """Queue again the letters that must wait; take tokens for the other letters, and return the other letters.
 
-        Alarms never wait.
+        Alarm letters never wait.
         """
         emails = {
             number: each.delivery.email or ""
@@ -98,7 +98,7 @@ class WindowCheck:
 
 
 def as_checked(letter: RenderedDelivery, version: str, *, may_be_suppressed: bool) -> RenderedDelivery:
-    """Return the letter with an intent that fails if its recipient changes after this check."""
+    """Return the letter with an intent that is blocked if the recipient changes after this check."""
     address = "" if may_be_suppressed else letter.intent.address_hash
     return replace(letter, intent=replace(letter.intent, recipient_version=version, address_hash=address))
 
@@ -109,7 +109,7 @@ def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDeli
 
 
 def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
-    """Return the letters whose own values do not block them; the outbox checks the other conditions."""
+    """Return the letters that their own values do not block; the outbox checks the other conditions."""
     return {
         delivery.id: rendered
         for delivery, rendered in window
@@ -122,7 +122,7 @@ def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDeli
 
 
 def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
-    """Queue letters again that must wait, without using up an attempt.
+    """Queue the letters again that must wait, without using up an attempt.
 
     Letters with the same wait share one statement.
     """

@@ -3,10 +3,11 @@
  Claimed ──render──▶ Rendered ──intend──▶ Intended ──send──▶ Sent ──settle──▶ Settled ──▶ Claimed: the rest
     │  nothing is left: claim more; the run is over, or something urgent is due: give back the rest first
 
-If a worker dies, its deliveries become due again when their lease ends: unchanged if their intent was not committed,
-else in doubt, until an outcome is recorded. The outcomes of a window may be recorded only with the next intent. If a
-worker loses the database after a window was sent, it tries to record the outcomes for three quarters of the lease,
-then continues. No transaction is open while a worker renders a message or waits for a server.
+If a worker dies, its deliveries become due again when their lease ends: in doubt if their intent was
+committed and no outcome was recorded, else unchanged. Outcomes of a window may be recorded together with the
+next intent. If a worker loses the database after a window was sent, it tries to record the outcomes for three
+quarters of the lease, then continues. No transaction is open while a worker renders a message or waits for a
+server.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from digest.delivery.transports import Outcome, Transport
 
 log = logging.getLogger(__name__)
 
-WINDOWS_PER_CLAIM = 10  #: windows per claim, to share the cost of a claim among ten windows
-PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: how often a slow run checks for urgent letters
+WINDOWS_PER_CLAIM = 10  #: number of windows that are claimed together, because every claim has a cost
+PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: time between two checks for urgent letters
 MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: minimum and maximum seconds between two checks for tokens or a stop
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 UNLIMITED = SendLimits()
@@ -49,7 +50,7 @@ class Worker:
     """The resources of a conversation with the mail server; its progress is stored in its step."""
 
     outbox: Outbox
-    context: RenderContext  #: without the data of any letter
+    context: RenderContext  #: the part that is the same for all letters
     caches: Caches
     transport: Transport
     policy: SendPolicy
@@ -65,7 +66,7 @@ class Worker:
 
     @property
     def session(self) -> Session:
-        """Return the session in which all results are recorded."""
+        """Return the session in which this worker records all results."""
         return self.outbox.session
 
     @cached_property
@@ -81,7 +82,7 @@ class Worker:
     def tries(
         self, held: Claimed, description: str, lost: DBAPIError | None = None
     ) -> Iterable[database_retries.Try]:
-        """Return tries of a block that a lost database must not undo, for up to three quarters of the lease."""
+        """Return tries of a block whose commit must not be lost, for up to three quarters of the lease."""
         deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
         return database_retries.tries(
             self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
@@ -140,7 +141,10 @@ def begin_window(worker: Worker, held: Claimed) -> Step | None:
 
 
 def claim(worker: Worker, before: Claimed) -> Claimed | None:
-    """Claim the due letters of the first lane that has any under one lease; return None if nothing is due."""
+    """Claim due letters of the first lane with due letters, under one lease.
+
+    Return None if nothing is due.
+    """
     limit = worker.limit
     size = worker.window * WINDOWS_PER_CLAIM if limit is None else min(worker.window, limit - before.done)
     lanes = [worker.lane] if worker.lane else [Lane.PROMPT, Lane.BULK]
@@ -189,9 +193,9 @@ def load(worker: Worker, held: Claimed) -> Claimed:
 
 
 def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
-    """Return the held letters, or None if an urgent letter is due while digests are sent slowly.
+    """Return the held letters, or None if digests are being sent and an urgent letter is due.
 
-    A fast server accepts all letters claimed together before this check is due.
+    A fast server accepts all claimed letters before the first check, so only slow servers are affected.
     """
     if worker.lane is not None:
         return held
@@ -246,7 +250,7 @@ def ready(held: Claimed, now: datetime) -> Sequence[ClaimedDelivery]:
 
 
 def render(worker: Worker, held: Claimed) -> Rendered:
-    """Render the rest of the next window, most of which is already rendered."""
+    """Render those letters of the next window that are not rendered yet."""
     window = (ready(held, worker.clock()) if held.waits else held.deliveries)[: worker.window]
     letters = [(each, rendered_letter(held, each)) for each in window]
     failpoints.reach("written")
@@ -266,8 +270,8 @@ def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDeliver
 def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
     """Commit the intent to send the letters that may be sent; each call commits at most once.
 
-    An unsubscribe or suppression that was committed earlier is respected. Letters that the first statement
-    does not intend are checked individually.
+    A subscriber who unsubscribed or was suppressed before the commit gets no letter. Letters that the first
+    statement does not intend are checked individually.
     """
     if step.intended is None:
         return intend_unblocked(worker, step) if worker.policy.is_unrestricted else replace(step, intended={})
@@ -278,7 +282,7 @@ def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
 
 
 def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
-    """Settle the previous window and intend the unblocked letters; render the next window while the database works."""
+    """Settle the previous window and intend the unblocked letters, rendering the next window meanwhile."""
     held, now, began = step.claimed, worker.clock(), monotonic()
     letters = window_checks.unblocked(step.window, now)
     if not letters:
@@ -354,7 +358,10 @@ def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> In
 
 
 def send(worker: Worker, step: Intended) -> Sent | Settled:
-    """Pass a window to the transport; an error that ends it is raised when the outcomes are recorded."""
+    """Pass a window to the transport.
+
+    An error that ends sending is raised after the outcomes are recorded.
+    """
     if not step.letters:
         return Settled(rest=step.rest)
     began_at, outcomes, error = worker.clock(), list[Outcome](), None

@@ -4,9 +4,9 @@ Papers are numbered by trending rank (0 is the most trending). A set of papers i
 bit for each paper. The matches of a filter are sorted once for all its subscribers.
 
 * A paper can be in the digest only if a topic matches it; trending and relevance only order the papers.
-* Within a topic, papers are ordered by **worth**: the band of their relevance first, then the trending score in
-  bits. There are `RELEVANCE_BANDS` bands of equal width. Votes decide the order within a band; they never put
-  a paper before one of a higher band.
+* Within a topic, papers are ordered by **worth**: first by the band of their relevance, then by the trending
+score in bits. There are `RELEVANCE_BANDS` bands of equal width. Votes decide the order within a band, but
+never put a paper before a paper of a higher band.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
   therefore cannot displace the papers of other topics. If the last round has more picks than fit, the
   picks with the highest worth are kept.
@@ -25,11 +25,13 @@ from msgspec.structs import replace
 
 TRENDING_TOPIC = "Trending"
 RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
-BAND_BITS = 64.0  #: bits per band; more than any difference between trending scores
-TIE_BITS = 1 / 1024  #: bits for a relevance of 1; orders papers of one band with equal trending scores
+BAND_BITS = 64.0  #: number of bits between two bands, more than any difference between trending scores
+#: Number of bits for a relevance of 1, which orders papers of one band with equal trending scores.
+TIE_BITS = 1 / 1024
 NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
 ALREADY_SHOWN = -1  #: the position stored for a paper that no topic may pick
-DUPLICATE_PENALTY_BITS = 2.0  #: subtracted from a paper's worth when a near-duplicate ranks before it
+#: Number of bits subtracted from a paper's worth if a near-duplicate ranks before it.
+DUPLICATE_PENALTY_BITS = 2.0
 
 
 class Section(NamedTuple):
@@ -42,7 +44,7 @@ class Section(NamedTuple):
 
 
 class FollowUp(NamedTuple):
-    """An update to a paper that the reader was sent before; it does not count as showing the paper again."""
+    """An update to a paper that was sent to the reader earlier; the update does not show the paper again."""
 
     paper: int
     kind: str  #: withdrawn, published or rewritten
@@ -56,15 +58,15 @@ class NarrowingSuggestion(NamedTuple):
     topic: str
     filter_id: int
     clause: str
-    before: float  #: papers per day without the clause
-    after: float  #: papers per day with the clause
+    before: float  #: number of papers per day without the clause
+    after: float  #: number of papers per day with the clause
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
     """The content of a digest as stored with its delivery: the papers in reading order, grouped by topic."""
 
     sections: tuple[Section, ...]
-    checked: int  #: papers considered for this edition
+    checked: int  #: number of papers considered for this edition
     is_catch_up: bool = False  #: whether this is the first digest after a pause
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
@@ -145,7 +147,10 @@ class RankedMatches:
 
 
 class RequestedTopic(NamedTuple):
-    """One topic of one subscriber; a tuple, because a million digests create three million of these objects."""
+    """A topic of a subscriber.
+
+    It is a tuple, because a million digests create three million of these objects.
+    """
 
     topic: str
     filter_id: int | None
@@ -156,8 +161,9 @@ class RequestedTopic(NamedTuple):
 class DigestLimits:
     """The maximum and minimum number of papers in one subscriber's digest."""
 
-    papers: int = 10  #: maximum number for all topics together; a single topic may use the whole number
-    at_least: int = 1  #: minimum number for a digest to be sent
+    #: maximum number of papers of all topics together, or of one topic if no other has matches
+    papers: int = 10
+    at_least: int = 1  #: minimum number of papers in a digest
 
 
 def rank_matches(
@@ -248,7 +254,7 @@ def compose(
 def pick_papers(
     topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int], limits: DigestLimits
 ) -> dict[int, int]:
-    """Return {paper number: position of the topic that picked it}.
+    """Return {paper number: position of the topic that picked the paper}.
 
     In each round every topic picks its best remaining paper. If the last round has more picks than fit, the
     picks with the highest worth are kept.
@@ -314,7 +320,10 @@ def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
 
 
 def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
-    """Return the position of the topic with the highest relevance for a paper; on a tie, the first topic."""
+    """Return the position of the topic for which a paper has the highest relevance.
+
+    On a tie, of the first topic.
+    """
     best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
     for at, requested in enumerate(topics):
         relevance = requested.matches.relevance(number)
@@ -324,7 +333,7 @@ def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) ->
 
 
 def bitset(numbers: Iterable[int]) -> int:
-    """Return the set of `numbers` as an integer."""
+    """Return the set of `numbers` as an integer bitset."""
     found = 0
     for number in numbers:
         found |= 1 << number

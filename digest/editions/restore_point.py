@@ -1,4 +1,4 @@
-"""Record when a backup was restored: papers first seen before that time may have been mailed already."""
+"""Record when a backup was restored, because papers first seen earlier may already have been mailed."""
 
 from __future__ import annotations
 

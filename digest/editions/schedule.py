@@ -41,7 +41,7 @@ class Schedule:
     at: time = time(8)
     timezone: str = "UTC"
     weekday: int = 0  #: for the weekly cadence; 0 is Monday
-    not_after: time | None = None  #: local time of day after which the edition expires
+    not_after: time | None = None  #: the local time of day after which the edition expires
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

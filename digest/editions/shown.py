@@ -63,9 +63,9 @@ def record_followups(session: Session, followups: Sequence[Mapping[str, Any]]) -
 
 
 def shown_to(session: Session, subscriber_ids: Collection[int], *, since_id: int) -> list[tuple[int, int]]:
-    """Return (subscriber id, paper id) for the papers from `since_id` on that these subscribers were shown.
+    """Return (subscriber id, paper id) of the papers from `since_id` on that these subscribers were shown.
 
-    The bound skips old rows, so the query is as fast for long-term readers as for new readers.
+    Because the query skips older papers, it is as fast for long-term readers as for new readers.
     """
     values = {"ids": subscriber_ids, "since_id": since_id}
     found = session.connection().execute(shown_since_query(db.dialect_of(session)), values)
@@ -86,11 +86,11 @@ def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]
 
 
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
-    """Release the papers of digests that were certainly not seen, and return the number of these digests.
+    """Release the papers of digests that the reader certainly did not see; return the number of digests.
 
     Only deliveries that ended without being accepted and without an attempt in doubt are released. The
-    papers and updates of these digests can then be sent again: the subscriber's `considered_until` is reset to its value
-    before the digest, if that is earlier.
+    papers and updates of these digests can then be sent again: the subscriber's `considered_until` is reset
+    to its value before the digest, if that is earlier.
     """
     delivery_ids = list(delivery_ids)
     unseen = Delivery.id.in_(delivery_ids), Delivery.state.in_(UNACCEPTED_STATES), Delivery.in_doubt == 0
@@ -134,8 +134,9 @@ def restore_considered_until(session: Session, released: Any) -> None:
 def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tuple[int, int]]:
     """Delete the `shown` rows and sent updates from before a day, in batches of readers in id order.
 
-    Starts with the first reader whose id is greater than `after`. Yields (number of `shown` rows, last reader's
-    id) for each batch; the caller commits. `before` must be earlier than the papers that any digest considers.
+    Starts with the first reader whose id is greater than `after`. Yields (number of `shown` rows, last
+    reader's id) for each batch; the caller commits. `before` must be earlier than the papers that any digest
+    considers.
     """
     while last := last_of_next_batch(session, after):
         old_shown = (

@@ -30,13 +30,13 @@ def queue_reply(
     *,
     once_a_day: Sequence[str] = (),
 ) -> None:
-    """Queue a reply to a reader, to be sent at once; raise MailIgnored if the reader got too many replies.
+    """Queue a reply to a reader, which is due at once; raise MailIgnored if the reader got too many replies.
 
-    The same texts (`once_a_day`) get one reply a day; otherwise an automatic reply that looks like a
-    person's would be answered forever.
+    Mails with the same texts (`once_a_day`) get one reply a day; otherwise an automatic reply that looks like
+    a person's would be answered forever.
     """
     prefix = answer_key(site, subscriber.email_key)
-    session.refresh(subscriber, with_for_update=True)  # so that two processes do not count at the same time
+    session.refresh(subscriber, with_for_update=True)  # two processes must not count at the same time
     counts = [replies_since(session, subscriber, prefix, now - period) for _, period, _ in ANSWER_LIMITS]
     for count, (most, _, within) in zip(counts, ANSWER_LIMITS, strict=True):
         if count >= most:

@@ -20,12 +20,15 @@ class AnsweredLetter:
     """A letter to a reader whose reply address received a mail."""
 
     subscriber_id: int
-    letter: str  #: its kind
+    letter: str  #: the kind of the letter
     decision: str  #: the letter's content, as JSON
 
     @property
     def papers(self) -> Sequence[int]:
-        """Return the ids of the letter's papers by number; a reply has the papers of the digest it answers."""
+        """Return the ids of the letter's papers in order.
+
+        For a reply, return those of the digest it was about.
+        """
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers
         found: Sequence[int] = json.loads(self.decision).get("papers", ())

@@ -75,7 +75,7 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
 def process_stored_mails(
     session: Session, *, site: Site, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> int:
-    """Process all new stored mail; return how many there were."""
+    """Process all new stored mail; return the number of processed mails."""
     waiting = session.scalars(
         select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
     ).all()
@@ -117,10 +117,12 @@ def process_mail(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
-    """The slow part of processing a mail, done before the mail is locked."""
+    """The facts about a mail that take time to find out, prepared before the mail is locked."""
 
     proof: SenderProof | None = None
-    choose_papers: ChoosePapers | None = None  #: for the welcome letter, if the mail may confirm
+    choose_papers: ChoosePapers | None = (
+        None  #: chooses the papers of the welcome letter, if the mail may confirm a subscription
+    )
 
 
 def lock_mail(
@@ -148,7 +150,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether proof of the sender matters for this mail, and a signature may provide it."""
+    """Return whether proof of the sender matters for this mail, and the mail's signature may be such a proof."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
@@ -192,7 +194,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     if report is None:
         return apply_personal_mail(session, site, row, rules, known, now)
     if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
-        raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # such as from a blocklist
+        raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # for example from a blocklist
     if isinstance(report, NoActionNeeded):
         return report.reason
     recipient = identify_recipient(session, site, row)
@@ -208,7 +210,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
 def apply_personal_mail(
     session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Process a mail that may be from a person: a confirmation, commands, or any other text."""
+    """Process a mail that may be from a person: a confirmation, commands or any other text."""
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)

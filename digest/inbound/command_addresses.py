@@ -9,7 +9,7 @@ from digest.inbound import mail_commands
 from digest.inbound.command_kinds import Command, Verb
 from digest.site_profile import Site
 
-#: The commands given by the address alone, by the word after the mailbox's name (as Mailman names them).
+#: The commands that an address alone can give, by the word after the mailbox's name; the words are Mailman's.
 VERBS = MappingProxyType(
     {
         "subscribe": Verb.SUBSCRIBE,
@@ -23,7 +23,7 @@ REQUEST = "request"  #: Mailman's address for commands in the text
 
 
 def takes_commands_at(site: Site, recipient: str) -> bool:
-    """Return whether mail to this address may contain commands, or gives one by its address."""
+    """Return whether mail to this address may contain commands, or is a command by its address alone."""
     if recipient.lower() == site.sender_address.lower():
         return True
     word = word_of_address(site, recipient)

@@ -1,4 +1,4 @@
-"""Parse what follows the first word of a mail command: topics, pauses, schedules and papers. Pure."""
+"""Parse the arguments of mail commands: topics, pauses, schedules and papers. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from digest.editions import schedule
 from digest.inbound import reply_text
 from digest.letters import figures_in_words
 
-MAX_WORDS = 6  #: words of a filter without an operator or a name; a longer text is a sentence
-MAX_NAMES = 3  #: words of a person's name after `subscribe`
+MAX_WORDS = 6  #: maximum words of a filter without an operator or a name; a longer text is a sentence
+MAX_NAMES = 3  #: maximum words of a person's name after `subscribe`
 DEFAULT_PAUSE = timedelta(days=7)
 
 NAMED_FILTER = re.compile(r"(?P<name>[^:\"()]{1,80}):\s+(?P<filter>.+)")
@@ -39,7 +39,7 @@ NUMBERS = {
 }
 UNIT_DAYS = {"d": 1, "w": 7, "m": 30}
 
-SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: the space in `9 am`
+SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: the pattern for the space in `9 am`
 TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d)|(?P<full>h))?(?P<half>[ap])?(?(half)\.?m\.?)", re.IGNORECASE
 )
@@ -128,7 +128,7 @@ def is_advertising(words: Sequence[str]) -> bool:
 
 
 def parse_pause(rest: str, today: date) -> date | None:
-    """Return the last day of a pause of `2 weeks` or `until 6 January` (by default a week), or None if invalid."""
+    """Return the last day of a pause such as `2 weeks` or `until 6 January`: a week by default, None if invalid."""
     text = rest.lower().rstrip(".!")
     if not text:
         return today + DEFAULT_PAUSE
@@ -149,7 +149,7 @@ def pause_number(text: str) -> int | None:
 
 
 def end_of_pause(until: re.Match[str], today: date) -> date | None:
-    """Return the day that a pause ends; raise ValueError for a day that does not exist."""
+    """Return the day on which a pause ends; raise ValueError for a day that does not exist."""
     if until["iso"]:
         return date.fromisoformat(until["iso"])
     if until["weekday"]:
@@ -227,7 +227,7 @@ def time_of_day(word: str, *, is_after_at: bool) -> str | None:
 
 
 def zone_named(word: str) -> str | None:
-    """Return the time zone of a name in any case, or of a city; an unknown name with a slash unchanged."""
+    """Return the time zone of a name (in any case) or of a city, or an unknown name with a slash unchanged."""
     closest = schedule.closest_zone(word)
     if closest and word.casefold() in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
         return closest
@@ -244,7 +244,10 @@ def exact_zone(word: str) -> str | None:
 
 
 def parse_paper(rest: str) -> int | str | None:
-    """Return the number of a paper in the answered letter, or an identifier; None for a sentence."""
+    """Return the paper of a command as its number in the answered letter, or as an identifier.
+
+    None for a sentence.
+    """
     text = rest.rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):
         return int(found["number"])

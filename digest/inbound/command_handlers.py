@@ -9,8 +9,8 @@ and has the settings link, and the mail is kept for a person.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
 forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail
-to that address is never answered. RFC 3834 (3.3) allows this as well as the empty return path. With an
-empty return path, dead addresses would go unnoticed, some servers would treat the reply as a report, and
+to that address is never answered. RFC 3834 (3.3) allows this instead of an empty return path. With an
+empty return path, invalid addresses would go unnoticed, some servers would treat the reply as a report, and
 SPF would be checked against another name.
 """
 
@@ -98,7 +98,7 @@ def run_commands(
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
-    """Return whether a person may have written the mail, instead of an automatic reply or an advertisement."""
+    """Return whether a person may have written the mail, so that it is no automatic reply or advertisement."""
     if writer.reads_as_automatic(message):
         return False
     return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)

@@ -1,4 +1,4 @@
-"""Define the mail commands: a class each, with its words, its line in `help`, and how its line is read. Pure."""
+"""Define each mail command as a class with its words, its text in `help`, and the parsing of its line. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-MAX_SENTENCE_LENGTH = 100  #: characters of an unclear command; a longer line is text
+MAX_SENTENCE_LENGTH = 100  #: maximum characters of an unclear command; a longer line is text
 
 
 class Verb(StrEnum):
@@ -44,17 +44,17 @@ class Command:
     """One command in a mail."""
 
     verb: Verb
-    line: str  #: as written
+    line: str  #: the line as written
     argument: str = ""  #: the text after the first word
-    topic: str = ""  #: of `subscribe`: the topic after the first word, as in `add`
-    is_clear: bool = True  #: False if the line may be a sentence about something else
+    topic: str = ""  #: the topic of a `subscribe` command, in the form of an `add` command
+    is_clear: bool = True  #: whether the line cannot be a sentence about something else
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
     """A line that begins with the word of a command."""
 
-    text: str  #: as written
+    text: str  #: the line as written
     bare: str  #: the line without polite words at the start
     word: str  #: the first word in lower case
     rest: str  #: the text after the first word
@@ -65,7 +65,10 @@ class CommandLine:
         return Command(verb=verb, line=self.text, argument=self.rest, topic=topic)
 
     def command_if_clear(self, verb: Verb, *, is_clear: bool) -> Command | None:
-        """Return the command, marked as clear or unclear; None for a long line that only begins like it."""
+        """Return the command, marked as clear or unclear.
+
+        None for a long line that only begins like the command.
+        """
         if is_clear or len(self.text) <= MAX_SENTENCE_LENGTH:
             return replace(self.command(verb), is_clear=is_clear)
         return None
@@ -142,7 +145,7 @@ class ChangeSchedule(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command; it is unclear unless the whole line is a schedule."""
+        """Return the command, which is unclear unless the whole line is a schedule."""
         line = replace(line, rest=reply_text.without_thanks(line.bare))
         return line.command_if_clear(
             cls.verb, is_clear=command_arguments.parse_schedule(line.rest) is not None
@@ -160,7 +163,7 @@ class PauseDigests(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command; it is unclear unless a length or an end follows, or nothing."""
+        """Return the command, which is unclear if text other than a length or an end follows."""
         line = replace(line, rest=reply_text.without_thanks(line.rest))
         return line.command_if_clear(
             cls.verb, is_clear=command_arguments.parse_pause(line.rest, date.min) is not None
@@ -340,7 +343,7 @@ class Unsubscribe(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command; it is unclear unless the line only says to unsubscribe."""
+        """Return the command, which is unclear unless the line only says to unsubscribe."""
         return line.command_if_clear(
             cls.verb, is_clear=reply_text.says_unsubscribe(line.word, line.bare, line.names)
         )

@@ -1,7 +1,7 @@
 """Confirm a subscription by a reply of `yes` to the letter that asks for it.
 
-The reply address is as secret as the link in the letter. Mail programs answer by themselves, so a reply
-confirms only if the writer's own first line says so; any other reply gets the letter once more.
+The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
+confirms only if its writer's first line says so; any other reply is answered with the letter once more.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def apply_reply(
 
     Raises MailIgnored for an automatic reply.
     """
-    writer.address_of_writer(site, message)  # a machine's address is refused
+    writer.address_of_writer(site, message)  # raises MailIgnored for the address of a machine
     if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))

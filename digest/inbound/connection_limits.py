@@ -1,4 +1,4 @@
-"""Limit the connections of the inbound mail server. Pure: no socket, no clock.
+"""Limit the connections of the inbound mail server. Pure.
 
 Without limits, silent clients could occupy every connection and stop the server. Connections are therefore
 limited in total and per network. At a limit, an idle client is disconnected in favour of a new client.
@@ -15,7 +15,8 @@ from ipaddress import IPv6Address, ip_address
 from digest import plurals
 
 MAX_CONNECTIONS = 100  #: maximum number of connections
-MAX_BY_NETWORK = 20  #: maximum connections of one network; Postfix opens as many to one destination
+#: Maximum number of connections of one network, which Postfix reaches for one destination.
+MAX_BY_NETWORK = 20
 LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
 MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle
 
@@ -29,8 +30,8 @@ class Stage(Enum):
     STORING = "storing"  #: the client waits while we store its mail
 
 
-#: At a limit, a client may be disconnected in favour of another after this many seconds in its stage.
-#: Honest clients are not silent for long.
+#: If a limit is reached, a client may be disconnected in favour of another client after this many seconds in
+#: its stage. Honest clients are not silent for long.
 IDLE_AFTER = {Stage.SILENT: 0.0, Stage.IDLE: 5.0, Stage.RECEIVING: 20.0, Stage.STORING: float("inf")}
 
 
@@ -39,7 +40,7 @@ class MailConnection:
     """The connection of one client."""
 
     network: str
-    close: Callable[[], None]  #: closes the connection with a reply that gives the reason
+    close: Callable[[], None]  #: a function that closes the connection with a reply that gives the reason
     stage_entered_at: float  #: when the client entered its stage
     mailed_at: float  #: when the client's last mail was stored, or when the client connected
     stage: Stage = Stage.SILENT
@@ -85,7 +86,7 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients of which one must be disconnected to admit another; None below the limits.
+        """Return the clients one of which must be disconnected to admit another client; None below the limits.
 
         At the total limit these are the clients of the networks with the most connections.
         """

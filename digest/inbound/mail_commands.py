@@ -2,8 +2,8 @@
 
 A command is a whole line: the subject, or one of the first lines of the body. The first line that
 is not a command ends the commands, so signatures and quoted letters are never read. A line that begins
-like a command and continues like a sentence is unclear: it changes nothing, and the reply asks what was
-meant.
+like a command and continues like a sentence is unclear: it changes nothing, and the reply asks for its
+meaning.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import replace
 from digest.inbound import command_arguments, mail_text, reply_text
 from digest.inbound.command_kinds import KIND_OF_WORD, MAX_SENTENCE_LENGTH, Command, CommandLine, Verb
 
-MAX_COMMANDS = 10  #: maximum commands in one mail
-MAX_BARE_WORDS = 4  #: words of a schedule without a command: `fri 9am Europe/Oslo`
+MAX_COMMANDS = 10  #: maximum number of commands in one mail
+MAX_BARE_WORDS = 4  #: maximum words of a schedule without a command: `fri 9am Europe/Oslo`
 
 CERTAIN_WORDS = reply_text.CERTAIN_WORDS  #: words that always refer to the digests
 #: Commands that contradict an `unsubscribe` in the same mail.
@@ -51,7 +51,7 @@ def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str])
 
 
 def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[Command], Sequence[str]]:
-    """Return the commands at the start of the lines, after any greeting, and the remaining lines."""
+    """Return the commands in the first lines after any greeting, and the remaining lines."""
     below, found = skip_greeting(lines), list[Command]()
     for number, line in enumerate(below):
         command = parse_command(line, names)
@@ -67,7 +67,7 @@ def skip_greeting(lines: Sequence[str]) -> Sequence[str]:
 
 
 def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands; doubtful commands are unclear.
+    """Return the commands with doubtful commands marked as unclear.
 
     `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """
@@ -82,7 +82,7 @@ def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[st
 
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
-    """Return whether a word on a line of its own may mean something else in this mail."""
+    """Return whether a command of one word may mean something else in this mail."""
     word = reply_text.words_in(command.line, polite=False)[:1]
     if command.verb is Verb.UNSUBSCRIBE:
         return (has_text or changes) and not CERTAIN_WORDS.intersection(word)

@@ -1,4 +1,4 @@
-"""Define what the settings decide about incoming mail, and open it from an app context."""
+"""Define the settings and resources for processing incoming mail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 def no_lookup(name: str) -> list[str]:
-    """Return no keys, so that no sender is proven by DKIM."""
+    """Return no DKIM keys, so that no sender can be proven by DKIM."""
     del name
     return []
 
@@ -27,14 +27,16 @@ class MailRules:
     """The settings and resources for processing incoming mail."""
 
     may_sign_up: MaySignUp = NOBODY
-    lookup: Lookup = no_lookup  #: looks up DKIM keys
-    authserv_id: str = ""  #: our mail server's name in Authentication-Results headers; empty: none is trusted
+    lookup: Lookup = no_lookup  #: the function that looks up DKIM keys
+    #: our mail server's name in Authentication-Results headers; if empty, none is trusted
+    authserv_id: str = ""
     operator: str = (
         ""  #: the address to which mail for a person is passed on; if empty, the mail is only stored
     )
     caches: Caches = field(default_factory=Caches)
     templates: Templates | None = None  #: for explanations of digests
-    prepare_welcome: Callable[[], ChoosePapers] | None = None  #: prepares the papers of welcome letters
+    #: a function that prepares the papers of welcome letters
+    prepare_welcome: Callable[[], ChoosePapers] | None = None
 
 
 def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:

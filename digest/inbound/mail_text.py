@@ -13,9 +13,10 @@ from itertools import dropwhile, islice, zip_longest
 from digest.inbound import reply_text
 from digest.letters.headers import one_line
 
-MAX_BYTES = 32 * 1024  #: bytes of a mail that are parsed, since some mail is designed to be slow to parse
-MAX_LINE_LENGTH = 2000  #: characters of a line that are read; the maximum length of a filter
-MAX_LINES = 20  #: lines of a mail that are read for commands
+#: Only this many bytes of a mail are parsed, since some mail is made to be slow to parse.
+MAX_BYTES = 32 * 1024
+MAX_LINE_LENGTH = 2000  #: maximum characters of a line that are read, equal to the maximum length of a filter
+MAX_LINES = 20  #: maximum lines of a mail that are searched for commands
 
 HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
@@ -30,7 +31,10 @@ def parse_mail(content: bytes) -> EmailMessage:
 
 
 def header_values(message: EmailMessage, name: str) -> list[str]:
-    """Return the values of a header; undecoded if Python cannot parse them, as with some crafted mail."""
+    """Return the values of a header.
+
+    If Python cannot parse the header, as in some crafted mail, undecoded.
+    """
     try:
         return [str(value) for value in message.get_all(name, [])]
     except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted mail)
@@ -50,7 +54,10 @@ def names_of(message: EmailMessage) -> frozenset[str]:
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
-    """Return the subject without prefixes, and whether the mail is a reply; ("", True) if forwarded."""
+    """Return the subject without prefixes, and whether the mail is a reply.
+
+    ("", True) for a forwarded mail.
+    """
     subject = one_line(header_value(message, "Subject"))
     bare = reply_text.without_prefixes(subject)
     return ("", True) if reply_text.is_forwarded(subject) else (bare, bare != subject)

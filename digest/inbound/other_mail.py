@@ -23,8 +23,8 @@ from digest.inbound.writer import MailIgnored
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
-MAX_PASSED_ON = 20_000  #: characters of a mail that the operator gets
-MAX_PASSED_ON_A_DAY = 5  #: mails of one writer that the operator gets in a day
+MAX_PASSED_ON = 20_000  #: maximum characters of a mail that the operator gets
+MAX_PASSED_ON_A_DAY = 5  #: maximum mails of one writer that the operator gets in a day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
 
 
@@ -33,7 +33,7 @@ class MailOutcome:
     """The outcome of a mail from a person."""
 
     outcome: str
-    needs_human: bool = False  #: the mail may not be meant as a command, so it is kept
+    needs_human: bool = False  #: whether the mail is kept, because it may not be meant as a command
 
 
 def answer(
@@ -65,7 +65,7 @@ def answer(
 
 
 def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001  (a condition)
-    """Return a context in which a missing answer is no error if the operator gets the mail."""
+    """Return a context that suppresses MailIgnored if the operator gets the mail."""
     return suppress(MailIgnored) if is_passed_on else nullcontext()
 
 
@@ -111,7 +111,7 @@ def check_writer(session: Session, site: Site, message: EmailMessage, email: str
 def pass_on(
     session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
 ) -> bool:
-    """Queue a letter with this mail to the operator; return False if no operator is set, or they wrote it.
+    """Queue a letter with this mail to the operator; return False if no operator is set, or the mail is theirs.
 
     At most a few mails of each writer are passed on per day, to protect the operator from a flood of mail.
     """

@@ -19,8 +19,8 @@ _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_PROPOSALS = 3
-MAX_REASONS = 3  #: clauses of a topic named in an explanation
-MAX_TITLES = 3  #: number of latest matches shown of a tested filter
+MAX_REASONS = 3  #: maximum clauses of a topic named in an explanation
+MAX_TITLES = 3  #: maximum number of a tested filter's latest matches that are shown
 
 
 def paper_of(request: ReaderRequest, command: Command) -> Paper:

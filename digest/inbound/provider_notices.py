@@ -13,8 +13,9 @@ from digest.db.tables import ReceivedNotice
 from digest.inbound.provider_signatures import SnsMessage, host_of
 from digest.inbound.stored_mail import store_mail
 
-REMEMBER_FOR = timedelta(days=3)  #: longer than a notice remains valid, so that no notice counts twice
-SNS_SENDER = "sns"  #: stored in place of an envelope sender
+#: How long ids are stored: longer than a notice is valid, so that none counts twice.
+REMEMBER_FOR = timedelta(days=3)
+SNS_SENDER = "sns"  #: the sender of stored notices, which have no envelope sender
 
 
 def confirmation_url(message: SnsMessage) -> str:
@@ -24,7 +25,10 @@ def confirmation_url(message: SnsMessage) -> str:
 
 
 def store_notice(session: Session, message: SnsMessage, *, now: datetime) -> list[int]:
-    """Store a notice as a mail and return [its id], or [] if the notice was already received; commits."""
+    """Store a notice as a mail; return a list with its id, or an empty list for a repeated notice.
+
+    Commits.
+    """
     new = db.upsert(session, ReceivedNotice).values(id=message.id[:100], at=now).on_conflict_do_nothing()
     if session.execute(new.returning(ReceivedNotice.id)).first() is None:
         session.rollback()

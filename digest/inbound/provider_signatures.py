@@ -22,9 +22,9 @@ CERTIFICATE_PATH = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem")
 SIGNER_NAME = re.compile(r"sns[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?")
 SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
 
-MAX_AGE = timedelta(days=1)  #: SNS stops retrying after some hours
+MAX_AGE = timedelta(days=1)  #: maximum age of a notice; SNS stops retrying after some hours
 MAX_CLOCK_SKEW = timedelta(minutes=15)  #: maximum time that Amazon's clock may be ahead of this clock
-Fetch = Callable[[str], bytes]  #: returns the content at an https URL; follows no redirect
+Fetch = Callable[[str], bytes]  #: a function that returns the content at an https URL and follows no redirect
 
 
 class UntrustedNotice(DigestError):

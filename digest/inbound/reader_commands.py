@@ -1,4 +1,4 @@
-"""Run a reader's commands on topics, schedule, pause and data: apply the change, or prefill it to be saved."""
+"""Run a reader's commands on topics, schedule, pause and data: apply each change, or prefill it on a page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsBefore:
-    """The settings that commands can change at once, before the commands of a mail."""
+    """The values, before the commands of a mail, of the settings that commands can change at once."""
 
     topics: dict[str, str]
     schedule: Schedule
@@ -215,7 +215,7 @@ def mail_account_link(request: ReaderRequest, command: Command) -> None:
 
 
 def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> list[str]:
-    """Return the sentences at the end of every reply that say what the reader gets, and when."""
+    """Return the sentences about the reader's digest and its schedule at the end of every reply."""
     when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
@@ -233,7 +233,7 @@ def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> 
 
 
 def explain_command(request: ReaderRequest, command: Command) -> None:
-    """Explain the command that follows `help`, or note that the reader wants the list."""
+    """Explain the command that follows `help`, or record that the reader asked for the list."""
     kind = KIND_OF_WORD.get(command.argument.strip(" .?").casefold())
     if kind is None:
         request.reply.wants_help = True

@@ -27,7 +27,8 @@ class CommandReply:
     is_trusted: bool = False  #: whether lasting changes take effect at once
     outcomes: list[dict[str, str]] = field(default_factory=list)
     wants_help: bool = False
-    asks_to_unsubscribe: bool = False  #: the writer may want to unsubscribe, so the reply has the link
+    #: whether the reply has the unsubscribe link, as the writer may want it
+    asks_to_unsubscribe: bool = False
     has_undone: bool = False
     prefilled: list[tuple[str, str]] = field(default_factory=list)
     proposals: list[dict[str, str]] = field(default_factory=list)  #: changes of topics that a `yes` applies

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-MAX_NAME_LENGTH = 30  #: maximum characters of a word in a signature
-MAX_WORDS_IN_NAME = 6  #: maximum words of a line in a signature
-MAX_CHARS_SEARCHED = 4000  #: characters of a mail searched for the phrases of automatic replies
+MAX_NAME_LENGTH = 30  #: maximum number of characters of a word in a signature
+MAX_WORDS_IN_NAME = 6  #: maximum number of words of a line in a signature
+MAX_CHARS_SEARCHED = 4000  #: maximum characters of a mail searched for the phrases of automatic replies
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -122,7 +122,10 @@ def words_in(text: str, *, polite: bool = True) -> list[str]:
 
 
 def without_please(line: str) -> str:
-    """Return a line without polite words at its start; a line of polite words keeps its last word."""
+    """Return a line without the polite words at its start.
+
+    Of a line of polite words, return the last word.
+    """
     first, _, rest = line.partition(" ")
     while rest and strip_punctuation(first).casefold() in POLITE_WORDS:
         line = rest

@@ -29,11 +29,12 @@ MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is designed 
 MAX_SIGNATURE_LENGTH = 4096
 MAX_SIGNATURES = 2  #: maximum signatures tried per mail, since each needs a query to the sender's DNS server
 MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
-ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})  #: SHA-1 is insecure (RFC 8301)
+#: Accepted algorithms, without the insecure SHA-1 (RFC 8301).
+ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})
 COVERED = frozenset({"from", "to", "subject"})
 BARE_CR = re.compile(rb"\r(?!\n)")
 QUOTED_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\((?:\\.|[^()\\])*\)')
-MAX_NESTED = 5  #: comments inside comments
+MAX_NESTED = 5  #: maximum number of comments inside one another
 RESULT = re.compile(r"([\w.-]+)\s*=\s*([^\s;]+)")
 END_OF_HEADER = re.compile(rb"\n\r?\n")
 
@@ -44,7 +45,7 @@ class SenderProof:
 
     domain: str  #: the signing domain
     message_id: str
-    date: str  #: as written
+    date: str  #: the Date header as written
 
     def __str__(self) -> str:
         return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, signed by {self.domain}"
@@ -81,7 +82,7 @@ def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> 
     message = parsed_header(content)
     topmost = next(
         (str(value) for name, value in message.raw_items() if name.lower() == "authentication-results"), ""
-    )  # undecoded, because a decoded address could look like a result
+    )  # the header is not decoded, because a decoded address could look like a result
     server, *results = without_quotes(topmost[:MAX_SIGNATURE_LENGTH]).split(";")
     if server.lower().split()[:1] != [authserv_id.lower()]:
         return None

@@ -43,25 +43,27 @@ from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 2 * 1024 * 1024  #: maximum size of a mail; a report quotes at most one of our letters
+MAX_BYTES = 2 * 1024 * 1024  #: maximum size of a mail, enough for a report that quotes one of our letters
 MAX_RECIPIENTS = 20
 TIMEOUT_SECONDS = 60  #: maximum time until a client's next command
 MAIL_SECONDS = 180  #: maximum time for receiving a mail
 SESSION_SECONDS = 300  #: maximum time without a mail, regardless of other commands
-#: Connections accepted in one turn of the event loop; asyncio's 100 can exhaust the open files.
+#: Maximum connections accepted in one turn of the event loop; asyncio's default of 100 can exhaust the open files.
 ACCEPTED_AT_ONCE = 16
-WAITING_CONNECTIONS = 128  #: the kernel's backlog; asyncio has one setting for this and for ACCEPTED_AT_ONCE
-CLOSE_SECONDS = 5  #: time for a client to read the reason for its disconnection
-TICK_SECONDS = 30  #: interval of processing unprocessed mail
-PIECE_BYTES = 64 * 1024  #: size of the pieces in which an arriving mail is stored in memory
+WAITING_CONNECTIONS = 128  #: the kernel's backlog, which asyncio by default sets to the same number
+CLOSE_SECONDS = 5  #: how long a client may take to read the reason for its disconnection
+TICK_SECONDS = 30  #: seconds between two runs that process unprocessed mail
+PIECE_BYTES = 64 * 1024  #: number of bytes of the pieces in which an arriving mail is stored in memory
 READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
 SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; only a few larger mails are received at a time
-LARGE_AT_ONCE, LARGE_SECONDS = 6, 30  #: large mails received at a time, and how long others wait
-#: Memory for all mails that are being received or stored.
+#: Maximum large mails received at a time, and the maximum seconds that other large mails wait.
+LARGE_AT_ONCE, LARGE_SECONDS = 6, 30
+#: Maximum memory for all mails that are being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
-STORED_AT_ONCE = 2  #: mails stored at a time; few, because each thread retains its largest mail's memory
-PROVED_AT_ONCE = 4  #: mails verified at a time; verification waits for DNS servers chosen by senders
-MAX_AWAITING_PROOF = 100  #: mails that wait for verification; the senders of further mails count as unproven
+#: Maximum mails stored at a time; few, because a thread retains the memory of its largest mail.
+STORED_AT_ONCE = 2
+PROVED_AT_ONCE = 4  #: maximum mails verified at a time, which waits for DNS servers chosen by senders
+MAX_AWAITING_PROOF = 100  #: maximum mails that wait for verification; the senders of other mails are unproven
 BUSY = "452 4.3.1 too busy, try again later"
 
 
@@ -121,7 +123,7 @@ class MailReceiver:
         return "250 2.1.5 recipient ok"
 
     async def handle_exception(self, error: Exception) -> str:
-        """Ask the client to try again after an internal error; log it at most once a minute."""
+        """Ask the client to try again after an internal error; log such errors at most once a minute."""
         now = asyncio.get_running_loop().time()
         if now - self.failed_at >= LOG_EVERY:
             self.failed_at = now

@@ -38,7 +38,8 @@ RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: limit per signed address
 
 RECIPIENT = func.lower(InboundMail.recipient)
 IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
-NOTICES = RECIPIENT.startswith("arn:")  #: notices are not limited, because their signatures are verified
+#: The condition for notices, which are not limited because their signatures are verified.
+NOTICES = RECIPIENT.startswith("arn:")
 
 
 class InboxFull(DigestError):

@@ -43,7 +43,7 @@ def list_mails(session: Session, *, limit: int | None = None) -> Iterator[Inboun
 
 
 def count_mails(session: Session) -> int:
-    """Return how many mails are stored."""
+    """Return the number of stored mails."""
     return session.scalar(select(func.count()).select_from(InboundMail)) or 0
 
 
@@ -62,7 +62,7 @@ def delete_mail(session: Session, number: int) -> None:
 
 
 def delete_old_mails(session: Session, *, now: datetime) -> int:
-    """Delete mails that were shunted 90 days ago or earlier; return how many; commits."""
+    """Delete mails that were shunted 90 days ago or earlier; return the number of deleted mails; commits."""
     old = delete(InboundMail).where(
         InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
     )

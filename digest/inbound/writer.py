@@ -21,7 +21,7 @@ AUTOMATIC_SENDERS = re.compile(
 #: Text that mail programs turn into links.
 ADVERTISING = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
 WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
-MAX_LINES_SEARCHED = 200  #: lines of a stranger's mail that are searched for links
+MAX_LINES_SEARCHED = 200  #: maximum lines of a stranger's mail that are searched for links
 #: The headers by which upstream mail servers mark spam and forgeries, with patterns of their values.
 SPAM_HEADERS = {
     "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
@@ -50,7 +50,7 @@ def address_of_writer(site: Site, message: EmailMessage) -> str:
 
 
 def is_own_address(site: Site, email: str) -> bool:
-    """Return whether mail to this address comes back to us."""
+    """Return whether mail to this address would be sent to us."""
     local, _, domain = email.lower().rpartition("@")
     if domain != site.domain.lower():
         return False
@@ -67,7 +67,7 @@ def is_marked_as_spam(message: EmailMessage) -> bool:
 
 
 def reads_as_automatic(message: EmailMessage) -> bool:
-    """Return whether the text of a mail has a phrase of automatic replies, which may lack the headers of automatic replies."""
+    """Return whether the text of a mail has a phrase of automatic replies, some of which lack the proper headers."""
     text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
     return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
 

@@ -28,7 +28,7 @@ URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 class CardForm(StrEnum):
     """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
-    WHOLE = "whole"  #: the whole abstract, for readers who asked for it
+    WHOLE = "whole"  #: the whole abstract, for readers who chose whole abstracts
     FULL = "full"  #: an excerpt: one or two sentences that say what the paper did
     BRIEF = "brief"  #: an excerpt of one sentence
     LINE = "line"  #: the category, the date, the title and the reason line
@@ -42,7 +42,7 @@ class Link:
 
     label: str
     href: str
-    about: str = ""  #: read after the label by screen readers, because "PDF" alone does not name the paper
+    about: str = ""  #: text that screen readers add to the label, because "PDF" alone does not name the paper
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +56,8 @@ class Card:
     abstract: str
     why: ReasonLine  #: the only part that depends on the filter
     links: tuple[Link, ...]  #: without the title's link
-    leads_to: str = ""  #: the label of the title's link in plain text
-    is_sample: bool = False  #: an invented sample paper
+    leads_to: str = ""  #: the label of the title's link in the plain-text card
+    is_sample: bool = False  #: whether it is an invented sample paper
 
     @property
     def text_links(self) -> tuple[Link, ...]:
@@ -121,14 +121,14 @@ def link_text(link: Link) -> str:
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
-    """Return which parts of the paper's texts a card of this form prints."""
+    """Return the parts of the paper's texts that a card of this form prints."""
     shown = shown_parts(paper, form)[1].removesuffix("…")
     start = max(display(paper.abstract).find(shown), 0)
     return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date (`cs.LG · 19 Nov 2026`), as far as known, or `No date`."""
+    """Return the category and the date if known: `cs.LG · 19 Nov 2026`, or `No date`."""
     known = [
         *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),

@@ -1,6 +1,6 @@
 """Move CSS onto the elements it applies to, because many mail programs ignore style sheets.
 
-premailer is slow and not thread-safe, so it runs under a lock, once per template rather than once per
+premailer is slow and not thread-safe, so it runs under a lock, and once per template instead of once per
 letter.
 """
 

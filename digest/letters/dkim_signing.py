@@ -1,8 +1,8 @@
 """Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
 
 Every header that readers or mailbox providers act on is signed, including the one-click header, which
-other signers leave out. `From` and `Subject` are signed once more than they occur, so that adding
-another one breaks the signature. A signature depends only on the message and the key, so it is the same
+other signers omit. `From` and `Subject` are signed once more than they occur, so that a second `From` or
+`Subject` breaks the signature. A signature depends only on the message and the key, so it is the same
 on every attempt.
 """
 
@@ -36,7 +36,7 @@ OVERSIGNED_HEADERS = frozenset({
     "from", "to", "cc", "reply-to", "date", "subject", "list-unsubscribe", "list-unsubscribe-post",
     "content-type", "mime-version",
 })  # fmt: skip
-MIN_RSA_BITS = 2048  #: RFC 8301 lets verifiers refuse shorter keys, and some do
+MIN_RSA_BITS = 2048  #: minimum length of RSA keys; some verifiers refuse shorter keys, as RFC 8301 allows
 
 PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 BLANKS = re.compile(rb"[ \t]+")

@@ -15,19 +15,20 @@ from digest.letters.figures_in_words import cut_at_word
 from digest.letters.sentences import first_sentences, sentence_ends, to_sentence_end
 
 MAX_EXCERPT_LENGTH = 320
-MAX_SENTENCES = 40  #: sentences of an abstract that are considered
+MAX_SENTENCES = 40  #: maximum number of sentences of an abstract that are considered
 MAX_CLAUSE_LENGTH = 200  #: a longer clause is never left out
-MIN_WORDS = 4  #: a shorter sentence is a heading
-SKIPPED = "… "  #: replaces the text before an excerpt
+MIN_WORDS = 4  #: a sentence with fewer words is a heading
+SKIPPED = "… "  #: the sign for omitted text before an excerpt
 
 # ── scores, tuned on labelled abstracts ─────────────────────────────────────────────────────────
 
 RESULT, OUR_RESULT, STUDY, OUR_METHOD, EVIDENCE, AIM = 3.4, 3.0, 2.3, 2.0, 2.0, 1.5
 PASSIVE = 1.6
 FIGURE = 0.4
-LATER = -0.2  #: per preceding sentence
+LATER = -0.2  #: for each preceding sentence
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
-BACK_REFERENCE, PRONOUN = -1.5, -5.0  #: the subject is "this framework", or "this" or "they"
+#: For a subject like "this framework", and for "this" or "they" as the subject.
+BACK_REFERENCE, PRONOUN = -1.5, -5.0
 MIN_SCORE = 0.5  #: minimum score of a sentence that is shown instead of the first
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +166,7 @@ def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
-    """Return the end of the last sentence that fits and is neither a heading nor about code or data."""
+    """Return the end of the last sentence that fits in the excerpt and is neither a heading nor about code or data."""
     first, *others = shown
     end = first.end
     for sentence in others:

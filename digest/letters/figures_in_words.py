@@ -1,4 +1,4 @@
-"""Write the texts that contain figures or dates; all other texts are in the templates."""
+"""Write the texts of letters that contain figures or dates; all other texts are in the templates."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ MAX_SUBJECT_LENGTH = 60
 MAX_PREHEADER_LENGTH = 90
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
-MAX_TOPICS_NAMED = 8  #: topics named in a sentence
-MAX_REQUESTED_NAMED = 5  #: topics of an unconfirmed request named in a letter
-MAX_REQUESTED_NAME = 40  #: characters of such a topic's name, which a stranger may have chosen
-LINE_WIDTH = 72  #: columns in the plain-text part
+MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
+MAX_REQUESTED_NAMED = 5  #: maximum number of topics of an unconfirmed request named in a letter
+#: Maximum characters of the name of a requested topic, which a stranger may have chosen.
+MAX_REQUESTED_NAME = 40
+LINE_WIDTH = 72  #: number of columns of the plain-text part
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
-CATCH_UP = "catch-up"  #: replaces the cadence in the first digest after a pause
+CATCH_UP = "catch-up"  #: the word that replaces the cadence in the first digest after a pause
 #: Scripts written without spaces, whose characters are two columns wide.
 WIDE_SIGNS = (
     "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
@@ -219,7 +220,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 
 
 def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
-    """Return the preheader, shown after the subject: a title, and another if it fits.
+    """Return the preheader, which mail programs show after the subject: a title, and a second title if it fits.
 
     The titles begin with the second paper, or with the first if the subject does not name it (in a catch-up).
     """

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from digest.site_profile import Site
 
-MAX_HEADER_LENGTH = 200  #: characters of untrusted text in one header
-MAX_STACKED_MARKS = 3  #: combining marks on one character; more is zalgo text
+MAX_HEADER_LENGTH = 200  #: maximum characters of untrusted text in one header
+MAX_STACKED_MARKS = 3  #: maximum combining marks on one character; text with more is zalgo text
 
 #: Marks, overrides and isolates that change the reading order.
 BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
@@ -93,7 +93,7 @@ def list_headers(
 
 
 def reply_to(address: str) -> tuple[Header, ...]:
-    """Return the header that names the address for replies; none if replies go to the sender."""
+    """Return the Reply-To header, or no header if replies go to the sender."""
     return (("Reply-To", address),) if address else ()
 
 

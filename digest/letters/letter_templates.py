@@ -1,4 +1,4 @@
-"""Render letters from their templates, and fill in the personal values."""
+"""Render letters from their templates, and fill in the values of each reader."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Personalization(Struct, frozen=True, kw_only=True):
     recipient: str
     edition: str
     day: date
-    dated_at: datetime  #: the Date header, the same on every attempt
-    message_id: str = ""  #: empty: made from the delivery's id
+    dated_at: datetime  #: the value of the Date header, which is the same on every attempt
+    message_id: str = ""  #: if empty, made from the delivery's id
     next_due_at: datetime | None = None
     timezone: str = "UTC"
     unsubscribe_url: str
@@ -50,7 +50,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
-    save_url: str = ""  #: the start of the links in cards, which end with the id of the paper; both or none
+    save_url: str = ""  #: the start of a card's link that saves its paper; empty exactly if `less_url` is
     less_url: str = ""
     filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
 
@@ -58,7 +58,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
 #: Every letter except the digest, with the context it requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, in words
-    "reminder": ("confirm_url",),  #: sent once, after a day; optional: as in `confirm`
+    "reminder": ("confirm_url",),  #: sent once after a day; optional: the same values as in `confirm`
     "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
     #: optional: `cards` (Card.to_json) with `until_then` and `is_on_topics`; `has_topics`
     "welcome": ("manage_url", "unsubscribe_url"),
@@ -77,7 +77,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
     "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
-    #: to a reader whose mail has no command; `examples` as {spelled, does}
+    #: to a reader whose mail has no command; `examples` are {spelled, does}
     "no_command": ("manage_url", "examples"),
     "how_to_subscribe": ("word", "example"),  #: to somebody who wrote to us and gets no digests
     #: to the operator: a mail without a command
@@ -185,7 +185,7 @@ def template_of_page(page: str) -> PieceTemplate:
 
 
 def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the links and texts derived from the ids and times in `context`."""
+    """Return the links and texts that are made from the ids and times in `context`."""
     site: Site = context["site"]
     key = context.get("key")
     made: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Build MIME messages from quoted-printable fragments that can be joined in any order.
 
 Two encoded texts may be joined if the first ends at a line end or a soft break: the result is the
-encoding of the joined text. Text that many messages share is therefore encoded once. (base64 could be joined
-only at every 57th byte.)
+encoding of the joined text. Text that many messages share is therefore encoded once. (Texts in base64 can be
+joined only if their length is a multiple of 57 bytes.)
 
 No line ends in a space, and no two spaces are adjacent. The body is therefore already in DKIM's `relaxed`
 form, and signing need not check every byte (letters.dkim_signing). No line begins with a dot (RFC 2049),
@@ -21,13 +21,13 @@ from digest.letters.headers import Header, header_block
 from digest.letters.letter_templates import RenderedLetter
 from digest.site_profile import Site
 
-MAX_LINE_LENGTH = 76  #: RFC 2045, including the soft break
+MAX_LINE_LENGTH = 76  #: maximum length by RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 
 
 def encode_quoted_printable(text: str) -> bytes:
-    """Return `text` in quoted-printable with CRLF; more may be appended to it."""
+    """Return `text` in quoted-printable with CRLF, in a form to which more text may be appended."""
     if text.isascii() and text.isprintable() and "=" not in text and "  " not in text:
         lines = add_soft_breaks(text.encode())  # most links and words need no encoding
     elif "  " in text or "\t" in text:

@@ -30,7 +30,7 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     """Return the personal values of one subscriber's copy of an edition.
 
     `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the
-    id used by an earlier attempt. A signing key that is no longer configured is replaced by the newest.
+    id used by an earlier attempt. A signing key that is no longer configured is replaced by the newest key.
     """
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"

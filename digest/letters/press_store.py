@@ -1,4 +1,4 @@
-"""Store presses in the database as long as a delivery may need them for a retry."""
+"""Store presses in the database for as long as a delivery may need them for a retry."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def store_press(session: Session, made: Press, *, key: str, now: datetime) -> No
 
 
 def press_note(session: Session, site: Site, now: datetime) -> str:
-    """Return the sentences for today's letters about incomplete and missing lists."""
+    """Return the sentences about incomplete and missing lists for today's letters."""
     short = session.execute(
         select(DumpRow.missing_papers, DumpRow.usual_papers, DumpRow.papers)
         .where(

@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper
 
 
 class ReasonLine(NamedTuple):
-    """The reason why a paper is shown; it quotes the matched word if the rest of the card does not contain the word."""
+    """The reason why a paper is shown; it quotes the matched word if the rest of the card lacks the word."""
 
     before: str = ""
     word: str = ""  #: in bold
@@ -39,8 +39,8 @@ NO_REASON = ReasonLine()
 class PrintedText(NamedTuple):
     """The parts of a paper's title and abstract that a card prints."""
 
-    title: int  #: characters of the title
-    start: int  #: first character of the printed part of the abstract
+    title: int  #: number of printed characters of the title
+    start: int  #: position of the first printed character of the abstract
     end: int
 
     def holds(self, place: Place) -> bool:

@@ -1,1 +1,1 @@
-"""Monitoring: problems of the service, health probes, figures, and the letter to the operator."""
+"""Find problems of the service, measure it, and write to its operator."""

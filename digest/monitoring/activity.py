@@ -1,4 +1,4 @@
-"""Count the events of the last days: dumps, papers, digests, bounces, subscribers. No addresses."""
+"""Count the events of the last days, such as dumps, papers, digests, bounces and sign-ups."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Activity:
     days: tuple[date, ...]
     series: tuple[Series, ...]
     active: int  #: active subscribers now
-    doubts: int  #: letters of the period with an attempt whose outcome is unknown
+    doubts: int  #: number of the period's letters with an attempt whose outcome is unknown
 
 
 IS_DIGEST = Delivery.edition.is_not(None)
@@ -107,7 +107,7 @@ def activity(session: Session, *, days: int, now: datetime) -> Activity:
 
 
 def counts_per_day(session: Session, measure: Measure, days: Sequence[date], now: datetime) -> list[int]:
-    """Return how many events each of these days had."""
+    """Return the number of events on each of these days."""
     columns: list[Any] = [
         func.count().filter(measure.at >= midnight(day), measure.at < midnight(day + timedelta(days=1)))
         for day in days

@@ -1,4 +1,4 @@
-"""Write to the operator about problems: one letter a day for each cause.
+"""Send letters about problems to the operator, at most one a day for each cause.
 
 Several processes may queue the same letter at once; the letter's unique key prevents duplicates.
 """
@@ -23,7 +23,7 @@ def queue_alarm_letters(
 ) -> int:
     """Queue at most one letter per problem per day, commit, and return the number queued.
 
-    A problem that lasts beyond midnight is reported again only when its last letter is a day old.
+    After midnight, a lasting problem is reported again only when its last letter is a day old.
     """
     queued = 0
     for problem in found if operator else ():

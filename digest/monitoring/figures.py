@@ -66,8 +66,8 @@ class Figures:
 
     subscribers: Mapping[str, int]  #: by state
     deliveries: Mapping[str, int]  #: by state
-    in_doubt: int  #: deliveries with an attempt whose outcome is unknown
-    bounces: Mapping[str, int]  #: bounces of the last day, by kind
+    in_doubt: int  #: number of deliveries with an attempt whose outcome is unknown
+    bounces: Mapping[str, int]  #: number of bounces in the last day, by kind
     suppressions: Mapping[str, int]  #: by reason
     mail_in: Mapping[str, int]  #: by state
     papers: int
@@ -75,8 +75,8 @@ class Figures:
     dumps: int
     last_dump_at: datetime | None
     next_due_at: datetime | None  #: when the next digest is due; None before the first publication
-    due_now: int  #: active subscribers who get a digest at the next publication
-    waiting: Mapping[str, int]  #: deliveries that are due now, by lane
+    due_now: int  #: number of active subscribers who get a digest at the next publication
+    waiting: Mapping[str, int]  #: number of deliveries that are due now, by lane
     waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, by lane
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]

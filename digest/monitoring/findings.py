@@ -1,4 +1,4 @@
-"""Define the results of checks: a component works, or has problems, each with its fix."""
+"""Define the results of checks: a component works or has problems, and each problem has a fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 class Severity(StrEnum):
     """The severity of a problem, which determines how it is reported."""
 
-    WARNING = "warning"  #: the service works, but a setting should be improved; shown, but no letter is sent
+    WARNING = "warning"  #: the service works, but a setting should be improved; no letter is sent about it
     NOTICE = "notice"  #: the service works, but needs the operator's attention
     FAILURE = "failure"  #: a component does not work; `digest status` and `digest doctor` exit with 1
     OUTAGE = "outage"  #: the service does not work; /readyz also fails
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 class Problem:
     """A fault of the service, and its fix."""
 
-    cause: str  #: identifies the problem: identifies the problem; two findings with the same cause are one problem
+    cause: str  #: identifies the problem: findings with the same cause are the same problem
     message: str
     fix: str
     severity: Severity = Severity.OUTAGE
@@ -30,7 +30,7 @@ class Problem:
 
     @property
     def is_warning(self) -> bool:
-        """Return whether the problem is only shown, without a letter."""
+        """Return whether the problem is only shown, and no letter is sent about it."""
         return self.severity is Severity.WARNING
 
     @property

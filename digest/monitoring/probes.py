@@ -196,7 +196,7 @@ class Disk:
     """A file system that the service writes to, named by a folder on it."""
 
     folder: Path
-    free: int  #: bytes that can still be written
+    free: int  #: number of bytes that can still be written
     size: int
 
     @property
@@ -269,7 +269,7 @@ class ProxyProbe:
 
     status: int
     redirects_to: str = ""  #: the redirect's target, if any
-    proxies_seen: int = 0  #: proxies that the request passed
+    proxies_seen: int = 0  #: number of proxies that the request passed
     proxies_trusted: int = 0  #: DIGEST_PROXIES of the web server
 
 

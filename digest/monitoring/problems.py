@@ -1,4 +1,4 @@
-"""Find the problems of the service that its database shows, each with a cause and a fix."""
+"""Find the problems of the service that can be seen in its database, each with a cause and a fix."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
 from digest.monitoring.findings import Problem, Severity
 from digest.papers.expected_arrivals import LateList
 
-ROLES = ("scheduler", "worker")  #: roles of which both run, or neither
+ROLES = ("scheduler", "worker")  #: roles that must run together
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
-#: An optional role without a heartbeat for this long counts as switched off on purpose.
+#: An optional role without a heartbeat for this long counts as stopped on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
-STALLED_AFTER = timedelta(minutes=15)  #: longer than a task may take, so that busy workers are not reported
+#: Time without a finished task, longer than a task may take, so that busy workers are not reported.
+STALLED_AFTER = timedelta(minutes=15)
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-#: A mail server is judged by this many letters, if the last was tried within this time.
+#: A mail server is judged by this many letters, provided that the last was tried within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
-MAX_ATTEMPTS_READ = 500  #: number of the latest attempts among which these letters are searched
+MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
 FEW_DOMAINS = 3  #: maximum number of broken domains reported one by one; more are reported together
 MAX_NAMED = 20
-UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: older reports of unread dumps are ignored
+UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump counts
 FAILING_AFTER = (
     6  #: consecutive failures of a source: about three hours, with delays doubling from five minutes
 )
@@ -171,8 +172,8 @@ def overdue_lanes(
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if no attempt was accepted or refused since the latest five letters were first tried.
 
-    Repeated deferrals of a few older letters are not enough, since their mailboxes may be full. Deferrals that
-    may be greylisting are ignored, by the rule of the emergency stop.
+    Repeated deferrals of a few older letters are not enough, since their mailboxes may be full. Deferrals
+    that may be greylisting are ignored, as in the emergency stop.
     """
     latest = attempts_without_greylisting(session)
     firsts = sorted({row.delivery_id: place for place, row in enumerate(latest)}.values())[
@@ -195,7 +196,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
-    """Return the latest attempts, newest first, without early deferrals that only concern the recipient."""
+    """Return the latest attempts, newest first, without a letter's first deferrals that only concern its recipient."""
     columns = ("delivery_id", "verdict", "began_at", "phase", "code", "reply")
     latest = session.execute(
         select(*(getattr(Attempt, name) for name in columns))

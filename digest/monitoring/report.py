@@ -59,7 +59,7 @@ def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: b
 def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = False) -> Report:
     """Make the report over a new connection; in an empty data directory, create keys and database first.
 
-    A thorough report also checks the setup: files, address, proxies, headers and DNS. That takes seconds.
+    A thorough report also checks the setup (files, address, proxies, headers and DNS), which takes seconds.
     """
     if thorough:
         setup = [*setup_checks.check_machine(settings)]

@@ -27,7 +27,10 @@ from digest.site_profile import LOCAL_URL
 
 
 def check_machine(settings: Settings) -> Iterator[Check]:
-    """Check the files of this machine; run this before the database is opened, which creates files."""
+    """Check the files of this machine.
+
+    Call this before the database is opened, because opening it creates files.
+    """
     yield from run_check("secrets", lambda: check_secrets(settings))
     yield from run_check("dumps", lambda: check_dumps(settings))
     yield from run_check("templates", lambda: check_templates(settings))

@@ -1,4 +1,4 @@
-"""Write the short author line of a paper, with each name shortened by the rules of the name's language."""
+"""Write the short author line of a paper; names are shortened by the rules of their languages."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,3}")
 
 
 def byline(paper: Paper) -> str:
-    """Return who wrote `paper` and where: "Ito, Okafor, Lind + 4 · University of Oslo", or "" if unknown."""
+    """Return the authors and institution of `paper`: "Ito, Okafor, Lind + 4 · University of Oslo", "" if unknown."""
     if paper.organization is None:
         return people_line(paper)
     institution = display(paper.organization.name or paper.organization.handle)
-    if all(display(author) == institution for author in paper.authors):  # also true if no author is known
+    if all(display(author) == institution for author in paper.authors):  # true also if no author is known
         return institution
     return f"{people_line(paper)} · {institution}"
 
@@ -95,12 +95,15 @@ def is_initials(word: str) -> bool:
 
 
 def family_start(words: list[str]) -> int:
-    """Return the index of the first word of the family name; the first of several words is a given name."""
+    """Return the index of the first word of the family name.
+
+    If there are several words, the first is a given name.
+    """
     last = len(words) - 1
     if fold(words[last]) in VIETNAMESE_FAMILIES:
         return last
     for place, word in enumerate(words[1:-1], start=1):
-        if word in ("y", "e", "i"):  # "Ramón y Cajal": both families
+        if word in ("y", "e", "i"):  # joins two family names, as in "Ramón y Cajal"
             return max(1, place - 1)
         if word.islower() or word.casefold() in PARTICLES:
             return place

@@ -15,10 +15,11 @@ from statistics import median
 
 MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
 MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size, and for expecting a list
-FAR_BELOW_SHARE = 0.4  #: a list below this share of the usual size is far below it
-MIN_USUAL = 10  #: papers; the size of smaller lists varies too much to be compared
+#: A list with less than this share of the usual number of papers is probably incomplete.
+FAR_BELOW_SHARE = 0.4
+MIN_USUAL = 10  #: minimum usual number of papers; smaller lists vary too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
-MAX_SPREAD_FACTOR = 3  #: the minimum delay as a multiple of the median deviation from the usual time
+MAX_SPREAD_FACTOR = 3  #: the same minimum delay as a multiple of the median deviation from the usual time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +58,8 @@ def is_far_below(papers: int, usual: int | None) -> bool:
 def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateList, ...]:
     """Return the overdue lists of today and yesterday, sorted by source.
 
-    Once a source sends any later list, its missing list is no longer reported. A source that skipped two
-    of the last four lists for this weekday is not expected to send a list.
+    After a source has sent any later list, its missing list is no longer reported. A source that skipped this
+    weekday in two of the last four weeks is not expected to send a list.
     """
     firsts: dict[str, dict[date, datetime]] = defaultdict(dict)
     for arrival in sorted(arrivals, key=lambda one: one.at):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-MAX_ID = 200  #: characters; anything longer is not an id
+MAX_ID = 200  #: maximum number of characters of an id
 
 ARXIV = re.compile(
     r"(?:arxiv:|(?:https?://)?(?:[a-z0-9-]+\.){0,3}(?:arxiv\.org|alphaxiv\.org|ar5iv\.org|huggingface\.co)/"

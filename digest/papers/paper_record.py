@@ -37,7 +37,7 @@ class Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A paper as listed in one dump: raw text, with no inferred values except in marked fields."""
+    """A paper as listed in one dump, in raw text; only fields documented as inferred have inferred values."""
 
     title: str
     abstract: str = ""
@@ -48,7 +48,7 @@ class Record:
     n_authors: int | None = None
     organization: Organization | None = None
     published: date | None = None
-    published_inferred: bool = False  #: the dump does not print the year
+    published_inferred: bool = False  #: whether the year is inferred, because the dump does not print it
     posted: date | None = None  #: the day on which a page featured the paper
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Paper:
     first_seen_at: datetime
     sources: tuple[str, ...] = ()  #: the sources of the dumps that list this paper
     is_sample: bool = False
-    is_hidden: bool = False  #: by the operator: hidden from all pages, feeds and new digests
+    is_hidden: bool = False  #: whether the operator hid it from all pages, feeds and new digests
 
 
 #: Letters that NFKD does not decompose; sources that write ASCII spell them this way.
@@ -109,7 +109,7 @@ def is_ignorable(char: str) -> bool:
 
 
 class FoldTable(dict[int, str | int | None]):
-    """A translation table that adds each character when it first occurs, as most texts use few characters."""
+    """A translation table that adds each character on its first use, because most texts use few characters."""
 
     def __missing__(self, code: int) -> str | int | None:
         found = self[code] = None if is_ignorable(chr(code)) else EXTRA_FOLDS.get(code, code)

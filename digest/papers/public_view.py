@@ -15,7 +15,7 @@ from enum import IntEnum
 from digest.errors import BadField
 from digest.papers.paper_record import Paper
 
-OPEN_SCHEMES = frozenset({"arxiv"})  #: ids of repositories whose abstracts may be shown
+OPEN_SCHEMES = frozenset({"arxiv"})  #: id schemes of repositories whose abstracts may be shown
 SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no)")
 
 
@@ -49,7 +49,7 @@ def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
 class PublicRules:
     """The rules for showing the papers of each source on pages and feeds."""
 
-    parts: Mapping[str, PublicPart]  #: by source, as the operator set them
+    parts: Mapping[str, PublicPart]  #: the parts by source, as set by the operator
     is_local: bool = False  #: whether only this machine can reach the site
 
     def part_of(self, paper: Paper) -> PublicPart:
@@ -61,7 +61,7 @@ class PublicRules:
         return max((self.parts.get(source, usual) for source in paper.sources), default=usual)
 
     def public_copy(self, paper: Paper) -> Paper | None:
-        """Return the paper as shown publicly; None if it is hidden or may not be shown."""
+        """Return the public view of the paper, or None if the paper is hidden or may not be shown."""
         match self.part_of(paper):
             case PublicPart.ABSTRACT:
                 return paper

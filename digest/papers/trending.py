@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 from digest.papers import Paper
 
-HALF_LIFE = 2.0  #: days after which a paper's votes per day have halved
+HALF_LIFE = 2.0  #: days in which a paper's votes per day halve
 DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this exponential decay
 FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without observed votes
-FIRST_DAY_WEIGHT = 0.5  #: k0: days of observation that have the same weight as this prior
+FIRST_DAY_WEIGHT = 0.5  #: k0: the weight of this prior, in days of observation
 #: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
 WINDOW_WEIGHT = 0.5
 SNAPSHOT_AGE_DAYS = (
@@ -37,9 +37,9 @@ class SecondarySignal:
     """A signal other than votes: its usual rate and how much it may change the prior."""
 
     usual: float  #: the usual increase per day
-    weight: float  #: factor for the log2 ratio of observed to usual rate
-    prior_days: float  #: days of observation that have the same weight as `usual`
-    from_birth: bool  #: whether the signal was zero when the paper appeared
+    weight: float  #: the factor for the log2 ratio of the observed rate to the usual rate
+    prior_days: float  #: the weight of `usual`, in days of observation
+    from_birth: bool  #: whether the signal starts at zero when the paper appears
 
 
 SECONDARY_SIGNALS: Mapping[str, SecondarySignal] = MappingProxyType(
@@ -70,7 +70,7 @@ class Evidence:
     published: date | None = None
     observations: Mapping[str, Observations] = field(default_factory=dict)  #: per signal, oldest first
     appearances: tuple[Appearance, ...] = ()  #: oldest first
-    n_dumps: int = 1  #: dumps read since the paper was first seen, including that dump
+    n_dumps: int = 1  #: number of dumps read since the paper was first seen, including the first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +78,7 @@ class TrendingScore:
     """The trending score of a paper and the reasons for it."""
 
     value: float  #: log2 of the votes per day expected now
-    reasons: tuple[str, ...]  #: from observed signals only, strongest first
+    reasons: tuple[str, ...]  #: the reasons from observed signals, strongest first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,7 +157,7 @@ def first_day_rate(votes: float, age: float) -> float:
 
 
 def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_of: datetime) -> str:
-    """Return the reason that mentions the votes, or "" if the paper gained no votes."""
+    """Return the number of votes as a reason, or "" if the paper gained no votes."""
     latest = votes[-1][1]
     if before is None:
         return figure_with_noun(latest, "upvote") if latest > 0 else ""
@@ -283,7 +283,7 @@ def relative_day(moment: datetime, as_of: datetime) -> str:
 
 
 def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> float:
-    """Return the paper's age in days, for the expected votes per day.
+    """Return the paper's age in days, on which the expected votes per day depend.
 
     The age counts from the day the paper was posted. If that day is unknown, it counts from publication for
     a paper with votes, and otherwise from the first sighting, since dumps may list old papers.

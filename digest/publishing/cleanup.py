@@ -32,7 +32,7 @@ def delete_old_rows(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[Counter[str], bool]:
-    """Delete rows past their retention; return the numbers deleted by kind, and whether no such rows are left.
+    """Delete rows after their retention period; return the deleted numbers by kind, and whether all were deleted.
 
     Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
     """
@@ -83,6 +83,6 @@ def delete_old_shown(
 
 
 def is_cleanup_overdue(session: Session, now: datetime) -> bool:
-    """Return whether a press is a day past its retention."""
+    """Return whether a press should have been deleted a day ago."""
     before = now - KEEP_PRESSES_FOR - timedelta(days=1)
     return bool(session.scalar(select(exists().where(PressRow.made_at < before))))

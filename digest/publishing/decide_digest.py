@@ -39,7 +39,10 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
     promised: datetime | None,
     now: datetime,
 ) -> ScheduleStatus:
-    """Return the state of a schedule at `now`; letters announced the reader's next digest for `promised`."""
+    """Return the state of a schedule at `now`.
+
+    `promised` is the time that letters announced for the next digest.
+    """
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
@@ -66,7 +69,7 @@ def decide_digest(
     *,
     assembler: LetterAssembler,
 ) -> Decision:
-    """Return the content of this reader's edition; only this function decides it."""
+    """Return the content of this reader's edition; no other function decides the content."""
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
@@ -104,8 +107,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    A new reader's first edition starts a day before it was due. If that edition was missed, the next edition
-    starts at the reader's sign-up if that is earlier.
+    A new reader's first edition considers the papers of the day before its due time. If it was missed, the
+    next edition considers the papers since the reader's sign-up if that was earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id
@@ -132,5 +135,8 @@ def requested_topics(
 
 
 def may_wait(decision: Decision) -> bool:
-    """Return whether an edition without papers may wait for today's dump, which requires `not_after`."""
+    """Return whether an edition without papers may wait for today's dump.
+
+    Only schedules with `not_after` wait.
+    """
     return not decision.digest.sections and decision.reader.not_after is not None

@@ -28,12 +28,12 @@ from digest.publishing.preview import Preview, is_decided, preview_of_decision
 from digest.publishing.reader_values import Reader
 from digest.site_profile import Site
 
-BATCH_SUBSCRIBERS = 500  #: subscribers decided together
+BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunResult:
-    """The figures of the letter that one subscriber would get; `letter` is empty if nothing would be sent."""
+    """The letter that one subscriber would get, in figures; `letter` is empty if nothing would be sent."""
 
     email: str
     edition: str
@@ -53,7 +53,7 @@ def dry_run(
     signers: Sequence[Signer] = (),
     now: datetime,
 ) -> Iterator[tuple[DryRunResult, Preview]]:
-    """Yield the result of a run for every reader due at `now`. Changes nothing."""
+    """Yield the result of a run for every reader due at `now`, without changing anything."""
     resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
     due, earliest = count_due(session, now)
     if not due and not resuming:
@@ -163,7 +163,7 @@ class DryRunDifference:
     loses: tuple[str, ...]  #: addresses with mail only in the first run
     changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, as [before, after]
     same: int
-    mails: tuple[int, int]  #: before, after
+    mails: tuple[int, int]  #: number of mails before and after
     papers: tuple[int, int]
     bytes: tuple[int, int]
 

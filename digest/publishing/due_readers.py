@@ -29,7 +29,8 @@ READER_COLUMNS = tuple(
 
 #: Filters cached in a match index. Each takes a few kilobytes, and rare filters are seldom needed again.
 MAX_FILTERS = 20_000
-MAX_MATCH_INDEXES = 2  #: one press is published at a time; the second index is for previews and `why`
+#: Maximum number of indexes: one for the press being published, one for previews and `why`.
+MAX_MATCH_INDEXES = 2
 
 # Queries use Core tables, because the ORM would inspect every object. Statements that run for every chunk
 # are built once, since building a statement takes as long as running it.
@@ -54,13 +55,13 @@ RESOLVED_FILTERS_QUERY = select(RESOLVED_FILTER_COLUMNS.filter_id, RESOLVED_FILT
 
 
 def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER_COLUMNS.state) -> ColumnElement[bool]:
-    """Return the condition for being due: active, and the next due time has passed or is not set."""
+    """Return the condition that a reader is due: active, and the next due time has passed or is not set."""
     promised = or_(Subscriber.next_due_at.is_(None), Subscriber.next_due_at <= now)
     return and_(state == SubscriberState.ACTIVE, promised)
 
 
 def count_due(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
-    """Return the number of due readers, and the start of the period whose papers they may be shown.
+    """Return the number of due readers, and the start of the period from which they may be shown papers.
 
     The subscriber in `and_for` is treated as due.
     """
@@ -83,7 +84,7 @@ def are_due(session: Session, now: datetime) -> bool:
 
 
 def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
-    """Return the ids after which each chunk of due readers begins."""
+    """Return the id after which each chunk of due readers begins."""
     place = func.row_number().over(order_by=Subscriber.id)
     due = select(Subscriber.id, place.label("place")).where(is_due(now)).subquery()
     borders = select(due.c.id).where(due.c.place % size == 0).order_by(due.c.id)
@@ -91,7 +92,7 @@ def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
 
 
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Lock and return the next due subscribers; a second publisher waits here until they are no longer due.
+    """Lock and return the next due subscribers; a second publisher waits until they are no longer due.
 
     Rows are read in id order. With the index on due readers, both databases would read and sort all due
     readers for every chunk.
@@ -139,7 +140,7 @@ def load_resolved_filters(session: Session) -> Mapping[int, int]:
 
 
 def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterable[int]) -> None:
-    """Evaluate the filters that the match index does not have yet."""
+    """Evaluate the filters that are not in the match index yet."""
     if len(match_index.choices) > MAX_FILTERS:
         match_index.forget_filters()
     new = [number for number in numbers if number not in match_index.choices]

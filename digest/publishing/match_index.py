@@ -22,9 +22,9 @@ from digest.publishing.near_duplicates import near_duplicates
 
 log = logging.getLogger(__name__)
 
-FIRST_LOOK = timedelta(hours=24)  #: the period of a new subscriber's first digest
+FIRST_LOOK = timedelta(hours=24)  #: the period from which a new subscriber's first digest takes papers
 TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper left out by the size limit may be shown later
-ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes; see `is_news`
+ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; see `is_news`
 
 ConsideredUntil = tuple[datetime, int | None]  #: papers up to this time and this id were considered
 
@@ -77,13 +77,13 @@ class MatchIndex:
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
 
     def forget_filters(self) -> None:
-        """Drop the results of all filters."""
+        """Discard the cached results of all filters."""
         self.choices.clear()
         self.canonicals.clear()
         self.narrowings.clear()
 
     def narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Return a clause that would narrow a filter to `papers_a_day`, or None; the result is cached."""
+        """Return a clause that narrows a filter to `papers_a_day`, or None; the result is cached."""
         if (filter_id, papers_a_day) not in self.narrowings:
             self.narrowings[filter_id, papers_a_day] = self.find_narrowing(filter_id, papers_a_day)
         return self.narrowings[filter_id, papers_a_day]
@@ -122,7 +122,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether a paper considered earlier is trending by figures newer than the last edition."""
+        """Return whether a paper that was considered earlier is trending by observations newer than the last edition."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:
@@ -159,7 +159,7 @@ def is_recently_published(paper: Paper, days: int, today: date) -> bool:
 
 
 def parse_or_none(canonical: str) -> topics.Filter | None:
-    """Return the filter, or None if the current filter language does not accept the stored text."""
+    """Parse a stored filter; return None if the current filter language does not accept it."""
     try:
         filter_ = topics.parse(canonical)
         return topics.resolve_filter(filter_, {})  # no packs: the stored filter is already resolved

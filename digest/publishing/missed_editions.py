@@ -19,7 +19,7 @@ from digest.publishing.reader_values import Reader, ScheduleStatus
 def record_missed_editions(
     session: Session, readers: Iterable[Reader], slots: Mapping[int, ScheduleStatus], *, now: datetime
 ) -> int:
-    """Record the missed editions of these readers as expired; return how many there were."""
+    """Record the missed editions of these readers as expired; return the number of missed editions."""
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in slots[reader.id].missed_editions:

@@ -9,7 +9,8 @@ from digest.editions.compose import NarrowingSuggestion, Section
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.reader_values import Reader, Topic
 
-FULL_DIGESTS_NEEDED = 3  #: overflowing digests in a row before the next digest has a suggestion
+#: Number of overflowing digests in a row after which the next digest has a suggestion.
+FULL_DIGESTS_NEEDED = 3
 SUGGEST_EVERY = timedelta(days=60)  #: minimum time between two suggestions to a reader
 MAX_TOPICS = 50
 NEXT_STREAK = {"": "1", "0": "1", "1": "2", "2": "3", "3": "3"}
@@ -44,7 +45,7 @@ def suggest_narrowing(
 
 
 def count_full_streaks(past: str | None, topics: Sequence[Topic], sections: Sequence[Section]) -> str:
-    """Return a digit for each topic: the number of digests in a row that it overflowed, at most three."""
+    """Return a digit for each topic: the number of digests in a row (at most 3) in which its papers did not fit."""
     full = [section.filter_id for section in sections if section.more]
     if not full:
         return "0" * len(topics[:MAX_TOPICS])

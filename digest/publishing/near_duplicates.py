@@ -1,4 +1,4 @@
-"""Find papers with almost the same text; all but one of them are ranked lower.
+"""Find papers with almost the same text, all but one of which are ranked lower.
 
 The rule is strict, because similar papers are not duplicates. Two abstracts must share most of their
 five-word shingles. Equal titles count only if they are too long to be equal by chance.
@@ -15,10 +15,10 @@ from digest import papers
 from digest.papers import Paper
 
 SHINGLE_WORDS = 5  #: words in a shingle
-SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine picks the same shingles
+SAMPLED_ONE_IN = 4  #: one shingle in four is compared, the same shingles on every machine
 MIN_SHARED_SHARE = 0.6  #: minimum share of the shorter abstract's shingles that occur in both
 MIN_SHARED_SHINGLES = 6  #: minimum number of shared shingles; fewer (about 100 words) may be chance
-MAX_HOLDERS = 12  #: a shingle in more papers is a common phrase and is ignored
+MAX_HOLDERS = 12  #: a shingle that occurs in more papers is a common phrase and is ignored
 MIN_TITLE_WORDS = 4  #: minimum number of words in a title that proves a duplicate
 
 

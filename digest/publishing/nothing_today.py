@@ -19,15 +19,15 @@ from digest.publishing.reader_values import Decision, GatheredInputs, PendingFol
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
 
-SILENT_DAYS = timedelta(days=14)  #: after this period without mail, every reader gets the letter
-MAX_CLAUSE_LENGTH = 60  #: characters; no letter names a longer clause
+SILENT_DAYS = timedelta(days=14)  #: the time without mail after which every reader gets the letter
+MAX_CLAUSE_LENGTH = 60  #: maximum number of characters of a clause that a letter shows
 
 
 def needs_letter(decision: Decision, now: datetime) -> bool:
     """Return whether this edition without papers gets a letter.
 
-    A letter is sent if updates are overdue. It is also sent if papers were checked and the reader either
-    wants the letter or got no mail for 14 days.
+    A letter is sent if updates are overdue, or if papers were checked and the reader either wants the letter
+    or got no mail for 14 days.
     """
     if decision.digest.sections:
         return False
@@ -49,8 +49,8 @@ def queue_nothing_today_letters(
 ) -> dict[int, int]:
     """Queue nothing-today letters in the bulk lane for these decisions, each with the next due time.
 
-    Returns {subscriber id: delivery id}. Each edition gets one letter at most: the dedupe key is the
-    subscriber and the edition.
+    Returns {subscriber id: delivery id}. The dedupe key contains the subscriber and the edition, so each
+    edition gets at most one letter.
     """
     queued = {}
     for decision, next_due_at in decisions:
@@ -95,7 +95,7 @@ def checked_summary(
 
 
 def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[str, str]]:
-    """Return the updates in the form that letter templates need."""
+    """Convert the updates to the variables of letter templates."""
     return [
         {
             "title": one.title,
@@ -130,21 +130,21 @@ def paper_instead(
 
 
 def filter_tree_of(match_index: MatchIndex, filter_id: int) -> Node | None:
-    """Return the tree of a filter, or None if it is not known here or cannot be parsed."""
+    """Return the syntax tree of a filter, or None if the filter is unknown or cannot be parsed."""
     canonical = match_index.canonicals.get(filter_id)
     filter_ = parse_or_none(canonical) if canonical is not None else None
     return filter_.tree if filter_ else None
 
 
 def clauses_of(tree: Node) -> Sequence[Node]:
-    """Return the clauses of which a paper must match every one."""
+    """Return the clauses that a paper must all match."""
     return tree.children if isinstance(tree, And) else (tree,)
 
 
 def near_misses(
     match_index: MatchIndex, clauses: Sequence[Node], new: int
 ) -> Iterator[tuple[int, str, bool]]:
-    """Yield (paper number, lacked clause, is text) of the most trending papers that lack a single clause."""
+    """Yield (paper number, missing clause, is text) of papers that match all clauses but one, most trending first."""
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
     for clause in positive if len(positive) > 1 else ():
         close = new & ~match_index.index.matches_of_node(clause)

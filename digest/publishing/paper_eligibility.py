@@ -1,4 +1,4 @@
-"""Compute the position of one paper among the papers that an edition can show; used by `why`."""
+"""Compute the position of one paper among the papers that an edition can show, for `digest why`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def overflow_papers(
 
 
 def considered_until_of_delivery(delivery: Delivery) -> ConsideredUntil:
-    """Return the time and the paper id up to which papers had been considered before an edition."""
+    """Return the time and the paper id up to which earlier editions had considered papers."""
     return delivery.covers_from or delivery.dated_at, delivery.covers_paper_id
 
 

@@ -1,8 +1,8 @@
 """Load the updates to papers that readers were sent earlier; each reader gets an update once.
 
 Updates are sent with the next digest that has papers. If no digest has papers within a week, they are sent
-in a nothing-today letter. If no paper has changed, loading takes one short statement per chunk; otherwise
-one more query on the readers' `shown` rows.
+in a nothing-today letter. Loading takes one short statement per chunk, and one more query on the readers'
+`shown` rows if any paper has changed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.publishing.reader_values import PendingFollowups, Reader
 
-MAX_DELAY = timedelta(days=2)  #: maximum delay of a dump after its date
-MAX_AGE = timedelta(days=60)  #: an older change is not sent
-MAX_FOLLOWUPS = 20  #: updates per digest; withdrawals come first
+MAX_DELAY = timedelta(days=2)  #: how long after its date a dump can arrive
+MAX_AGE = timedelta(days=60)  #: maximum age of a change that is sent
+MAX_FOLLOWUPS = 20  #: maximum number of updates in a digest, with withdrawals first
 
 KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
 
@@ -33,7 +33,7 @@ KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
 class PaperChange(NamedTuple):
     """A change of a paper, and the update that reports it."""
 
-    gravity: int  #: sort key: withdrawals first
+    gravity: int  #: the sort key, with withdrawals first
     seen_at: datetime
     news: FollowUp
 
@@ -94,7 +94,7 @@ CHANGES_QUERY = (
 
 
 def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[int, Sequence[PaperChange]]:
-    """Return the changes seen in (since, until], by paper id, for all readers of a chunk."""
+    """Return the changes that were seen in (since, until], by paper id."""
     rows = session.connection().execute(CHANGES_QUERY, {"since": since, "until": until})
     found = sorted(
         (

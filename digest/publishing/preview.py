@@ -1,4 +1,4 @@
-"""Preview one subscriber's digest with the code of a real run, without storing it."""
+"""Preview one subscriber's digest with the code of a real run, without storing the digest."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
 from digest.site_profile import Site
 
-SUBSCRIBERS_PER_WRITE = 500  #: readers whose digests are written together while the next digests are decided
+#: Number of readers whose digests are written together while the next digests are decided.
+SUBSCRIBERS_PER_WRITE = 500
 MAX_CONFLICTS = (
     5  #: attempts per chunk; only a letter written by another process at the same time can conflict
 )
@@ -43,10 +44,10 @@ class PublishReport:
     """Counts of the editions that a run published."""
 
     due: int = 0  #: the sum of the counts below
-    queued: int = 0  #: digests now in the outbox
-    empty: int = 0  #: editions without papers: recorded, not sent
-    already: int = 0  #: open editions that were decided before
-    expired: int = 0  #: missed editions: their day ended before a run published them
+    queued: int = 0  #: digests that were written to the outbox
+    empty: int = 0  #: editions without papers, which are recorded but not sent
+    already: int = 0  #: open editions that an earlier run decided
+    expired: int = 0  #: editions that closed before a run published them
 
     def __add__(self, other: PublishReport) -> PublishReport:
         return PublishReport(
@@ -62,7 +63,7 @@ class SubscriberChunk:
     assembler: LetterAssembler
     gathered: GatheredInputs
     slots: Mapping[int, ScheduleStatus]  #: each reader's schedule at `now`
-    already_queued: Set[int]  #: readers whose edition is known to be decided
+    already_queued: Set[int]  #: the readers whose edition is already decided
     site: Site
     now: datetime
 
@@ -137,15 +138,15 @@ def publish_once(
 
 
 def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return each reader's open edition, for the readers who have one."""
+    """Return the open edition of each reader who has one."""
     return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
     """Decide and write every digest of the chunk; PostgreSQL writes digests while the next digests are decided.
 
-    Raises IntegrityError if a reader already has the edition, or if another letter showed the reader
-    one of its papers at the same time. Both are too rare to check beforehand.
+    Raises IntegrityError if a reader already has the edition, or if another letter showed the reader one of
+    its papers at the same time. Both conflicts are too rare to check beforehand.
     """
     readers, new = chunk.gathered.readers, dict[int, Decision]()
     delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
@@ -192,7 +193,10 @@ def write_digests(
 
 
 def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
-    """Return the delivery row that stores the decision, without the columns that all rows of the chunk share."""
+    """Return the delivery row that stores the decision.
+
+    Columns that all rows of the chunk share are left out.
+    """
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
     return {
@@ -253,9 +257,9 @@ def write_nothing_today_and_followups(
 
 
 def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:
-    """Return the columns written for every subscriber: the next due time, and the others unchanged.
+    """Return the columns to write for every subscriber: the next due time, and the current values of the others.
 
-    The rows are locked, and a single statement for all changes costs less than one per kind of change.
+    The rows are locked, so writing unchanged values is safe, and a single statement is the cheapest.
     """
     considered_until = reader.considered_until
     if slot.missed_editions and considered_until is None:  # the papers of a missed first edition remain new

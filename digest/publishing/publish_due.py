@@ -21,7 +21,7 @@ from digest.publishing.due_readers import count_due
 from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.site_profile import Site
 
-#: Subscribers in one transaction: with fewer, commits dominate; with more, other writers wait too long.
+#: Subscribers in one transaction. With fewer, commits take most of the time; with more, other writers wait too long.
 CHUNK_SUBSCRIBERS = 1_000
 
 

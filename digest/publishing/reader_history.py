@@ -1,4 +1,4 @@
-"""List everything recorded about one subscriber, in order: consents, letters, bounces, state changes."""
+"""List the recorded consents, letters, bounces and state changes of one subscriber in order."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class ScheduleStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingFollowups:
-    """The updates waiting for one reader, and when the first update was seen."""
+    """The updates that wait to be sent to one reader, and when the first of them was seen."""
 
     news: tuple[FollowUp, ...]
     since: datetime
@@ -70,10 +70,11 @@ class Decision(NamedTuple):
     reader: Reader
     edition: Edition
     digest: Digest
-    eligible: int  #: bitset of the papers that the edition could show
+    eligible: int  #: the bitset of the papers that the edition could show
     covers_from: datetime
-    is_too_few: bool  #: fewer papers than `min_papers`; they remain new for the next edition
-    pending: PendingFollowups | None = None  #: updates to papers sent before
+    #: whether there are fewer papers than `min_papers`; they remain new for the next edition
+    is_too_few: bool
+    pending: PendingFollowups | None = None  #: updates to papers that were sent earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +83,5 @@ class GatheredInputs:
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
-    shown: Mapping[int, set[int]]  #: subscriber id to the numbers of papers shown before
-    pending: Mapping[int, PendingFollowups]  #: subscriber id to updates to papers sent earlier
+    shown: Mapping[int, set[int]]  #: numbers of the papers already shown, by subscriber id
+    pending: Mapping[int, PendingFollowups]  #: updates to papers that were sent earlier, by subscriber id

@@ -23,14 +23,14 @@ from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
 from digest.subscribers import RequestedSettings
 
-LONGER_LOOK = timedelta(days=7)  #: the period if no new paper of the last day matches
+LONGER_LOOK = timedelta(days=7)  #: the period of papers if no new paper of the last day matches
 DEFAULT_PAPERS = 10
 READER = "you@example.org"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SampleDigest:
-    """The digest that a request would get now."""
+    """The digest that a reader with the requested topics would get now."""
 
     digest: Digest
     filters: Mapping[int, str]  #: the canonical filters, by the numbers in the sections
@@ -89,7 +89,7 @@ def public_sample(
     templates: Templates,
     caches: Caches,
 ) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the sample with the public parts of its papers, and without papers that pages may not show."""
+    """Return the sample reduced to the papers, and the parts of papers, that pages may show."""
     press = assembler.press
     copies = {
         number: rules.public_copy(press.papers[number])
@@ -110,7 +110,7 @@ def public_sample(
 
 
 def edition_name(requested: RequestedSettings, now: datetime) -> str:
-    """Return the name of the edition that the sample would be."""
+    """Return the name of the daily edition whose papers the sample shows."""
     cadence = requested.schedule.cadence if requested.schedule else Cadence.DAILY
     return edition_schedule.edition_name(cadence, now.date())
 

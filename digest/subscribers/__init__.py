@@ -1,7 +1,7 @@
 """Manage subscribers: sign-up, topics, schedule, pauses, unsubscribing, import and invitations.
 
-The web form, the mail commands and the CLI call the same functions here. Functions that commit are documented
-as such.
+The web form, the mail commands and the CLI call these same functions. Callers commit, unless a function's
+docstring says that it commits.
 """
 
 from digest.addresses import fold_address

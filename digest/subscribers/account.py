@@ -1,7 +1,8 @@
 """Mail the links to a subscriber's data, export the data, and change the address.
 
-The settings link is in many letters, so it does not authorise these actions: each needs a link that was mailed
-to the subscriber in the last 24 hours, and a new address is used only after its owner confirmed it.
+The settings link is in many letters, so it does not authorise these actions. Each action needs a link that
+was mailed to the subscriber in the last 24 hours, and a new address is used only after its owner has
+confirmed it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter with a fresh link to the subscriber's data, at most once an hour."""
+    """Queue the letter with a new link to the subscriber's data, at most once an hour."""
     outbox.queue_letter(
         session,
         letter="account_link",
@@ -82,8 +83,8 @@ def request_new_address(
 ) -> None:
     """Queue the letter that asks the owner of a new address to confirm it; raise BadField if it is invalid.
 
-    The owner of an address that belongs to another subscriber gets the same letter: otherwise the list of
-    letters in the exported data would reveal who subscribes.
+    If the address belongs to another subscriber, the same letter is sent: otherwise the list of letters in
+    the exported data would reveal that the address is subscribed.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -117,7 +118,7 @@ def new_address_of_link(
 ) -> tuple[Subscriber, str] | None:
     """Return the subscriber and the new address of a link, or None if it is invalid, expired or revoked.
 
-    After the address was changed, the link is still valid, so that a second click shows the same page.
+    The link stays valid after the change, so that a second click shows the same page.
     """
     found = links.read_new_address_token(site, token)
     if found is None or now.timestamp() - found[2] > NEW_ADDRESS_LIFETIME.total_seconds():

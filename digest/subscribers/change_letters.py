@@ -19,7 +19,7 @@ from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.subscriber_rows import SubscriberTopic
 
-SEND_AFTER = timedelta(minutes=5)  #: a subscriber who saves several times gets one letter
+SEND_AFTER = timedelta(minutes=5)  #: delay, so that a subscriber who saves several times gets one letter
 
 
 def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
@@ -45,7 +45,10 @@ def queue_changed_letter(
     previous: Sequence[SubscriberTopic],
     now: datetime,
 ) -> None:
-    """Queue the letter that lists the changed topics, sent after five minutes without another change."""
+    """Queue the letter that lists the changed topics.
+
+    It is sent after five minutes without another change.
+    """
     topics = [topic for topic in subscriber_rows.topics_of(session, subscriber) if not topic.is_muted]
     if topics == [topic for topic in previous if not topic.is_muted]:
         return

@@ -47,7 +47,8 @@ log = logging.getLogger(__name__)
 
 CONFIRMATION_LIFETIME = timedelta(hours=48)
 REMIND_AFTER = timedelta(hours=24)
-SCANNER_SECONDS = timedelta(seconds=60)  #: some mail scanners follow links and press buttons on arrival
+#: Time after a letter in which a mail scanner may follow its link and press the button.
+SCANNER_SECONDS = timedelta(seconds=60)
 
 #: The maximum number of confirmations to one address in each period, so that the form cannot be used to
 #: flood an address.
@@ -60,7 +61,7 @@ class WelcomePapers:
     """The papers of a welcome letter, best first."""
 
     cards: Mapping[int, Card] = field(default_factory=dict)  #: the cards by paper id
-    is_on_topics: bool = False  #: whether the reader's topics match them
+    is_on_topics: bool = False  #: whether the papers match the reader's topics
     is_from_today: bool = False
 
     @property
@@ -77,17 +78,17 @@ ChoosePapers: TypeAlias = Callable[[Session, Subscriber], WelcomePapers]
 
 
 class SignUpOutcome(StrEnum):
-    """The outcome of a request. The web page is the same for all outcomes."""
+    """The outcome of a request to subscribe. The web page is the same for all outcomes."""
 
     ASKED = "asked"  #: a confirmation is queued
-    KNOWN = "known"  #: already subscribed; a letter with the settings link is queued
+    KNOWN = "known"  #: the address is already subscribed; a letter with the settings link is queued
     CAPPED = "capped"  #: the address reached its limit of confirmations; nothing is sent
     SUPPRESSED = "suppressed"  #: the address is suppressed; nothing is sent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpResult:
-    """The result of a request to subscribe."""
+    """The outcome of a request to subscribe, and its subscriber."""
 
     outcome: SignUpOutcome
     subscriber_id: int | None = None
@@ -209,7 +210,7 @@ def queue_confirmation(
     lifts_suppression: bool,
     now: datetime,
 ) -> SignUpResult:
-    """Store a confirmation and queue its letter; only the confirmation's id is stored, never the token."""
+    """Store a confirmation and queue its letter; the confirmation's id is stored, but never the token."""
     confirmation = Confirmation(
         subscriber_id=subscriber.id,
         made_at=now,
@@ -244,7 +245,7 @@ def queue_confirmation(
 def confirmation_decision(
     session: Session, confirmation: Confirmation, subscriber: Subscriber
 ) -> dict[str, Any]:
-    """Return the content of a letter with a confirmation link: the requested digest and its schedule."""
+    """Return the variables of a letter with a confirmation link: the requested digest and its schedule."""
     asked = request_of(session, confirmation, subscriber)
     return {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
 
@@ -259,7 +260,7 @@ class Request:
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
-    """Return the request of a confirmation; other settings remain those of the subscriber."""
+    """Return the request of a confirmation, completed with the subscriber's other settings."""
     requested = RequestedSettings.from_json(confirmation.requested_settings)
     schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
     stored = subscriber_rows.typed_topics(session, [subscriber.id])
@@ -311,7 +312,7 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
 
 
 def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Queue the letter with a subscriber's settings link to their own address, at most once an hour."""
+    """Mail a subscriber's settings link to their own address, at most once an hour."""
     outbox.queue_letter(
         session,
         letter="settings_link",
@@ -325,7 +326,7 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
 
 
 def queue_reminders(session: Session, site: Site, now: datetime) -> int:
-    """Queue a reminder for each confirmation unused after a day; return how many.
+    """Queue a reminder for each confirmation unused after a day; return the number of reminders.
 
     An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
     addresses get no reminder. No reminders are sent while sign-ups are slowed down because of unused
@@ -363,7 +364,10 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
 
 
 def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:
-    """Record the reminders of all unused confirmations as expired, so that none is sent; return how many."""
+    """Record the reminders of all unused confirmations as expired, so that none is sent.
+
+    Return their number.
+    """
     unanswered = (
         select(Subscriber.id, Subscriber.email)
         .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
@@ -388,7 +392,7 @@ def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) 
 
 
 def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> Confirmation | None:
-    """Return the confirmation identified by a token, or None if the token is invalid or expired."""
+    """Return the confirmation that a token identifies, or None if the token is invalid or expired."""
     number = verify_token(site, "confirm", token)
     if number is None:
         return None
@@ -399,7 +403,7 @@ def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> 
 
 
 def is_expired(session: Session, site: Site, token: str, now: datetime) -> bool:
-    """Return whether a token names a confirmation that was not used in time."""
+    """Return whether a token belongs to a confirmation that was not used in time."""
     number = verify_token(site, "confirm", token)
     confirmation = session.get(Confirmation, int(number)) if number is not None else None
     return confirmation is not None and confirmation.used_at is None and confirmation.expires_at <= now
@@ -463,7 +467,7 @@ def is_scanner(session: Session, site: Site, token: str, *, network: str, now: d
 
 
 def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
-    """Return when the letter or the reminder was last sent, or `now` if either is still being sent."""
+    """Return when the letter or its reminder was last sent, or `now` if one of them is still being sent."""
     keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
     letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
     settled = session.scalars(letters).all()
@@ -502,7 +506,10 @@ def welcome_key(confirmation_id: int) -> str:
 
 
 def welcome_of(session: Session, confirmation: Confirmation) -> Mapping[str, Any]:
-    """Return the content of the welcome letter: `until_then`, `is_on_topics` and `cards`; empty if it is gone."""
+    """Return the content of the welcome letter: `until_then`, `is_on_topics` and `cards`.
+
+    The result is empty if the letter was deleted.
+    """
     query = select(Delivery.decision).where(Delivery.dedupe_key == welcome_key(confirmation.id))
     found: Mapping[str, Any] = json.loads(session.scalar(query) or "{}")
     return found

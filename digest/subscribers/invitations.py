@@ -1,4 +1,4 @@
-"""Invite each address that an operator added once, at a low rate.
+"""Invite each address that an operator added exactly once, at a low rate.
 
 An invitation is the only letter that an unconfirmed address may get without asking. Its key depends
 only on the address, so an address that is removed and imported again gets no second invitation.
@@ -25,8 +25,9 @@ INVITATION_INTERVAL = timedelta(
     minutes=1
 )  #: time between two invitations, so that a large list causes no burst of unrequested mail
 ANSWER_WITHIN = timedelta(days=14)
-INVITED_MARK = '{"invited":true}'  #: the requested_settings of an invitation, which gets no reminder
-MAX_NAMED = 8  #: topics named in an invitation
+#: The requested settings of an invitation, by which reminders skip invitations.
+INVITED_MARK = '{"invited":true}'
+MAX_NAMED = 8  #: maximum number of topics named in an invitation
 MAX_NAME_LENGTH = 80
 
 
@@ -105,7 +106,7 @@ def invitation_row(
 
 
 def invitation_key(site: Site, email_key: str) -> str:
-    """Return the key that prevents a second invitation to the same address."""
+    """Return the dedupe key that prevents a second invitation to the same address."""
     return f"invite-{links.address_hash(site, email_key)}"
 
 
@@ -120,7 +121,7 @@ ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
 
 
 def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return the keys that existing invitations already use."""
+    """Return those of these dedupe keys that existing invitations use."""
     return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
 
 

@@ -19,7 +19,7 @@ from digest.errors import BadFilter, UsageError
 from digest.site_profile import Site
 from digest.topics import Pack, PackVersions, filter_registry, stored_packs
 
-BATCH_LETTERS = 500  #: letters inserted at once
+BATCH_LETTERS = 500  #: number of letters inserted at once
 RECEIVING_STATES = (
     SubscriberState.ACTIVE,
     SubscriberState.PAUSED,
@@ -39,7 +39,7 @@ class FilterChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackChange:
-    """A new version of a pack and its effect on the filters that use it. Nothing is changed yet."""
+    """A new version of a pack that is not stored yet, and its effect on the filters that use the pack."""
 
     pack: Pack
     before: Pack | None  #: the previous version; None for a new pack
@@ -89,7 +89,7 @@ def previous_version(session: Session, name: str) -> Pack:
 
 
 def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
-    """Yield the stored filters that resolve differently, or no longer resolve, with these packs."""
+    """Yield the stored filters that these packs resolve differently or cannot resolve."""
     resolved = aliased(FilterRow)
     stored = (
         select(FilterRow.id, FilterRow.canonical, resolved.canonical.label("before"))
@@ -150,8 +150,8 @@ def publish(
 ) -> PackChange:
     """Publish a pack as its next version, update the filters that use it, and queue the letters about it; commits.
 
-    `effect` returns how a change from one canonical filter to another would have changed recent
-    digests. Raises UsageError if the pack equals its newest version.
+    `effect` computes how recent digests would have differed if one canonical filter had been replaced by
+    another. Raises UsageError if the pack equals its newest version.
     """
     stored_packs.lock_packs_exclusive(session)
     change = plan_pack_change(session, pack)

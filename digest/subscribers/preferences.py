@@ -50,7 +50,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
 
 
 def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
-    """Return all the settings that an edit can change."""
+    """Return the values of all settings that `edit` can change."""
     topics = [
         (topic.name, topic.canonical, topic.typed, topic.is_muted)
         for topic in subscriber_rows.topics_of(session, subscriber)
@@ -94,7 +94,7 @@ def changed_schedule(
 def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
     """Change a subscriber's schedule.
 
-    If today's edition was still due, it is sent even if the new hour has passed; otherwise the next
+    If today's edition was not published yet, it is sent even if the new hour has passed; otherwise the next
     edition is due. No edition is sent twice, because its name is part of a unique key.
     """
     was_due_at = subscriber.next_due_at
@@ -122,7 +122,10 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 
 
 def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a pause. The next digest is a catch-up, because `considered_until` did not change during the pause."""
+    """End a pause.
+
+    The next digest also has papers of the pause, during which `considered_until` did not change.
+    """
     if subscriber.state != SubscriberState.PAUSED:
         return False
     subscriber.state = SubscriberState.ACTIVE
@@ -140,7 +143,7 @@ def resume_due(session: Session, now: datetime) -> int:
 
 
 def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
-    """Return the subscribers whose pause is over; the scheduler checks this before it starts a task."""
+    """Return the subscribers whose pause is over; the scheduler calls this before it starts a task."""
     latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC
     candidates = select(Subscriber).where(
         Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= latest_day

@@ -1,6 +1,6 @@
-"""Read a reader's library, which a reference manager exported, without storing the library.
+"""Read a reader's library as exported by a reference manager, without storing the library.
 
-A library is an untrusted file, so its size, its number of entries and the time to read it are limited.
+A library is an untrusted file, so its size, its number of entries and the reading time are limited.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def without_long_entries(text: bytes) -> tuple[bytes, list[int]]:
 
 
 def paper_of(record: Record, number: int, now: datetime) -> Paper:
-    """Return a record as a paper that is not in the catalog, with a number as its id."""
+    """Convert a record to a paper that is not in the catalog; `number` is its id."""
     return Paper(
         id=number,
         title=record.title[:MAX_TITLE],

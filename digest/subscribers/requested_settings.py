@@ -1,4 +1,4 @@
-"""Store the settings that somebody asks for together with an address, until they confirm it."""
+"""Store the settings that somebody requests when signing up, until they confirm the address."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(session: Session, requested: RequestedSettings) -> None:
 
 
 def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings) -> None:
-    """Change the subscriber's settings to those requested."""
+    """Give the subscriber the requested settings."""
     if requested.schedule is not None:
         for column, value in subscriber_rows.schedule_columns(requested.schedule).items():
             setattr(subscriber, column, value)
@@ -89,7 +89,10 @@ def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings
 
 
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested topics whose filters are still valid, so that a removed pack breaks nothing."""
+    """Return the requested topics whose filters are still valid.
+
+    A filter may use a pack that was removed since.
+    """
     return {name: topics[name] for name in resolved_filters(session, topics)}
 
 

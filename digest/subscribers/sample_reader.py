@@ -1,4 +1,4 @@
-"""Load the sample content, invented papers and one reader, so that a new installation has a digest to show."""
+"""Load invented papers and one reader, so that a new installation has a digest to show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLE_TOPICS = {
 
 
 def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -> None:
-    """Load the sample content, unless there are papers or subscribers; commits."""
+    """Load the invented papers and the reader, unless there are papers or subscribers; commits."""
     if session.scalar(select(exists(select(PaperRow.id)) | exists(select(Subscriber.id)))):
         return
     for path in sorted(SAMPLE.glob("*.txt")):

@@ -1,4 +1,4 @@
-"""Store a subscriber's list of saved papers; callers commit."""
+"""Store the papers that a subscriber saved; callers commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ MAX_SAVED = 2000  #: maximum papers in one list
 
 
 def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) -> bool:
-    """Add a paper to the list; return whether it is new; raise UsageError if the list is full."""
+    """Add a paper to the list; return False if it was in the list already.
+
+    Raise UsageError if the list is full.
+    """
     if is_saved(session, subscriber_id, paper_id):
         return False
     count = session.scalar(select(func.count()).where(SavedPaper.subscriber_id == subscriber_id)) or 0
@@ -35,12 +38,12 @@ def remove(session: Session, subscriber_id: int, paper_id: int) -> bool:
 
 
 def is_saved(session: Session, subscriber_id: int, paper_id: int) -> bool:
-    """Return whether a paper is in the list."""
+    """Return whether a subscriber has saved a paper."""
     return session.get(SavedPaper, (subscriber_id, paper_id)) is not None
 
 
 def list_saved(session: Session, subscriber_id: int) -> list[tuple[Paper, datetime]]:
-    """Return the papers in the list and when each was saved, latest first; hidden papers are omitted."""
+    """Return the saved papers and when each was saved, latest first, without hidden papers."""
     query = select(SavedPaper.paper_id, SavedPaper.saved_at).where(SavedPaper.subscriber_id == subscriber_id)
     saved_at = dict(session.execute(query.order_by(SavedPaper.saved_at.desc(), SavedPaper.paper_id)).all())
     found = {paper.id: paper for paper in catalog.papers(session, ids=saved_at) if not paper.is_hidden}

@@ -24,7 +24,7 @@ UNDO_FOR = timedelta(days=30)
 
 
 class SavedTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A topic as its owner sees it."""
+    """A topic with its filter as shown to its owner."""
 
     name: str
     filter: str
@@ -112,7 +112,7 @@ def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> L
 
 
 def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change, and return sentences about the undo; return () if nothing can be undone.
+    """Undo the latest change, and return sentences about the restored settings, or () if nothing can be undone.
 
     A waiting letter about the change is withdrawn. Raises BadField or BadFilter if a former filter is no
     longer valid.
@@ -166,7 +166,7 @@ def describe_topics(before: tuple[SavedTopic, ...], after: tuple[SavedTopic, ...
 
 
 def renamed_topics(old: dict[str, SavedTopic], new: dict[str, SavedTopic]) -> dict[str, str]:
-    """Return {old name: new name} of the topics that only have another name."""
+    """Return {old name: new name} of the topics of which only the name changed."""
     added = {topic.filter: name for name, topic in new.items() if name not in old}
     return {
         name: added[topic.filter] for name, topic in old.items() if name not in new and topic.filter in added

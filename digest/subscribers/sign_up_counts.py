@@ -1,7 +1,7 @@
 """Count the recent used and unused confirmations, which determine the rate of new confirmations.
 
-Invitations and confirmations requested by the operator or a proven sender do not count, since strangers
-cannot cause them.
+Invitations do not count, and neither do confirmations requested by the operator or a proven sender, since
+strangers cannot cause these.
 """
 
 from __future__ import annotations

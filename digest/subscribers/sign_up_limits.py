@@ -2,8 +2,8 @@
 
 Anybody can enter any address in the form, so any confirmation may be unrequested. While most
 confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate; each
-answered confirmation offsets two unanswered ones. The network with the fewest unanswered confirmations is
-served next, so a network that floods the queue waits behind all others.
+answered confirmation offsets two unanswered confirmations. The network with the fewest unanswered
+confirmations is next, so a network that floods the queue waits behind all others.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 
-MAX_WAIT = timedelta(hours=48)  #: sign-ups that have waited this long are dropped without a letter
-REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; longer than `MAX_WAIT`
+MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped without a letter
+REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts, which must exceed `MAX_WAIT`
 
 PER_MINUTE = 60
-SLOWER_FROM = 50  #: number of unanswered confirmations at which the rate starts to fall
+SLOWER_FROM = 50  #: number of unanswered confirmations above which the rate falls
 LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
 LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; each doubling of the number halves the rate
-CREDIT = 2  #: unanswered confirmations offset by each answered confirmation
+CREDIT = 2  #: number of unanswered confirmations that each answered confirmation offsets
 
 PER_NETWORK = 10  #: limit of unanswered confirmations per network
 PER_NETWORK_AT_LOWEST = 1
@@ -29,8 +29,8 @@ PER_NETWORK_AT_LOWEST = 1
 UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
 BY_OPERATOR = "operator"  #: the network of sign-ups by the CLI, which neither wait nor count
-PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender; its domain follows
-SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, with no limit on waiting sign-ups
+PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender, before the sender's domain
+SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, whose waiting sign-ups are not limited
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """The recently sent confirmations of all networks."""
+    """The confirmations that were recently sent to all networks."""
 
     counts: Counts
     last_minute: int = 0
@@ -96,7 +96,7 @@ def confirmations_allowed(recent: Recent) -> int:
 def choose_next(
     waiting: Iterable[WaitingSignUp], networks: Mapping[str, Counts], recent: Recent
 ) -> list[WaitingSignUp]:
-    """Choose sign-ups to confirm: repeatedly the oldest from the network with the fewest unanswered confirmations.
+    """Choose the sign-ups to confirm, each the oldest of the network with the fewest unanswered confirmations.
 
     An address is chosen once, even if several networks signed it up.
     """

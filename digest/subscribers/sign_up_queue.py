@@ -28,8 +28,10 @@ from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 log = logging.getLogger(__name__)
 
 MAX_PER_NETWORK = 40  #: maximum waiting sign-ups per network
-MAX_WAITING = 10_000  #: maximum in total; beyond it, the largest network loses its newest sign-up
-PROXY_HEADER = "proxy header"  #: recorded when a request has a proxy header while DIGEST_PROXIES is 0
+#: Maximum in total; if it is exceeded, the newest sign-up of the largest network is dropped.
+MAX_WAITING = 10_000
+#: The name under which requests with a proxy header are recorded while DIGEST_PROXIES is 0.
+PROXY_HEADER = "proxy header"
 REPORT_FOR = timedelta(days=7)
 
 
@@ -50,10 +52,11 @@ def request(
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> None:
-    """Queue a sign-up of an address, whether or not the address is subscribed. Sends nothing.
+    """Queue a sign-up of an address, whether or not the address is subscribed; no letter is sent yet.
 
-    A second sign-up from the same network replaces the requested settings. Raises BadField if the address or a
-    requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too many sign-ups waiting.
+    A second sign-up from the same network replaces the requested settings. Raises BadField if the address or
+    a requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too
+    many sign-ups waiting.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -84,8 +87,8 @@ def request_proven(
 ) -> bool:
     """Queue the confirmation of an address whose owner requested it by signed mail.
 
-    The request does not wait and does not slow down other sign-ups. Returns False if the signing domain has too
-    many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
+    The request does not wait and does not slow down other sign-ups. Returns False if the signing domain has
+    too many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -149,7 +152,10 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
 
 
 def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
-    """Return the waiting sign-ups of networks that are not blocked; after a flood, nearly all networks are."""
+    """Return the waiting sign-ups of networks that are not blocked.
+
+    After a flood, nearly all networks are blocked.
+    """
     rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
     return [
         WaitingSignUp(id=number, email_key=key, network=network)
@@ -158,7 +164,10 @@ def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSign
 
 
 def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
-    """Process one sign-up and delete all sign-ups of its address; return whether a letter was queued."""
+    """Queue the letter for one sign-up, and delete all sign-ups of its address.
+
+    Return whether it was queued.
+    """
     taken = session.execute(
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
     )
@@ -174,7 +183,7 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
 
 
 def forget_sign_ups(session: Session, now: datetime) -> None:
-    """Delete sign-ups that waited too long, and the networks of confirmations that no longer count."""
+    """Delete sign-ups that waited too long, and the network hashes of confirmations that no longer count."""
     dropped = session.execute(
         delete(SignUp).where(SignUp.asked_at <= now - limits.MAX_WAIT).returning(SignUp.id)
     ).all()
@@ -197,6 +206,6 @@ def note_proxy_header(session: Session, now: datetime) -> None:
 
 
 def proxy_header_seen(session: Session, now: datetime) -> bool:
-    """Return whether a request with a proxy header came within the last seven days."""
+    """Return whether a request with a proxy header was recorded in the last seven days."""
     at = session.scalar(select(Observation.at).where(Observation.name == PROXY_HEADER))
     return at is not None and at > now - REPORT_FOR

@@ -1,8 +1,8 @@
 """Ask readers who were long inactive whether they still read their digests, and pause those who do not respond.
 
 Activity is a button pressed on our pages, or a mail to us. Opening a page does not count, because mail
-scanners open every link. Reading is not tracked, so a reader who only reads is asked: in two digests, then by
-one letter; two weeks later the digests are paused.
+scanners open every link. Since reading is not tracked, readers who only read are asked, too: first in two
+digests, then by one letter. Two weeks after the letter, the digests are paused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import preferences, subscriber_rows
 
-DIGESTS_ASKING = 2  #: digests with the question, before the letter is sent
+DIGESTS_ASKING = 2  #: number of digests with the question before the letter is sent
 ANSWER_WITHIN = timedelta(days=14)  #: time between the letter and the pause
 BATCH_READERS = 500  #: maximum number of readers that a run processes in each step
 ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -54,7 +54,7 @@ def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
 
 
 def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
-    """Ask in digests, send the letters, and pause readers who did not respond: one batch in each step."""
+    """Ask one batch of readers in their digests, send one batch of letters, and pause one batch of readers."""
     pause_unanswered(session, now=now)
     send_letters(session, site, now=now)
     ask_in_digests(session, after=after, now=now)
@@ -108,7 +108,7 @@ def send_letters(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def pause_unanswered(session: Session, *, now: datetime) -> None:
-    """Pause the readers who did not respond to the letter, until they resume."""
+    """Pause the readers who did not respond to the letter; the pause lasts until they resume."""
     for subscriber in readers_at(
         session, StillReadingStep.LETTER, Subscriber.still_reading_at <= now - ANSWER_WITHIN
     ):
@@ -117,7 +117,7 @@ def pause_unanswered(session: Session, *, now: datetime) -> None:
 
 
 def readers_at(session: Session, step: StillReadingStep, condition: ColumnElement[bool]) -> list[Subscriber]:
-    """Return the active readers at this step who meet a condition, locked."""
+    """Lock and return the active readers at this step who meet a condition."""
     found = (
         select(Subscriber)
         .where(Subscriber.state == SubscriberState.ACTIVE, Subscriber.still_reading_step == step, condition)

@@ -21,9 +21,9 @@ from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
 MAX_TOPICS = 50
-MAX_NAME = 80  #: characters of a topic's name
+MAX_NAME = 80  #: maximum number of characters in a topic's name
 
-#: Control characters except line ends and tabs; nobody types them, and databases cannot store all of them.
+#: The control characters except line ends and tabs; a database cannot store all of them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -68,7 +68,7 @@ def get(session: Session, email: str) -> Subscriber:
 
 
 def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Subscriber | None:
-    """Return the subscriber named in a link, or None if the link was revoked."""
+    """Return the subscriber of a link, or None if the link was revoked."""
     subscriber = session.get(Subscriber, subscriber_id)
     return subscriber if subscriber is not None and subscriber.link_version == link_version else None
 

@@ -13,7 +13,7 @@ from digest import addresses, db
 from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
 
 ROWS_AT_ONCE = 1_000
-COMMON = 10  #: maximum number of values shown of each kind
+COMMON = 10  #: maximum number of values shown for each column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +22,7 @@ class Criteria:
 
     state: SubscriberState | None = None
     cadence: str = ""
-    domain: str = ""  #: of the address
+    domain: str = ""  #: the domain of the address
     topic: str = ""  #: part of a topic's name or filter
     pack: str = ""  #: a pack, or one of its filters: lab or lab/nlp
     text: str = ""  #: part of the address or the name, or of a topic
@@ -40,7 +40,7 @@ def count_matching(session: Session, criteria: Criteria) -> int:
 
 
 def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
-    """Return the criteria as conditions on subscribers."""
+    """Convert the criteria to SQL conditions on subscribers."""
     found: list[ColumnElement[bool]] = []
     if criteria.state is not None:
         found.append(Subscriber.state == criteria.state)
@@ -98,7 +98,7 @@ def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
 
 
 def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
-    """Return how many subscribers there are by state; of active and paused subscribers, the most common values."""
+    """Count the subscribers by state, and the most common values of active and paused subscribers."""
     has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
     columns: dict[str, Any] = {
         "cadence": Subscriber.cadence,

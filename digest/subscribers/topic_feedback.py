@@ -26,10 +26,10 @@ from digest.topics.recent_papers import RecentPapers
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
-MAX_TITLES = 3  #: maximum titles in the sentence about an effect
+MAX_TITLES = 3  #: maximum number of titles in the sentence about an effect
 MAX_TITLE_LENGTH = 80
 MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
-MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: number of saved papers without a topic from which a topic is proposed
+MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: number of unmatched saved papers from which a topic is proposed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class TopicProposal:
     """A proposed change of one topic, and its effect on past days."""
 
     topic: str
-    clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
+    clause: str  #: the added clause with its operator: `ANDNOT medical`, `OR "flow matching"`
     before: str  #: the filter as shown to its owner
     after: str
     papers: int  #: number of papers that the topic matched
@@ -86,7 +86,10 @@ class TopicProposal:
 def propose_less(
     session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
 ) -> tuple[TopicProposal, ...]:
-    """Return changes that exclude a paper from the topics that match it; raise NotFound for an unknown paper."""
+    """Return changes that exclude a paper from the topics that match it.
+
+    Raise NotFound for an unknown paper.
+    """
     paper = catalog.find(session, str(paper_id))
     recent = recent_papers.recent_papers(session, caches, now=now)
     return tuple(
@@ -139,7 +142,7 @@ def matching_or_all(
 
 
 def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[SubscriberTopic, Filter]]:
-    """Return the subscriber's topics that are not muted, with their resolved filters."""
+    """Return the subscriber's unmuted topics with their resolved filters."""
     registry, found = filter_registry.FilterRegistry(session), []
     for topic in subscriber_rows.topics_of(session, subscriber):
         try:

@@ -15,30 +15,30 @@ from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberSt
 from digest.errors import BadFilter
 from digest.papers import catalog
 
-FULL_DIGEST = 10  #: papers in a digest by default
+FULL_DIGEST = 10  #: number of papers in a digest by default
 GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 class FilterHealth(StrEnum):
-    """The health of a filter on recent papers, the worst first."""
+    """The health of a filter, judged by recent papers; the worst value is first."""
 
     BROKEN = "broken"  #: the filter cannot be parsed, or uses a missing pack
     SILENT = "silent"  #: the filter matched no paper
-    OVERFLOWING = "overflowing"  #: on a typical day the filter matches more papers than a digest shows
+    OVERFLOWING = "overflowing"  #: the filter matches more papers on a typical day than a digest shows
     FINE = "fine"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicStats:
-    """A filter in use, and its matches in the measured days."""
+    """A filter in use, and its matches on the measured days."""
 
     canonical: str
     health: FilterHealth
     subscribers: int
     example: str  #: the name of a topic with this filter
     matches: int = 0
-    per_day: float = 0.0  #: on a typical day with papers
-    busiest: int = 0  #: on the day with the most matches
+    per_day: float = 0.0  #: number of matches on a typical day with papers
+    busiest: int = 0  #: number of matches on the day with the most matches
     reason: str = ""  #: why the filter is broken
 
 
@@ -74,7 +74,7 @@ def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
 
 
 def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
-    """Return the figures of one filter."""
+    """Return a filter in use with its figures."""
     known = {"canonical": row.canonical, "subscribers": row.subscribers, "example": row.example}
     try:
         parsed = topics.resolve_filter(topics.parse(row.resolved), {})

@@ -27,14 +27,14 @@ from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
 
 UNDO_FOR = timedelta(days=30)
-BATCH_ADDRESSES = 200  #: addresses deleted at once
+BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
 
 
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
     """Unsubscribe a subscriber at once, and queue the goodbye letter with its undo link.
 
     Returns False if they were already unsubscribed. A subscriber who never confirmed cannot undo this
-    and gets no letter. Queued letters are dropped at delivery, which checks the state before sending.
+    and gets no letter. Letters already queued are not sent, because delivery checks the state first.
     """
     if not mark_unsubscribed(session, subscriber, now=now):
         return False
@@ -70,7 +70,10 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
 
 
 def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Resubscribe a confirmed subscriber within 30 days of unsubscribing; return whether this was done."""
+    """Resubscribe a subscriber who confirmed and unsubscribed less than 30 days ago.
+
+    Return False for others.
+    """
     session.refresh(subscriber, with_for_update=True)
     if not can_undo(subscriber, now=now):
         return False
@@ -114,7 +117,10 @@ def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: 
 
 
 def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Erase a subscriber's row and all data that names them, and record the erasure; the caller commits."""
+    """Erase a subscriber's row and all data that identifies them, and record the erasure.
+
+    The caller commits.
+    """
     lock_subscriber(session, subscriber)
     query = select(Delivery.id).where(
         (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)
@@ -132,7 +138,10 @@ def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, no
 
 
 def delete_mails_naming(session: Session, email: str) -> None:
-    """Delete the stored mail from an address, and all mail that contains it; at most a thousand mails are stored."""
+    """Delete the stored mail that was sent from an address or contains it.
+
+    At most a thousand mails are stored.
+    """
     name = email.lower().encode()
     stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
     named = [row.id for row in stored if row.sender.lower() == email.lower() or name in row.content.lower()]

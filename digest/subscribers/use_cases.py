@@ -67,7 +67,7 @@ def send_link_or_sign_up(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Mail a new settings link to a subscriber; sign up another address if it may sign up.
+    """Mail a new settings link if the address is a subscriber's; otherwise sign it up if it may sign up.
 
     An address whose confirmation link expired is signed up with the settings that it asked for.
     """
@@ -117,14 +117,17 @@ def pause_with_letter(
 
 
 def save_paper(session: Session, subscriber: Subscriber, paper_id: int, *, now: datetime) -> bool:
-    """Add a paper to the subscriber's list; return whether it is new; raise UsageError if the list is full."""
+    """Add a paper to the subscriber's list; return whether it is new.
+
+    Raise UsageError if the list is full.
+    """
     is_new = saved_papers.save(session, subscriber.id, paper_id, now=now)
     session.commit()
     return is_new
 
 
 def remove_saved_paper(session: Session, subscriber: Subscriber, paper_id: int) -> bool:
-    """Remove a paper from the subscriber's list; return whether it was in the list."""
+    """Remove a saved paper; return whether it was saved."""
     was_saved = saved_papers.remove(session, subscriber.id, paper_id)
     session.commit()
     return was_saved
@@ -138,7 +141,7 @@ def decide_saved_topic(
     *,
     now: datetime,
 ) -> None:
-    """Add the topic proposed for the saved papers, or none if it was declined; it is not proposed again."""
+    """Add the topic proposed for the saved papers unless it was declined, and do not propose it again."""
     subscriber.saved_topic_decided_at = now
     if topic is not None:
         found = {one.name: one.text for one in subscriber_rows.topics_of(session, subscriber)}
@@ -166,7 +169,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None, and report changed topics by mail; return whether anything changed.
+    """Change the settings that are not None, and mail a report of changed topics; return whether anything changed.
 
     Raises BadField or BadFilter without changing anything.
     """
@@ -194,7 +197,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of a subscriber's settings; return sentences about it, or () if there is none.
+    """Undo the latest change of settings; return sentences about the restored settings, or () if nothing changed.
 
     If the letter about the change was already sent, the undo is also reported by a letter. Raises BadField
     or BadFilter without changing anything.
@@ -250,7 +253,7 @@ def change_address(session: Session, subscriber: Subscriber, email: str, *, now:
 
 
 def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -> bool:
-    """Store the reason why somebody unsubscribed; return False in any other state."""
+    """Store the reason why a subscriber unsubscribed; return False if they are not unsubscribed."""
     if subscriber.state != SubscriberState.UNSUBSCRIBED:
         return False
     subscriber.leaving_reason = subscriber_rows.one_line(reason)
@@ -278,7 +281,7 @@ def return_after_leaving(session: Session, subscriber: Subscriber, *, now: datet
 
 
 def end_pause(session: Session, subscriber: Subscriber) -> bool:
-    """Resume a paused subscriber; return False in any other state."""
+    """Resume a paused subscriber; return False if they are not paused."""
     is_resumed = preferences.resume(session, subscriber)
     session.commit()
     return is_resumed
@@ -382,7 +385,7 @@ def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime)
 
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
-    """Pause an active subscriber without a letter; return False in any other state."""
+    """Pause an active subscriber without a letter; return False if they are not active."""
     is_paused = preferences.pause(session, subscriber, until, now)
     session.commit()
     return is_paused
@@ -399,7 +402,7 @@ def import_list(
     is_dry_run: bool,
     now: datetime,
 ) -> None:
-    """Import a file and count in `report`; commits after each batch. A dry run only counts."""
+    """Import a file, count its rows in `report`, and commit after each batch; a dry run only counts."""
     csv_import.import_rows(
         session,
         site,
@@ -428,7 +431,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
 ) -> None:
     """Synchronize the subscribers with a file, and count in `report`; commits after each batch.
 
-    A dry run only counts, and may remove any number.
+    A dry run only counts, and may count any number of removals.
     """
     csv_import.sync_rows(
         session,
@@ -446,7 +449,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
 
 
 def nothing() -> None:
-    """Leave the transaction open."""
+    """Do nothing after a batch, so that the transaction stays open."""
 
 
 def finish(session: Session, *, is_dry_run: bool) -> None:
@@ -467,7 +470,7 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
-    """Ask readers who were inactive for this long whether they still read; None asks nobody."""
+    """Ask readers who were inactive for this long whether they still read; if it is None, ask nobody."""
     if after is not None:
         still_reading.take_steps(session, site, after=after, now=now)
         session.commit()

@@ -27,7 +27,7 @@ _SUBJECTS = {
     "q-fin": "CP EC GN MF PM PR RM ST TR",
     "quant-ph": "",
     "stat": "AP CO ME ML OT TH",
-    # closed archives to which old papers still belong
+    # Closed archives, to which old papers still belong.
     "adap-org": "", "alg-geom": "", "chao-dyn": "", "cmp-lg": "", "comp-gas": "", "dg-ga": "", "funct-an": "",
     "patt-sol": "", "q-alg": "", "solv-int": "", "acc-phys": "", "ao-sci": "", "atom-ph": "", "bayes-an": "",
     "chem-ph": "", "mtrl-th": "", "plasm-ph": "", "supr-con": "",
@@ -51,7 +51,7 @@ _NICKNAMES = {
     "kd": "cs.LG", "dm": "cs.DB", "mining": "cs.IR", "optimization": "math.OC", "probability": "math.PR",
 }  # fmt: skip
 
-CODES: dict[str, str] = {  #: category in lower case to arXiv's spelling
+CODES: dict[str, str] = {  #: arXiv's spelling of each category, by the category in lower case
     code.lower(): code
     for archive, subjects in _SUBJECTS.items()
     for code in (archive, *(f"{archive}.{subject}" for subject in subjects.split()))

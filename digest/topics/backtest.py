@@ -13,7 +13,7 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter that matches a larger share of all papers is too broad; results from fewer days are unreliable.
+#: A filter that matches a larger share of all papers is too broad. Results from fewer days are unreliable.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
 #: The number of latest matches that a backtest lists.
@@ -39,7 +39,7 @@ class Backtest:
         tuple[str, float], ...
     ]  #: (clause, papers per day that the clause adds), negative if the clause removes papers
     warnings: tuple[str, ...]
-    last: tuple[int, ...] = ()  #: numbers of the latest matches in the batch, latest day first
+    last: tuple[int, ...] = ()  #: the latest matches by their numbers in the batch, latest day first
 
     @property
     def clause_effects(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class FilterComparison:
 
     before: PerDay
     after: PerDay
-    gained: tuple[int, ...]  #: numbers of papers in the batch, latest day first
+    gained: tuple[int, ...]  #: papers by their numbers in the batch, latest day first
     lost: tuple[int, ...]
 
 
@@ -121,7 +121,7 @@ def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
 class _ClauseTrial:
     """The result of a filter without one of its clauses."""
 
-    clause: str  #: with its operator: "OR LLM"
+    clause: str  #: the clause with its operator: "OR LLM"
     effect: int  #: number of papers that the clause adds; negative if it removes papers
     alone: int  #: number of papers that the clause matches by itself
 
@@ -132,7 +132,7 @@ def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without:
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield (clause with its operator, clause, tree without the clause) for each clause of every AND and OR."""
+    """Yield (clause with operator, clause, tree without it) for each clause of every AND and OR."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
             yield clause, child, filter_tree.negation(rest)

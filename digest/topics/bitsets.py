@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-#: For more numbers than this limit, setting bits in place is faster.
+#: For more numbers than this, it is faster to set bits in place.
 MANY_NUMBERS = 8
 
 

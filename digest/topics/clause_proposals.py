@@ -1,7 +1,7 @@
 """Propose clauses that make a topic match fewer or more papers like a given one. Pure.
 
-A proposal never changes a filter by itself: it names the clause, the filter with it, and the papers of the
-last days that the clause would drop or add.
+A proposal changes nothing by itself. It consists of the clause, the filter with the clause, and the papers of
+the last days that the clause would drop or add.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
 MAX_PROPOSALS = 3
-MAX_WORD_PROPOSALS = 2  #: maximum proposals of words; the others name an author or a category
-MAX_DROPPED_SHARE = 0.25  #: an exclusion may drop this share of a topic's papers ...
-MIN_DROPPED = 2  #: ... or this many
-MAX_ADDED_SHARE = 0.2  #: an addition may add this share of all papers, or as many as the topic has
-MAX_ADDED_FEW = 5  #: ... or this many
+MAX_WORD_PROPOSALS = 2  #: maximum number of proposed words; other proposals are authors or categories
+MAX_DROPPED_SHARE = 0.25  #: maximum share of a topic's papers that an exclusion may drop
+MIN_DROPPED = 2  #: number of papers that an exclusion may always drop
+#: Maximum share of all papers that an addition may add; it may never add more papers than the topic has.
+MAX_ADDED_SHARE = 0.2
+MAX_ADDED_FEW = 5  #: number of papers that an addition may always add
 TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to a word in the abstract
 PHRASE_WEIGHT = 1.5  #: weight of a pair of words, relative to a single word
 CATEGORY = re.compile(
@@ -42,10 +43,10 @@ CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
 class ClauseProposal:
     """A clause to add to a filter, and its effect on past days."""
 
-    clause: str  #: with its operator: `ANDNOT medical`, `OR "flow matching"`
+    clause: str  #: the clause with its operator: `ANDNOT medical`, `OR "flow matching"`
     filter: str  #: the filter with the clause
     papers: int  #: number of papers that the filter matched without the clause
-    changed: tuple[int, ...]  #: numbers of the papers dropped or added, latest day first
+    changed: tuple[int, ...]  #: the dropped or added papers by their numbers, latest day first
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _proposals(
     index: PaperIndex,
     days: Sequence[date],
 ) -> Iterator[ClauseProposal]:
-    """Yield a proposal for each clause; none if the filter would become too long."""
+    """Yield a proposal for each clause with which the filter does not become too long."""
     for one in chosen:
         with suppress(errors.BadFilter):
             yield _proposal(written, filter_, operator, one.clause, index, days)
@@ -131,7 +132,7 @@ def _weighted(
     *,
     limit: int,
 ) -> list[_Candidate]:
-    """Return the clauses that match the paper and change at most `limit` papers, the heaviest first."""
+    """Return the clauses that match the paper and change at most `limit` papers, the most informative first."""
     own, found = PaperIndex((paper,)), []
     for name in dict.fromkeys(clauses):
         try:
@@ -145,7 +146,7 @@ def _weighted(
 
 
 def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: PaperIndex) -> float:
-    """Return how informative a clause is: it should be rare, in the title, and in other papers."""
+    """Return how informative a clause is: most if it is rare, in the title, and also in other papers."""
     rare = math.log((index.size + 1) / (index.matches(clause).bit_count() + 0.5))
     in_title = ":" not in name and own.matches(parse(f"ti:{name}"))
     return (
@@ -157,7 +158,10 @@ def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: Pap
 
 
 def _distinct(words: Sequence[_Candidate], named: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the heaviest words, then authors and categories; no two clauses change the same papers."""
+    """Return the most informative words, then authors and categories.
+
+    No two clauses change the same papers.
+    """
     chosen: list[_Candidate] = []
     for candidates, limit in ((words, MAX_WORD_PROPOSALS), (named, MAX_PROPOSALS)):
         for one in candidates:
@@ -175,7 +179,7 @@ def _words(paper: Paper) -> Iterator[str]:
 
 
 def _as_word(word: str) -> str:
-    """Return a word as a clause; a plural is written in the singular, which matches both."""
+    """Return a word as a clause; a plural is changed to the singular, which matches both."""
     return tokenizer.stem(word) if tokenizer.stem(word).isalnum() else word
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from digest.topics import tokenizer, word_rarity, word_roots
 
 MAX_ROOTS = 60  #: maximum number of roots; the rest of a long description is ignored
-USUAL_LENGTH = 190  #: words of a title and an abstract
+USUAL_LENGTH = 190  #: usual number of words of title and abstract together
 LENGTH_SHARE = 0.4  #: BM25's b, the effect of a paper's length on the score
 
 _SILENT = (
@@ -36,17 +36,19 @@ Phrase: TypeAlias = tuple[str, ...]
 class DescriptionWeights:
     """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
-    title: float = 5.0  #: an occurrence in the title counts as this many in the abstract
+    title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = (
         1.2  #: number of occurrences in a paper of usual length that score half of the maximum
     )
-    enough_share: float = 0.25  #: a paper matches if its score is this share of the bits of the description
-    enough_bits: float = 5.5  #: a paper also matches with this many bits, about as many as one rare word or two usual words have
+    #: a paper matches if its score is at least this share of the description's bits
+    enough_share: float = 0.25
+    #: a paper also matches with this many bits, about those of one rare word or two usual words
+    enough_bits: float = 5.5
 
-    alike_share: float = 0.08  #: as `enough_share`, for the weighted words of a paper (`like:`)
+    alike_share: float = 0.08  #: the same share for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
-        """Return the share of a word's bits that count for a paper of `length` words with this word frequency."""
+        """Return the share of a word's bits that counts if the word occurs this often in a paper of `length` words."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 

@@ -1,4 +1,4 @@
-"""Explain why a filter matches a paper or not: the clauses and words, with their positions."""
+"""Explain why a filter matches a paper or does not, by clauses and words with their positions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from digest.topics.word_rows import LazyDict
 MAX_REASON_WORDS = 4  #: maximum number of description words listed in a reason
 MAX_FAILED_WORDS = 8  #: maximum number of description words listed for a paper that does not match
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
-#: Matched words: the number of their field, their start, and their negated end. Sorted spans are in reading
-#: order; if several have the same start, the longest is first.
+#: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of spans with
+#: the same start, the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]
 MatchedClause: TypeAlias = tuple[Leaf, list[WordSpan]]
 
@@ -83,7 +83,7 @@ def explain(filter_: Filter, paper: Paper) -> Explanation:
 class Explainer:
     """Explains why filters match papers, sharing word lookups between the papers.
 
-    Each explanation is the same as for the paper alone.
+    An explanation does not depend on the other papers.
     """
 
     def __init__(self, index: PaperIndex):
@@ -265,7 +265,7 @@ class _IndexedPaper:
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
         """Return the significant words in title and abstract whose root is in the description.
 
-        Of weighted words, which begin with the heaviest, only the first few are returned.
+        Of weighted words, which are sorted by decreasing weight, only the first few are returned.
         """
         written = leaf.roots[:MAX_WEIGHTED_MARKS] if leaf.times else leaf.roots
         roots = {*filter(word_rarity.is_significant, written)}

@@ -38,7 +38,7 @@ class PackUse:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A parsed filter; two filters are equal if their trees are equal, even if they are spelled differently."""
+    """A parsed filter; filters with equal trees are equal, even if they are spelled differently."""
 
     tree: Node
     canonical: str  #: the canonical spelling: `parse(canonical)` returns an equal filter
@@ -161,7 +161,7 @@ class _FilterParser:
         return self.shallow(filter_tree.disjunction([node for node, _ in branches]), start)
 
     def conjunction(self, default: str) -> tuple[Node, bool]:
-        """Read a conjunction; return the node and whether it has several clauses without brackets."""
+        """Read a conjunction; return its node and whether it has several clauses that are not in brackets."""
         start = self.at
         nodes = [self.unary(default)]
         while (kind := self.kinds[self.at]) not in _CONJUNCTION_END:

@@ -66,7 +66,7 @@ def topic_name_of_pack(reference: str) -> str:
 
 
 def is_pack_topic(name: str, canonical: str) -> bool:
-    """Return whether a topic is only a pack reference and is named after it."""
+    """Return whether a topic consists only of a pack reference and is named after the pack."""
     return canonical.startswith("use:") and " " not in canonical and name == topic_name_of_pack(canonical[4:])
 
 
@@ -130,7 +130,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
 
 
 def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:
-    """Store which filter each filter resolves to; all of them must already be stored."""
+    """Store to which filter each filter resolves; all these filters must already be stored."""
     ids = stored_filter_ids(session, sorted({*resolved, *resolved.values()}))
     rows = [
         {"filter_id": ids[written], "resolved_filter_id": ids[target]}

@@ -13,9 +13,9 @@ class TextClause:
     """Consecutive words in a field."""
 
     field: str  #: ti, abs, tiab (title or abstract), co, jr, org
-    tokens: tuple[str, ...]  #: folded, except for acronyms, which are as typed; "flat*" is a prefix
-    gaps: str  #: one character between two tokens: "-" in a compound, " " between separate words
-    exact: bool  #: whether it is written in quotes, so that plurals are not folded
+    tokens: tuple[str, ...]  #: the folded words, with acronyms as typed; "flat*" is a prefix
+    gaps: str  #: one character for each gap between two tokens: "-" in a compound, " " between separate words
+    exact: bool  #: whether the words are in quotes, so that plurals are not folded
     near: int | None  #: maximum number of other words in between, in any order; None for a phrase
     words: str  #: the clause without its field
     #: Spellings with joined parts, as (joined word, tokens, gaps).
@@ -34,7 +34,7 @@ class AuthorClause:
     first: bool
     given: tuple[str, ...]  #: initials or names, in order
     family: tuple[str, ...]
-    is_sorted: bool  #: written "Family, Given"
+    is_sorted: bool  #: whether the name is written "Family, Given"
     starred: bool
     canonical: str
 
@@ -44,7 +44,7 @@ class CategoryClause:
     """A category or a whole archive; with `primary`, only the paper's first category."""
 
     primary: bool
-    codes: tuple[str, ...]  #: in lower case; all names of the category
+    codes: tuple[str, ...]  #: all names of the category, in lower case
     is_archive: bool
     canonical: str
 
@@ -77,7 +77,7 @@ class SourceClause:
 class LanguageClause:
     """The language that a paper is written in."""
 
-    value: str  #: two letters
+    value: str  #: the two letters of the language's code
     canonical: str
 
 

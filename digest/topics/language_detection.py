@@ -1,6 +1,6 @@
 """Detect the language of a paper by its letters and function words.
 
-Most dumps do not state the language. If detection fails, for example for a title of three names, English is
+Most dumps do not state the language. If it cannot be detected, as for a title of three names, English is
 assumed.
 """
 

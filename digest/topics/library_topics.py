@@ -1,4 +1,4 @@
-"""Suggest topics for a library: one to five clusters of its papers, and the authors of the most papers.
+"""Suggest topics for a library: a topic for each of one to five clusters of papers, and frequent authors.
 
 Each cluster begins with the papers that share a phrase which is rare in the catalog. Every paper is then
 assigned to the cluster with the most similar words, as in k-means, and each cluster becomes a topic.
@@ -34,7 +34,7 @@ LEAST_SHARE = 0.05  #: minimum share of the library that belongs to a topic
 MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which its filter is made
 MAX_ROUNDS = 8  #: maximum number of k-means rounds
 
-#: The weights of the roots of a text; a vector of length 1.
+#: The weights of the roots of a text, as a vector of length 1.
 Vector: TypeAlias = Mapping[str, float]
 
 
@@ -86,7 +86,7 @@ def suggest_from_library(
 
 
 def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperSearch:
-    """Return one index of the catalog and the library: a clause should not find papers of another cluster."""
+    """Return one index of catalog and library, so that clauses can be tested on the papers of other clusters."""
     known = {title_key(paper.title) for paper in index.papers}
     new = [paper for paper in library if title_key(paper.title) not in known]
     return JoinedIndexes(index, PaperIndex(new)) if new else index

@@ -1,4 +1,4 @@
-"""Mark the words of a text that a filter matches, as HTML for web pages; letters highlight no words."""
+"""Mark the words of a text that a filter matches, as HTML for web pages."""
 
 from __future__ import annotations
 

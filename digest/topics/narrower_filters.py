@@ -16,8 +16,8 @@ from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
-MAX_PAPERS_READ = 300  #: number of top papers of the topic whose words are tried
-MAX_CLAUSES_TRIED = 200  #: number of words and phrases tried, the most common first
+MAX_PAPERS_READ = 300  #: maximum number of the topic's best papers whose words are tried
+MAX_CLAUSES_TRIED = 200  #: maximum number of words and phrases that are tried, the most common first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,5 +82,5 @@ def names(paper: Paper) -> set[str]:
 
 
 def share(kept: int, of: int) -> float:
-    """Return the share of the papers in `of` that are also in `kept`."""
+    """Return the share of the papers in `of` that are in `kept`, too."""
     return (kept & of).bit_count() / of.bit_count()

@@ -1,4 +1,4 @@
-"""Read pack files, which contain named filters that a group shares and publishes in versions.
+"""Read pack files, which contain the named filters that a group shares.
 
     # The topics of our reading group. Lines like this one are comments.
 
@@ -37,7 +37,7 @@ class Pack:
     name: str
     version: int = 0  #: 0 if not published
     description: str = ""
-    filters: Mapping[str, str]  #: canonical filters by name, in the order of the file
+    filters: Mapping[str, str]  #: the canonical filters by name, in the order of the file
     #: The versions of other packs that this pack used when it was published; a pinned pack still uses them.
     dependency_versions: Mapping[str, int] = field(default_factory=dict)
     text: str = ""  #: the content of the file

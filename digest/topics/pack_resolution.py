@@ -95,7 +95,7 @@ class _ResolutionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ResolutionPath:
-    """The path through nested packs: the references followed, the current pack and the pinned versions."""
+    """The position in nested packs: the references that led to it, the current pack and the pinned versions."""
 
     path: tuple[str, ...] = ()
     pack: Pack | None = None
@@ -175,7 +175,7 @@ class PackResolver:
         return pack.dependency_versions if use.version is not None else within.pinned
 
     def pack_of(self, use: PackClause, within: _ResolutionPath) -> Pack:
-        """Return the pack that contains the reference, or the pack in the named, pinned or newest version."""
+        """Return the referenced pack in the named, pinned or newest version, or the pack with the reference itself."""
         own = within.pack
         if own is not None and use.pack == own.name and use.version in {None, own.version}:
             return own

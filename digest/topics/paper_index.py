@@ -49,7 +49,7 @@ from digest.topics.query_plan import QueryPlan
 from digest.topics.relevance import RelevanceWeights
 from digest.topics.word_rows import LazyDict
 
-#: Number of cached results of visitors' filters; each takes up to three kilobytes for 4,000 papers.
+#: Maximum number of cached results of visitors' filters; a result takes up to three kilobytes for 4,000 papers.
 MAX_RESULTS = 10_000
 
 #: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
@@ -74,7 +74,7 @@ class PaperIndex:
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
         self.postings = self._posted()
-        self._lock = RLock()  # otherwise two threads would append to the same results and mix them up
+        self._lock = RLock()  # two threads must not append to the same results at once
         self.forget_results()
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             AuthorClause: self._person,
@@ -107,7 +107,7 @@ class PaperIndex:
                     yield place * self.size + number, written
 
     def forget_results(self) -> None:
-        """Drop the cached results of all clauses."""
+        """Discard the cached results of all clauses."""
         with self._lock:
             self._plan = QueryPlan()
             self._values: list[int] = []
@@ -116,7 +116,7 @@ class PaperIndex:
             self._clause_scores: dict[str, Mapping[int, float]] = {}
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
-        """Drop the cached results if there are too many: pages and readers try any number of filters."""
+        """Discard the cached results if there are too many, because visitors can try any number of filters."""
         if len(self._values) > most:
             self.forget_results()
 
@@ -191,7 +191,10 @@ class PaperIndex:
         return self._look_up(leaf) if found is None else found
 
     def _phrase(self, leaf: TextClause) -> int | None:
-        """Return the documents of a phrase that consists of plain words, as most do; otherwise None."""
+        """Return the documents of a phrase if it consists of plain words, as most phrases do.
+
+        Otherwise None.
+        """
         if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
             return None
         words = [*map(self.postings.single_word.__getitem__, leaf.tokens)]
@@ -346,7 +349,7 @@ class PaperIndex:
 
     @cached_property
     def _people(self) -> dict[tuple[str, ...], list[int]]:
-        """The name parts of each author, with the papers as first author and all papers."""
+        """The name parts of each author, with the papers by this first author and all papers by this author."""
         people: dict[tuple[str, ...], list[int]] = {}
         for number, paper in enumerate(self.papers):
             for place, author in enumerate(paper.authors):
@@ -379,7 +382,7 @@ class PaperIndex:
         return bits
 
     def _candidates(self, leaf: AuthorClause) -> list[str]:
-        """Return the parts of names at least one of which a matching author must have."""
+        """Return the name parts of which a matching author must have at least one."""
         family = leaf.family[-1]
         if not leaf.starred:
             return [family]
@@ -394,7 +397,7 @@ class PaperIndex:
 
     @cached_property
     def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The papers in each category and archive: in any position, and as the primary category."""
+        """The papers of each category and archive: all of them, and those with it as the primary category."""
         anywhere: defaultdict[str, int] = defaultdict(int)
         first: defaultdict[str, int] = defaultdict(int)
         for number, paper in enumerate(self.papers):

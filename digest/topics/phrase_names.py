@@ -13,11 +13,11 @@ from digest.topics.filter_tree import TextClause
 
 MAX_WORDS = 4  #: maximum number of words of a name
 LEAST_BITS = 3.0  #: minimum number of bits of a name
-ENOUGH_BITS = 9.0  #: a name with more bits is not clearer
+ENOUGH_BITS = 9.0  #: number of bits beyond which a name does not become clearer
 INCOMPLETE = (
     0.8  #: weight of a phrase that omits the last noun of the title, as "language" of "language model"
 )
-IN_ABSTRACT = 0.25  #: an abstract that has the name counts as this many titles
+IN_ABSTRACT = 0.25  #: number of titles that an abstract with the name counts as
 
 #: Words of titles that do not belong to a noun phrase: verbs, and nouns that fit any paper.
 _OUTSIDE = (
@@ -45,7 +45,7 @@ class _Phrase:
 
     text: str  #: as written
     roots: tuple[str, ...]
-    is_complete: bool  #: whether the words end where the noun phrase ends
+    is_complete: bool  #: whether the last word is the last word of the noun phrase
     order: tuple[int, int]  #: the number of the text, and the position of the words in the text
 
 
@@ -124,7 +124,7 @@ def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each longest run of words that may form a noun phrase."""
     first = 0
     for at, word in enumerate((*row.folded, "to")):
-        is_outside = word in OUTSIDE and row.glue[at : at + 1] != "-"  # "in" of "in-context" is inside
+        is_outside = word in OUTSIDE and row.glue[at : at + 1] != "-"  # "in-context" is part of a phrase
         if is_outside or (at > first and row.glue[at - 1] == ","):
             if first < at:
                 yield first, at

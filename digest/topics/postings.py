@@ -30,7 +30,7 @@ SHORTEST_LOOSE = 3
 SCANS_BEFORE_TABLE = 40
 #: A word with at most this many forms is searched for by each form.
 FEW_FORMS = 4
-#: The margin at the ends of the rows, which contains no words.
+#: The length of the margin without words at both ends of the rows.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 
@@ -93,7 +93,7 @@ class Postings:
         return LazyDict(lambda word: bitsets.bitset_of_many(self._listed[word], self._size))
 
     def list_words(self) -> None:
-        """Build the tables that most lookups need, so that the first lookup is as fast as later lookups."""
+        """Build the tables that most lookups need, so that even the first lookup is fast."""
         self._sorted, self.stems, self._listed  # noqa: B018 - access builds each
 
     def prepare(self) -> None:
@@ -139,7 +139,10 @@ class Postings:
 
     @cached_property
     def single_word(self) -> Mapping[str, int]:
-        """The only word that matches a token exactly; 0 unless there is just one and no spelling in two parts."""
+        """The only word that matches a token exactly.
+
+        0 if there are several words or a spelling in two parts.
+        """
         return LazyDict(self._alone)
 
     def _alone(self, token: str) -> int:
@@ -211,7 +214,10 @@ class Postings:
     def _where_all(
         self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
     ) -> list[int]:
-        """Return the `places` at which `forms` are consecutive; forms with an index in `known` are not checked."""
+        """Return those of `places` at which `forms` are consecutive.
+
+        Forms with an index in `known` are not checked.
+        """
         row, typed = self.row, self.typed
         for k, words in enumerate(signs(forms)):
             if k not in known:

@@ -13,8 +13,8 @@ from digest.topics import paper_index
 from digest.topics.backtest import Backtest, backtest
 from digest.topics.filter_parser import Filter
 
-DAYS_BACK = 31  #: days of papers that filters are tested on
-MAX_PAPERS = 4000  #: number of papers that filters are tested on; indexing them takes about a second per dump
+DAYS_BACK = 31  #: number of days whose papers filters are tested on
+MAX_PAPERS = 4000  #: maximum number of these papers; indexing them takes about a second after each dump
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class RecentPapers:
 
 
 def recent_papers(session: Session, caches: Caches, *, now: datetime) -> RecentPapers:
-    """Return the recent papers, cached until the catalog or the day changes, with few cached results."""
+    """Return the recent papers, cached until the catalog or the day changes."""
     key = (catalog.state(session), now.date())
     found = caches.get_or_make("recent papers", key, lambda: load_recent_papers(session, now))
     found.index.limit_results()

@@ -23,9 +23,10 @@ WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 class RelevanceWeights:
     """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
-    title: float = 5.0  #: an occurrence in the title counts as this many in the abstract
+    title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
-    other_name: float = 0.4  #: weight of each alternative of an OR after the first, which is the main name
+    #: the weight of each alternative of an OR except the first, which is the main name
+    other_name: float = 0.4
 
     def score(self, in_title: int, in_abstract: int) -> float:
         """Return the score of a clause, 0 to 1, from its number of occurrences."""
@@ -85,7 +86,10 @@ def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
 
 
 def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
-    """Return the total score of each paper in `numbers`; fast if there are few, as when all clauses must match."""
+    """Return the total score of each paper in `numbers`.
+
+    Fast for few papers, as when all clauses must match.
+    """
     scores = dict.fromkeys(numbers, 0.0)
     for clause_scores, weight in weighted:
         for number in scores:

@@ -1,7 +1,7 @@
-"""Describe papers by their words: weighted words for `like:`, and significant words and pairs.
+"""Describe papers by their words: by weighted words for `like:`, or by significant words and pairs of words.
 
-When a filter is stored, `like:PAPER` is replaced with `about:"word^times ..."`, the paper's own words and how
-often each counts, so that the stored filter does not depend on the paper.
+When a filter is stored, `like:PAPER` is replaced with `about:"word^times ..."`, the words of the paper and
+their weights, so that the stored filter does not depend on the paper.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import MAX_CHARACTERS
 
 MAX_WEIGHTED_WORDS = 40  #: maximum number of words of a paper that `like:` keeps
-MAX_TIMES = 99  #: maximum number of times that a word counts
-LONGEST_WORD = 40  #: characters; a longer string is not a word
-TITLE_WEIGHT = 3  #: a word in the title counts as this many words in the abstract
+MAX_TIMES = 99  #: maximum weight of a word
+LONGEST_WORD = 40  #: maximum number of characters of a word
+TITLE_WEIGHT = 3  #: the number of words in the abstract that count as much as one in the title
 
 _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
 

@@ -26,12 +26,12 @@ MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
 MAX_TITLE_WORDS = 8  #: maximum number of words of a clause for papers without significant words
 MAX_PHRASE = 3  #: maximum number of words of a clause
 MAX_CANDIDATES = 300  #: maximum number of words and phrases that are looked up in the catalog
-MAX_USEFUL = 100  #: number of the best single clauses that filters are made of
-MAX_STARTS = 20  #: number of the best single clauses that are tried as the first clause
-MAX_ROOTS = 40  #: number of roots by which papers are compared with the examples
+MAX_USEFUL = 100  #: maximum number of single clauses of which filters are made, the best first
+MAX_STARTS = 20  #: maximum number of single clauses that are tried as the first clause of a filter
+MAX_ROOTS = 40  #: maximum number of roots by which papers are compared with the examples
 LEAST_BITS = 5.0  #: minimum number of bits of a phrase
 LEAST_COMPOUND_BITS = 2.5  #: minimum number of bits of a compound, such as "in-context"
-SHORTEST_PREFIX = 5  #: letters of a root before a `*`
+SHORTEST_PREFIX = 5  #: minimum number of letters before a `*`
 #: Words of abstracts that describe the publication, not its subject.
 BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
 STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be added at once
@@ -73,9 +73,10 @@ class SuggestionWeights:
     """The constants of a suggestion; `make bench ARGS=relevance` shows how well they hold for other topics."""
 
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
-    steepness: float = 14.0  #: increase of the chance with the similarity to the examples
-    example: float = 3.5  #: an example counts as this many papers
-    unseen: float = 25.0  #: assumed papers outside the catalog, with words as rare as in the fixed table
+    steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
+    example: float = 3.5  #: number of papers that an example counts as
+    #: assumed number of papers outside the catalog, with words as rare as in the fixed table
+    unseen: float = 25.0
     extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
     least_gain: float = 0.03  #: minimum increase of the expected F1 by a clause
 
@@ -90,7 +91,7 @@ class SuggestedClause:
     clause: str  #: in canonical form
     examples: int  #: the examples that the clause finds
     found: int  #: the papers of the catalog that the clause finds
-    added: int  #: the papers of the catalog that this clause finds and no earlier clause does
+    added: int  #: number of papers of the catalog that this clause finds and no earlier clause finds
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,9 @@ def suggest_topic(
 ) -> SuggestedTopic:
     """Return a topic for `examples`, which may be any papers; `index` has the papers of the catalog.
 
-    An example does not need an abstract and does not need to be in the catalog. The order of the examples has
-    no effect. `index` does not cache anything of the suggestion, so it may be shared by many visitors. The
-    clauses are tested on the papers of `background`, by default the papers of the catalog.
+    An example needs no abstract and need not be in the catalog. The order of the examples has no effect. The
+    suggestion is not cached in `index`, which many visitors may therefore share. The clauses are tested on
+    the papers of `background`, by default the papers of the catalog.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
     own = PaperIndex(examples)
@@ -179,7 +180,7 @@ class _Chances:
         even = _even_score(others.values(), weights.topic_share * index.size)
         chances = {number: _chance(score / even, weights.steepness) for number, score in others.items()}
         steps_by_number = {number: round(chance * STEPS) for number, chance in chances.items()}
-        #: For each binary digit of the chances: its value, and the papers whose chance has it.
+        #: Each binary digit of the chances: its value, and the papers whose chance has the digit 1.
         self._digits = [
             (
                 2**digit / STEPS,
@@ -198,7 +199,7 @@ class _Chances:
 
 
 def _even_score(scores: Collection[float], size: float) -> float:
-    """Return the score at which a paper belongs to a topic of `size` papers with a chance of one half."""
+    """Return the score of papers that have a chance of one half to belong to a topic of `size` papers."""
     ranked = sorted(scores, reverse=True)
     return ranked[min(len(ranked) - 1, int(size))] if ranked else 1.0
 
@@ -284,8 +285,8 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
 def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> list[Candidate]:
     """Return the words and phrases that may describe the examples, the most common first.
 
-    At least two of three conditions must hold: it is in a title, several examples share it, or it is a
-    phrase. If no word meets two conditions, all words of the titles are returned.
+    Each of them meets at least two of three conditions: it is in a title, it is in several examples, or it is
+    a phrase. If there are none, all words of the titles are returned.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}
@@ -301,7 +302,7 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch
 
 
 def _begins_as_another_word(written: str, index: PaperSearch) -> bool:
-    """Return whether a prefix without its `*` is a word of the catalog: `contrast*` is not for *contrastive*."""
+    """Return whether a prefix without its `*` is a word of the catalog, as the prefix is then too short."""
     return written[0] != '"' and written[-1] == "*" and index.has_word(written[:-1])
 
 
@@ -313,7 +314,7 @@ def _candidate(written: str, own: PaperIndex, index: PaperSearch) -> Candidate:
 
 
 def usual_share(clause: TextClause) -> float:
-    """Return the share of papers that contain a clause, as estimated from the fixed table."""
+    """Estimate the share of papers that contain a clause from the fixed table."""
     bits = [word_rarity.bits(word_roots.root(token.rstrip("*").lower())) for token in clause.tokens]
     return 2.0 ** -min(sum(bits), 2 * word_rarity.RAREST)
 

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from digest import papers
 
-#: Characters of Chinese and Japanese, which have no blanks between words, so each character is a part.
+#: Characters of Chinese and Japanese, in which no blanks separate words; each character is a part.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 #: Combining accents and invisible characters inside words.
 _MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
@@ -64,7 +64,7 @@ class WordParts:
     """A text as a sequence of parts; `glue[i]` is the separator between part `i` and the next part."""
 
     surfaces: tuple[str, ...]  #: as written
-    folded: tuple[str, ...]  #: without case, accents, possessives
+    folded: tuple[str, ...]  #: the parts without case, accents and possessives
     glue: str
     starts: tuple[int, ...]  #: the start of each part in the text
     ends: tuple[int, ...]

@@ -11,7 +11,7 @@ from operator import add, ne
 from digest.topics import bitsets
 
 MARGIN = 1000
-#: The number of occurrences above which the documents of a pair are stored as a set.
+#: Number of occurrences from which on the documents of a pair are stored as a set.
 MIN_LISTED_PLACES = 12
 NO_PLACES: Sequence[int] = ()
 
@@ -19,8 +19,8 @@ NO_PLACES: Sequence[int] = ()
 class WordPairs:
     """The positions of each pair of neighbouring words, by the numbers of the two words.
 
-    `row` contains folded words with one character per word; `typed` is the same row, but with words as typed
-    if they exist. A pair is listed under each combination of folded and typed words.
+    `row` contains the folded words, one character per word. In `typed`, words that are also indexed as typed
+    replace the folded words. A pair is listed under each combination of folded and typed words.
     """
 
     def __init__(self, row: str, typed: str, glue: str, document_at: array[int]):

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from digest.topics import word_roots
 
-RAREST = 8.0  #: bits of a word that is not in the table: at most one paper of 256 is expected to contain it
+#: Bits of a word that is not in the table: at most one paper in 256 is expected to contain the word.
+RAREST = 8.0
 SIGNIFICANT = 3.0  #: minimum number of bits of a word that describes a subject by itself
 
-#: Research words by their bits, which are estimates of the maintainers, not counts from a collection.
+#: Research words by their bits, which the maintainers estimated; they are not counts from a collection.
 _RESEARCH_WORDS = {
     1.0: (
         "model learn train data network result task perform performance propose show demonstrate neural "

@@ -1,8 +1,8 @@
 """Store a batch of texts as a string in which each character stands for one word.
 
-Searches for neighbouring words can therefore use `str.find`. The character 0 is not a word; it separates
-documents. A batch of many texts is split at blanks into pieces ("(pre-trained", "models,"), and the result
-for each distinct piece is cached. A single text is read as a whole.
+Searches for neighbouring words can therefore use `str.find`. The character 0 is not a word, but separates
+documents. A batch of many texts is split at blanks into pieces ("(pre-trained", "models,"), and each distinct
+piece is tokenized once. A single text is tokenized as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 NO_WORD = "\0"
-#: Marks a piece that begins with a character outside words, so that a preceding blank is ignored.
+#: Marks a piece that begins with a separator character, before which a blank is ignored.
 _ROUGH = "\0"
 
 
@@ -45,7 +45,7 @@ class WordRows(NamedTuple):
     words: dict[str, int]  #: the number of each word
     folded_of: Mapping[int, int]  #: the number of the folded form of each word as typed
     folded: str
-    typed: str  #: the same row, with words as typed if they exist
+    typed: str  #: the same row with words as typed, if they are indexed as typed
     glue: str
     spans: dict[int, tuple[int, int]]  #: the start and the end of each document
     document_at: array[int]

@@ -24,7 +24,7 @@ NOT_SURE = "Tick the box to erase your data."
 
 
 def show_account(request: Request) -> Response:
-    """Show the choices. Changes nothing."""
+    """Show the page with the choices, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         return account_page(request, subscriber_of_page(session, request))
 
@@ -105,7 +105,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 def show_new_address(request: Request) -> Response:
-    """Show the button that confirms the new address. Changes nothing."""
+    """Show the button that confirms the new address, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         subscriber, email = new_address_of_page(session, request)
         return new_address_page(request, subscriber, email)

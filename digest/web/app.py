@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class IdConvertor(IntegerConvertor):
-    """A number in a path that fits into a database column; Python refuses to read thousands of digits."""
+    """A number in a path that is small enough for a database column and for Python, which limits the digits."""
 
     regex = "[0-9]{1,18}"
 

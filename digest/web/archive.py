@@ -1,6 +1,6 @@
 """Show digests in the browser, rendered again from the stored decisions, and list them in an archive.
 
-People forward letters with their view links, so the page of a digest shows no address and has no
+Letters are forwarded with their view links, so the page of a digest shows no address and has no
 private links.
 """
 
@@ -31,7 +31,7 @@ from digest.web.middleware import mail_headers
 from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import mask_address, subscriber_of_link
 
-MAX_LISTED = 400  #: digests in an archive: more than a year of daily digests
+MAX_LISTED = 400  #: maximum digests in an archive, more than a year of daily digests
 MAX_WITH_TITLES = 60  #: number of latest digests whose papers are all listed
 
 

@@ -22,7 +22,7 @@ MAX_PAPERS = 3
 
 
 def show_button(request: Request) -> Response:
-    """Show the request and the button. A GET changes nothing, because mail scanners open every link."""
+    """Show the request and the button; a GET must change nothing, because mail scanners open every link."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
     with db.read_session(context.engine) as session:
@@ -64,7 +64,7 @@ def button_page(
 
 
 def sample_cards(context: AppContext, session: Session, asked: SubscriptionRequest) -> list[Card]:
-    """Return up to three papers that the requested digest would have now."""
+    """Return up to three papers that the requested digest would contain now."""
     filters = subscribers.resolved_filters(session, asked.topics)
     if asked.topics and not filters:
         return []

@@ -29,7 +29,7 @@ HEAD_SECONDS = 10.0  #: time for the request line and headers, from their first 
 EXCHANGE_SECONDS = 60.0  #: time for the body and the response; both are small
 IDLE_SECONDS = 20.0  #: time until the next request; uvicorn normally closes an idle connection earlier
 MAX_CONNECTIONS = 1000  #: maximum open connections; fewer if the system limits open files
-MAX_OF_ONE_ADDRESS = 64  #: waiting connections: a whole university may share one address
+MAX_OF_ONE_ADDRESS = 64  #: maximum waiting connections of one address, which a whole university may share
 
 
 class WaitingConnection(Protocol):

@@ -1,7 +1,7 @@
-"""Show the pages of "less like this" and "more like this": proposed changes of a topic, and their effect.
+"""Show the pages of "less like this" and "more like this" with proposed changes of a topic and their effect.
 
-People forward digests with these links. A change is therefore reported to the reader's own address, and the
-page undoes only changes that were made on it.
+Digests are forwarded with these links. A change is therefore reported to the reader's own address, and the
+page undoes only changes that were made on this page.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DONE_MESSAGES = {
 
 
 def show_proposals(request: Request, *, wants_more: bool) -> Response:
-    """Show the proposed changes with their effects. Changes nothing."""
+    """Show the proposed changes with their effects, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader = subscriber_of_link(session, request, "feedback")
         if reader.state == SubscriberState.UNSUBSCRIBED:

@@ -32,11 +32,11 @@ EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
 REFERENCE = re.compile(
     r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
 )  #: the name of a published filter; other filters are refused
-MAX_FEEDS = 256  #: cached feeds of filters that feed readers request repeatedly; 100 KB each
+MAX_FEEDS = 256  #: maximum number of cached feeds of filters, 100 KB each
 MAX_SHARED_PAPERS, SHARED_DAYS = (
     50,
     8,
-)  #: number of papers in a published filter's feed, and of days they are from
+)  #: maximum number of papers in the feed of a published filter, and number of days from which they are
 ElementTree.register_namespace("", ATOM)
 
 

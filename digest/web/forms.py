@@ -18,12 +18,12 @@ from digest.links import sign_token, verify_token
 from digest.site_profile import Site
 from digest.web import middleware, request_context
 
-MIN_FORM_AGE = timedelta(seconds=2)  #: no person fills in a form faster
-MAX_FORM_AGE = timedelta(days=2)  #: time after which the page must be loaded again
+MIN_FORM_AGE = timedelta(seconds=2)  #: minimum time in which a person fills in a form
+MAX_FORM_AGE = timedelta(days=2)  #: time after which a form must be loaded again
 
 MAX_FIELDS = 200
 READ_SECONDS = 30.0
-UPLOADS_AT_ONCE = 8  #: large forms that are read at the same time
+UPLOADS_AT_ONCE = 8  #: maximum number of large forms that are read at the same time
 
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -52,7 +52,7 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
 
 @asynccontextmanager
 async def uploads_in_turn(request: Request) -> AsyncIterator[None]:
-    """Let only a few large forms be read at a time, so that they cannot fill the memory."""
+    """Allow only a few large forms to be read at a time, so that they cannot fill the memory."""
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) <= middleware.MAX_BYTES:
         yield
@@ -83,7 +83,7 @@ def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
 
 
 def clean_text(value: object) -> str:
-    """Return the text of a form value, without NULs and halves of surrogate pairs; a file has no text."""
+    """Return the text of a form value without NULs and halves of surrogate pairs; empty for a file."""
     if not isinstance(value, str):
         return ""
     return value.encode("utf-8", errors="replace").decode().replace("\0", "")

@@ -79,11 +79,11 @@ def cached_page(context: AppContext) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormErrors:
-    """What is wrong with a form, by field."""
+    """The errors of a form, by field."""
 
     by_field: Mapping[str, str] = field(default_factory=dict)
     filter: BadFilter | None = None
-    meant: str | None = None  #: the address that was probably meant
+    meant: str | None = None  #: the probably intended address, if the typed address looks mistyped
     email: addresses.Address | None = None  #: the valid address
 
     def __bool__(self) -> bool:
@@ -321,7 +321,7 @@ def handle_sign_up(
 def check_form(
     request: Request, form: SignUpForm, errors: Mapping[str, str], *, keeps_email: bool
 ) -> FormErrors:
-    """Return everything that is wrong with a sign-up, and its valid address."""
+    """Return all errors of a sign-up, and its address if valid."""
     by_field: dict[str, str] = {}
     address: addresses.Address | None = None
     try:

@@ -14,13 +14,13 @@ CACHE_SECONDS = 15  #: how long a report is cached, because counting a large out
 
 
 async def healthz(request: Request) -> PlainTextResponse:
-    """Return ok while the process runs."""
+    """Return `ok`, which shows that the process runs."""
     del request
     return PlainTextResponse("ok\n")
 
 
 def readyz(request: Request) -> PlainTextResponse:
-    """Return ok, or 503 with one line for each outage; list the warnings in both cases."""
+    """Return `ok`, or 503 with one line for each outage; in both cases, list the warnings."""
     problems = latest_report(request_context.context_of(request)).problems
     outages = [problem.message for problem in problems if problem.is_outage]
     warnings = [f"warning: {problem.message}" for problem in problems if problem.is_warning]

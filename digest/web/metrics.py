@@ -23,7 +23,10 @@ Samples = Mapping[str, float]
 
 
 def show_metrics(request: Request) -> PlainTextResponse:
-    """Return the metrics to clients on this machine or a private network; to other clients and proxies, 404."""
+    """Return the metrics to clients on this machine or a private network.
+
+    Return 404 to others and to proxies.
+    """
     if not is_from_private_network(request):
         raise HTTPException(404)
     report = health.latest_report(request_context.context_of(request))

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("digest.web")
 
-CLIENT_GONE = 499  #: the client closed the connection; only logged, as in nginx
-MAX_BYTES = 64 * 1024  #: maximum size of a request body: forms are small
+CLIENT_GONE = 499  #: the logged status if the client closed the connection, as in nginx
+MAX_BYTES = 64 * 1024  #: maximum size of a request body, enough for all forms without files
 MAX_UPLOAD = (
     3 * 1024 * 1024
 )  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are too long but are sent back
@@ -89,7 +89,7 @@ class HttpMiddleware:
             most = MAX_UPLOAD if scope["path"] in UPLOAD_PATHS else MAX_BYTES
             await self.app(scope, limit_body(receive, Headers(scope=scope), most), send_with_headers)
         except ClientDisconnect:
-            status = CLIENT_GONE  # the request is incomplete, and there is nobody to respond to
+            status = CLIENT_GONE  # no response is possible, because the client closed the connection
         finally:
             path = PRIVATE_PATHS.sub(r"/\1/...", scope["path"])
             took = (perf_counter() - began) * 1000
@@ -136,7 +136,7 @@ def limit_body(receive: Receive, headers: Headers, most: int) -> Receive:
 
 
 def is_same_site(headers: Headers, url: str) -> bool:
-    """Return whether a form was sent from our own pages, as far as the browser reports it.
+    """Return whether a form was sent from our own pages, according to the headers of the browser.
 
     Our pages send no referrer, so browsers send `Origin: null` for them too; browsers that support
     Sec-Fetch-Site report whether the form is on our site. No form relies on a cookie: only the token in a link

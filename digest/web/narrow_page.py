@@ -18,7 +18,7 @@ from digest.web.forms import field_text
 
 
 def show_suggestion(request: Request) -> Response:
-    """Show the suggestion, with a button that applies it. Changes nothing."""
+    """Show the suggestion with a button that applies it, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         offer, _, topic = load_suggestion(request, session)
     narrow = is_narrow(topic, offer)

@@ -91,7 +91,7 @@ def show_source(request: Request) -> Response:
 
 
 def body_part(parsed: EmailMessage, kind: str) -> str:
-    """Return the text of the mail's plain or HTML part; empty if it has none."""
+    """Return the text of the mail's plain or HTML part; empty if the mail has no such part."""
     found = parsed.get_body((kind,))
     return str(found.get_content()) if found is not None else ""
 

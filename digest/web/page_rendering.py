@@ -54,7 +54,7 @@ def legal_links(context: AppContext) -> list[tuple[str, str]]:
 
 
 def letter_page(html: str) -> str:
-    """Return a letter's HTML with the ARIA role of a page's main content instead of an email."""
+    """Return a letter's HTML with its ARIA role changed from an email to the main content of a page."""
     return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
 
 
@@ -150,7 +150,7 @@ def on_http(request: Request, error: Exception) -> Response:
 
 
 def not_found_page(request: Request) -> Response:
-    """Return the error page for an unknown address, which names the missing page."""
+    """Return the error page for an unknown address; its text depends on the kind of the missing page."""
     sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
     if sought in LINKS_OF_LETTERS:
         return problem_page(request, 404, texts=INCOMPLETE_LINK)

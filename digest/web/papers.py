@@ -69,7 +69,10 @@ def show_paper(request: Request) -> Response:
 
 
 def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
-    """Return the words that a filter in the page's URL matches; none if it is invalid or refers to a pack."""
+    """Return the matches of the filter in the page's URL.
+
+    None if the filter is invalid or refers to a pack.
+    """
     if not filter_:
         return ()
     try:
@@ -126,7 +129,7 @@ def requested_paper(request: Request) -> Paper:
 
 
 def load_paper(context: AppContext, session: Session, number: int) -> Paper:
-    """Return a paper by its id, or the paper it was merged into, as shown publicly.
+    """Return the public view of a paper, or of the paper it was merged into.
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """

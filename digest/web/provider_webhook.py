@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 1024  #: maximum size of a certificate, and of the response to a confirmation
 TIMEOUT_SECONDS = 10.0  #: time limit for a request to Amazon
-MAX_FETCHES = 6  #: per minute, so that forged notices cannot make us send many requests to Amazon
+MAX_FETCHES = 6  #: maximum fetches per minute, so that forged notices cannot cause many requests to Amazon
 MINUTE = timedelta(minutes=1)
-MAX_KEPT = 8  #: number of cached certificates
+MAX_KEPT = 8  #: maximum number of cached certificates
 
 Fetch = Callable[[str], bytes]
 

@@ -22,7 +22,7 @@ from digest.web import feeds, page_rendering, request_context, starter_topics, t
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MAX_DAYS = 1000  #: maximum days listed in the archive and in the sitemap
-PAGES_AT_ONCE = 4  #: lists that are made at the same time
+PAGES_AT_ONCE = 4  #: maximum number of lists that are made at the same time
 #: Pages for one reader, which crawlers should not request.
 PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 

@@ -1,7 +1,7 @@
 """Save papers to a private list, and show the list, its files for reference managers, and its feed.
 
-The save link is in every digest, and people forward digests: with it, anybody can add a paper to the list
-or remove it again, but only the settings link shows the list.
+The save link is in every digest, and digests are forwarded. With a save link, anybody can add the paper to
+the list or remove it, but only the settings link shows the list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from digest.web.unsubscribe_page import subscriber_of_link
 
 
 def show_button(request: Request) -> Response:
-    """Show a paper with a button that saves it, or after it was saved, removes it. Changes nothing."""
+    """Show a paper with a button that saves it, or removes it if it was just saved, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader, paper = reader_and_paper(request, session)
         return save_page(request, reader, paper)

@@ -210,7 +210,7 @@ def try_filter(form: SettingsForm) -> FormResult:
 
 
 def save_typed_topic(form: SettingsForm) -> FormResult:
-    """Add a topic, or change the name or the filter of one."""
+    """Add a topic, or change the name or the filter of a topic."""
     typed, topics = typed_topic(form), form.topics
     if form.text("do") != "add" and typed.topic not in [topic.name for topic in topics]:
         return "stale"
@@ -224,7 +224,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
 
 
 def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
-    """Return the topics with a new one, and the muted topics; raise BadField or BadFilter."""
+    """Return the topics with a new topic, and the muted topics; raise BadField or BadFilter."""
     check_filter(session, typed.filter)
     name = typed.name or figures_in_words.cut_at_word(subscribers.one_line(typed.filter), 60)
     added = checked_name(name, topics), typed.filter
@@ -232,7 +232,7 @@ def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tu
 
 
 def with_new_name(_session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
-    """Return the topics with one renamed, and the muted topics; raise BadField."""
+    """Return the topics after renaming one, and the muted topics; raise BadField for an invalid name."""
     name = checked_name(typed.name, [topic for topic in topics if topic.name != typed.topic])
     names = {topic.name: name if topic.name == typed.topic else topic.name for topic in topics}
     return {names[topic.name]: topic.text for topic in topics}, {names[old] for old in muted_names(topics)}
@@ -241,7 +241,7 @@ def with_new_name(_session: Session, typed: TypedTopic, topics: TopicList) -> tu
 def with_new_filter(
     session: Session, typed: TypedTopic, topics: TopicList
 ) -> tuple[dict[str, str], set[str]]:
-    """Return the topics with one filter changed, and the muted topics; raise BadFilter."""
+    """Return the topics after changing one filter, and the muted topics; raise BadFilter if it is invalid."""
     check_filter(session, typed.filter)
     changed = {topic.name: typed.filter if topic.name == typed.topic else topic.text for topic in topics}
     return changed, muted_names(topics)

@@ -1,4 +1,4 @@
-"""Show a subscriber's settings: topics as cards, schedule, pause, past digests and unsubscribe.
+"""Show a subscriber's settings: topics, schedule, pause, past digests and unsubscribe.
 
 The actions of the page are in `settings_forms`.
 """
@@ -63,7 +63,7 @@ class TypedTopic:
     filter: str = ""
     error: str = ""
     filter_error: BadFilter | None = None
-    is_trial: bool = False  #: the filter is shown with its matches, but not saved
+    is_trial: bool = False  #: whether the filter is only tried: shown with its matches, but not saved
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ NOTHING_TYPED = FormState()
 
 
 def show_settings(request: Request) -> Response:
-    """Show the settings, with a change requested by mail ready to be saved. Changes nothing."""
+    """Show the settings and any change requested by mail, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
         if subscriber.state == SubscriberState.UNSUBSCRIBED:
@@ -167,7 +167,7 @@ def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, objec
 
 
 def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
-    """Return the reader's other addresses."""
+    """Return the addresses of the reader's other pages."""
     reader = subscriber.id, subscriber.link_version
     return {
         "feed_url": links.feed_url(context.site, *reader),

@@ -1,4 +1,4 @@
-"""Read the sign-up form: an address, topics from any of four places, and a schedule."""
+"""Read the sign-up form: an address, topics from up to four sources, and a schedule."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from digest.subscribers import check_abstracts, check_max_papers
 from digest.web import starter_topics
 from digest.web.forms import clean_text, field_text
 
-MAX_LIKED = 20  #: papers that a topic is made from
-MAX_OFFERED = 12  #: topics from a library
-MAX_FILTER = 2001  #: characters read; one above the limit of filters, so that a longer filter is reported
+MAX_LIKED = 20  #: maximum number of papers from which a topic is made
+MAX_OFFERED = 12  #: maximum number of topics from a library
+#: Maximum characters read, one more than a filter may have, so that a longer filter is reported.
+MAX_FILTER = 2001
 MAX_NAME = 80
 MAX_CHOICE = 80
 MAX_ID = 2**63
@@ -26,7 +27,7 @@ EMPTY_FIELD = "Fill this in."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OfferedTopic:
-    """A topic made from a library; the form sends it back, because no server keeps it."""
+    """A topic made from a library; the form contains it, because the server does not store it."""
 
     name: str
     filter: str
@@ -98,7 +99,7 @@ def paper_ids(values: Iterable[object]) -> list[int]:
 
 
 def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
-    """Return the topics that an earlier page made from a library; anything else is dropped."""
+    """Return the topics that an earlier page made from a library, without values of any other form."""
     found = dict.fromkeys(
         OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
         for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)

@@ -1,4 +1,4 @@
-"""Offer ready-made topics, and count the recent matches of a filter."""
+"""Define the starter topics, and count the recent matches of a filter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from digest.topics import PerDay
 from digest.topics import recent_papers as topic_papers
 from digest.topics.recent_papers import RecentPapers
 
-#: Filters of ready-made topics, by name: the most common interests of readers.
+#: The filters of the starter topics, by name: the most common interests of readers.
 STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',

@@ -12,7 +12,7 @@ from digest.topics import SuggestedTopic
 from digest.web import starter_topics
 from digest.web.sign_up_form import MAX_NAME, OfferedTopic
 
-MAX_CACHED = 256  #: topics of liked papers
+MAX_CACHED = 256  #: maximum number of cached topics of liked papers
 
 
 def topic_of_liked(context: AppContext, session: Session, liked: Sequence[int]) -> OfferedTopic | None:

@@ -1,6 +1,6 @@
 """Show the page of the Topics and Pause links in a digest.
 
-People forward digests, so these links cannot make lasting changes: the settings link is mailed to the
+Digests are forwarded, so these links cannot make lasting changes: the settings link is only mailed to the
 subscriber, and a pause can be ended on the same page.
 """
 
@@ -36,7 +36,7 @@ DONE_MESSAGES = {
 
 
 def show_buttons(request: Request) -> Response:
-    """Show the two buttons. Changes nothing."""
+    """Show the two buttons, without changing anything."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "topic-links")

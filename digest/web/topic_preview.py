@@ -24,10 +24,10 @@ from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked
 
 MAX_TITLES = 5
-MAX_LATEST = 100  #: latest matches that are searched for titles that pages may show
-MAX_EFFECTS = 12  #: clauses whose effect is shown
+MAX_LATEST = 100  #: maximum number of latest matches that are searched for titles that pages may show
+MAX_EFFECTS = 12  #: maximum number of clauses whose effect is shown
 MAX_CACHED = 512  #: previews
-OLD_YEARS = 1  #: the year of a paper published longer ago is shown
+OLD_YEARS = 1  #: age in years from which on the year of a paper is shown
 
 PER_MINUTE = 60  #: maximum previews per minute for one network
 PER_MINUTE_UNKNOWN = 300  #: maximum previews per minute for all visitors whose network is unknown
@@ -46,13 +46,13 @@ class PreviewTitle:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TriedTopic:
-    """A topic whose filter the visitor did not get from our list, with the effect of each clause."""
+    """A topic that is not a starter topic, with the effect of each clause of its filter."""
 
     name: str
     filter: str
     effects: tuple[tuple[str, str], ...]  #: (clause, effect)
     notes: tuple[str, ...]
-    is_liked: bool = False  #: made from the papers that the visitor likes
+    is_liked: bool = False  #: whether the topic is made from the papers that the visitor likes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class TopicPreview:
 class ChosenTopics:
     """The topics that a form asks for."""
 
-    filters: Mapping[str, str]  #: as written, by name
+    filters: Mapping[str, str]  #: the filters as written, by name
     tried: tuple[str, ...]  #: the names of the topics that are not starter topics
     liked: str = ""  #: the name of the topic made from liked papers
 
@@ -186,7 +186,7 @@ def sample_of(
 
 
 def sample_as_email(context: AppContext, session: Session, requested: RequestedSettings) -> str | None:
-    """Return the digest that a request would get now as the HTML of a letter; None if it has no papers."""
+    """Return the letter that these topics would get now as HTML; None if it has no papers."""
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
     assembler, sample = publishing.public_sample(

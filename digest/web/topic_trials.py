@@ -27,7 +27,7 @@ MAX_NOTES = 6  #: maximum number of effects of clauses and warnings
 class FilterTrial:
     """The matches of a filter on the last days."""
 
-    per_day: float  #: papers on a usual day
+    per_day: float  #: number of papers on a typical day
     rate: str  #: `about 4 a day`
     sentence: str  #: `About 4 papers a day (based on 31 days so far)`
     titles: tuple[Markup, ...]  #: the latest matches, with the matched words marked
@@ -41,7 +41,7 @@ def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, Fil
         recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
         for text in filters:
             if recent.days and text not in found:
-                with suppress(BadFilter):  # a paper or pack that a stored filter uses may have been removed
+                with suppress(BadFilter):  # a stored filter may use a paper or pack that was removed
                     found[text] = make_trial(registry.resolve_text(text), recent)
     return found
 

@@ -20,9 +20,9 @@ from digest.site_profile import Site
 from digest.topics import Filter, PaperIndex
 
 MAX_SHOWN = 10
-MAX_LISTS = 256  #: cached lists of past days and topics; 50 KB each
-MAX_RANKINGS = 2  #: cached rankings; with thousands of papers, an index takes tens of megabytes
-REACH_DAYS = (8, 36, 400)  #: periods to look back, in days; the first period with papers is used
+MAX_LISTS = 256  #: maximum number of cached lists of past days and topics, 50 KB each
+MAX_RANKINGS = 2  #: maximum number of cached rankings, each with an index of tens of megabytes
+REACH_DAYS = (8, 36, 400)  #: periods before the latest dump, in days; the first period with papers is used
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +31,7 @@ class TrendingList:
 
     day: date
     heading: str
-    checked: int  #: papers that were ranked
+    checked: int  #: number of papers that were ranked
     ranked: tuple[Ranked, ...]
     cards: tuple[Card, ...]
 

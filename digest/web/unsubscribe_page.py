@@ -28,11 +28,11 @@ REASONS = (
     ("elsewhere", "I follow papers elsewhere"),
     ("other", "Something else"),
 )
-MAX_REASON = 150  #: characters of a reason in the reader's own words
+MAX_REASON = 150  #: maximum characters of a reason in the reader's own words
 
 
 def show_button(request: Request) -> Response:
-    """Show the reader's state and one button. Changes nothing."""
+    """Show the reader's state and one button, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         return state_page(request, subscriber_of_link(session, request, "unsubscribe"))
 
@@ -116,6 +116,6 @@ def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
 
 
 def mask_address(email: str) -> str:
-    """Return an address masked as `a•••@uni.edu`: its owner recognises it, but a forwarded mail does not reveal it."""
+    """Return an address masked as `a•••@uni.edu`, which its owner recognises and other readers cannot use."""
     local, _, domain = addresses.readable_address(email).rpartition("@")
     return f"{local[:1]}•••@{domain}"

@@ -52,11 +52,11 @@ def start_watchdog(context: AppContext) -> Event:
 
 
 def run_watchdog(context: AppContext, stop: Event) -> None:
-    """Check the service every minute; log errors of the check itself."""
+    """Check the service every minute, and log errors of the checks."""
     known: set[str] = set()
     stop.wait(
         heartbeats.SILENT_AFTER.total_seconds()
-    )  # all roles start at the same time, and some start slowly
+    )  # at a start of the service, some roles start more slowly than this one
     while not stop.wait(CHECK_SECONDS):
         try:
             known = log_new_problems(check_once(context), known)
@@ -73,7 +73,7 @@ def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
 
 
 def check_once(context: AppContext) -> tuple[Problem, ...]:
-    """Check once: queue a letter to the operator about problems, and deliver it if no worker can."""
+    """Check the service once: queue a letter to the operator about problems, and deliver it if no worker can."""
     report = health.latest_report(context)
     operator = context.settings.operator_email
     if (

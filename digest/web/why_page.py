@@ -39,7 +39,7 @@ ANSWERS = {
 
 
 def show_answer(request: Request) -> Response:
-    """Show the form, and the answer if a paper was named. Changes nothing."""
+    """Show the form, and the answer if a paper was named, without changing anything."""
     context = request_context.context_of(request)
     reference = request.query_params.get("paper", "").replace("\0", "").strip()[:MAX_REFERENCE]
     with db.read_session(context.engine) as session:
@@ -70,7 +70,7 @@ def show_answer(request: Request) -> Response:
 
 
 def paper_title(answer: WhyAnswer) -> str:
-    """Return the title of the paper, if it is known."""
+    """Return the title of the paper if the paper is known."""
     return display(answer.json["paper"]["title"]) if "paper" in answer.json else ""
 
 

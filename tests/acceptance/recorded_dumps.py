@@ -32,7 +32,7 @@ class Interest:
 
 
 def word(pattern: str, text: str) -> object:
-    """Return whether the pattern stands in the text as whole words, in any case."""
+    """Return whether the pattern matches whole words of the text, in any case."""
     return re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE)
 
 

@@ -1,7 +1,7 @@
-"""Dumps go in and digests come out, through the real processes and over real SMTP.
+"""Load dumps and receive digests, through the real processes and over real SMTP.
 
-Once on one machine with SQLite and the embedded broker under `digest up`, and once as three roles
-on PostgreSQL and Redis. Both times the same readers get the same papers, once.
+The test runs on one machine with SQLite and the embedded broker under `digest up`, and as three roles on
+PostgreSQL and Redis. Both times the same readers get the same papers exactly once.
 """
 
 from __future__ import annotations

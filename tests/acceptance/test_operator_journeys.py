@@ -1,4 +1,4 @@
-"""An operator's week, from the command line alone: each test is one journey from its first command to its last."""
+"""Test an operator's week on the command line; each test runs a whole sequence of commands."""
 
 from __future__ import annotations
 

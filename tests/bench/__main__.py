@@ -1,7 +1,7 @@
 """Run the benchmarks: `python -m tests.bench [--full] [NAME...]`. Without a name: all of them.
 
-A benchmark is a file here with `main(full: bool) -> int`. Each runs in a process of its own, so that
-its memory is its own, and returns 0 if it holds what it promises.
+A benchmark is a file in this folder with `main(full: bool) -> int`, which returns 0 if all gates are reached.
+Each benchmark runs in its own process, so that its memory can be measured.
 """
 
 from __future__ import annotations

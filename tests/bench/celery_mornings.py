@@ -1,9 +1,9 @@
-"""Time a morning of mail with real Celery workers, our own or a rival's.
+"""Time a morning of mail with real Celery workers of the product or of a rival implementation.
 
-All ways find the same world (each a fresh copy of the same PostgreSQL database, every commit on disk),
-the same broker, the same number of worker processes and the same kind of sink. The clock runs from the
-first task to the last settled delivery; for ours that includes making the press, whereas the rivals are
-given what is made once a day. What starting a worker takes is in nobody's time.
+All implementations use a fresh copy of the same PostgreSQL database with every commit on disk, the same
+broker, the same number of worker processes and the same kind of sink. The measured time is from the first
+task to the last settled delivery. For the product it includes making the press; rivals get everything that is
+made once a day. Starting a worker is not included for any implementation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check that two implementations write equal letters, before any of them is timed."""
+"""Check that two implementations write equal letters before either is timed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A competent way to mail digests: what a good programmer writes with maintained libraries and measurements.
+"""Mail digests as a good programmer would with maintained libraries and measurements.
 
-Chunks of readers to a task (`rivals.py`), a query for each chunk, SQLite's FTS5 in memory for the
-matching and every filter asked once, Jinja, css-inline for the style sheet, `EmailMessage`, one SMTP
-connection that is kept, a commit for every fifty letters. It shares only the pure decisions with the
-product, and its letters must be the same.
+A task (`rival_tasks.py`) has a chunk of readers and one query. Filters are matched once with SQLite's FTS5 in
+memory. Letters are rendered with Jinja, css-inline and `EmailMessage`, sent over one SMTP connection, and
+committed fifty at a time. This implementation shares only the pure decisions with the product, and its
+letters must be the same.
 """
 
 from __future__ import annotations

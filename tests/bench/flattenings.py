@@ -1,8 +1,8 @@
-"""Pages of invented papers, turned into text by every tool that is installed, and read again.
+"""Convert pages of invented papers to text with every installed tool, and read the copies.
 
-Each cell is `right/phantoms` of a page with that many papers: papers of which every field is right, and records that are
-no paper. A copy that is not loaded says why. Tools that are absent are named. The tools written in Python are looked for
-in the interpreter that FLATTENING_PYTHON names, otherwise in this one.
+Each cell shows `right/phantoms` for a page with that many papers: the papers with every field right, and the
+records that are no papers. For a copy that is not loaded, the reason is shown. Missing tools are listed.
+Tools written in Python run in the interpreter that FLATTENING_PYTHON names, otherwise in this interpreter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Simulate a morning with servers that greylist: 1,500 readers, six hours, none may expire unsent.
+"""Simulate a morning of 1,500 readers, some with greylisting servers; no letter may expire unsent.
 
-Delivery runs for real, with the default limits; the clock and the mail server are simulated. A greylisting
-domain defers each pair of sender and recipient for five minutes. Every letter has a sender of its own, so each
-is new to it, and every retry must keep its pair.
+The real delivery runs with the default limits; the clock and the mail server are simulated. A greylisting
+domain defers each pair of sender and recipient for five minutes. Every letter has its own sender and is
+therefore new to the domain, and every retry must have the same pair.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Clock:
 
 @dataclass(kw_only=True)
 class GreylistingServer:
-    """A transport to servers of which some greylist; it moves the clock as it goes."""
+    """A transport to servers some of which greylist; every message advances the clock."""
 
     clock: Clock
     domains: frozenset[str]  #: that greylist
@@ -66,7 +66,7 @@ class GreylistingServer:
             yield self.outcome(message)
 
     def outcome(self, message: Message) -> Outcome:
-        """Defer a letter whose pair is younger than five minutes, where its domain greylists."""
+        """Defer a letter if its domain greylists and its pair is younger than five minutes."""
         first = self.first_seen.setdefault((message.sender, message.recipient), self.clock.now)
         is_known = self.clock.now - first >= GREYLISTED_FOR
         if is_known or message.recipient.partition("@")[2] not in self.domains:

@@ -1,8 +1,8 @@
 """Simulate three years of a small service day by day, and check that its database stops growing.
 
-Papers arrive, are published and delivered by the functions that the entry points call, and each night is tidied.
-The catalog is what the readers' library holds, and grows with what is read; everything else must stay as it
-is once the longest retention is over.
+Papers are loaded, published and delivered by the functions that the entry points call, and old rows are
+deleted each night. The catalog grows with every new paper. Everything else must stop growing after the
+longest retention period.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def simulate_days(
 
 
 def is_flat(found: dict[int, Size]) -> bool:
-    """Return whether nothing but the catalog has grown since the longest retention was over."""
+    """Return whether only the catalog has grown since the end of the longest retention period."""
     early = max(size.mail for day, size in found.items() if FLAT_AFTER <= day < FLAT_AFTER + 60)
     return all(size.mail <= early * MAY_GROW for day, size in found.items() if day >= FLAT_AFTER + 60)
 

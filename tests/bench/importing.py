@@ -1,7 +1,7 @@
 """Compare importing a list of subscribers with adding them one by one, on SQLite and on PostgreSQL.
 
-The plain way is an object and a commit for each reader. Both ways first bring in the same few hundred, and
-what stands then is compared; only then is the long list timed. It is made while it is read, as a file is.
+Adding readers one by one takes an object and a commit for each. First both ways add the same few hundred
+readers, and the stored rows are compared. Then a long list is timed, which is generated while it is read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def holds(name: str, plain_url: str, our_url: str, world: World, *, full: bool) 
 
 
 class TimedRows:
-    """Rows that record the time and this process's memory at half of them."""
+    """An iterator over rows that records the time and this process's memory after half of the rows."""
 
     def __init__(self, rows: Iterable[dict[str, Any]], half: int) -> None:
         self.rows = rows

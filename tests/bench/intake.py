@@ -1,8 +1,8 @@
-"""Reading and storing a Kaggle-shaped dump of 200,000 invented records, on SQLite and on PostgreSQL.
+"""Time reading and storing a dump of 200,000 invented records in Kaggle's format, on SQLite and PostgreSQL.
 
-Before anything is timed, the records that come out are compared with those that went in. Rates of
-reading are by the processor's time of one core; rates of storing by the clock. Then the text layouts
-are read at doubling lengths, up to 50 MB with --full.
+First the records that were read are compared with the records that were written. Reading is measured in
+processor time of one core, and storing in elapsed time. Then text layouts are read at doubling lengths, up to
+50 MB with --full.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare letter rendering with the usual ways to render, in one run, on one core.
+"""Compare rendering letters with the usual ways to render, in one run on one core.
 
     make bench ARGS=letters
 
@@ -209,7 +209,7 @@ def all_letters(made: Press, mailed: Sequence[tuple[Digest, Personalization]]) -
 def time_cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
     """Return how many cards for a paper and a filter were rendered, and the seconds they took.
 
-    Nothing is known of any paper, but filters have been read: a new press finds its readers unchanged.
+    Nothing is cached about any paper, but filters are parsed: a new press has the same readers as before.
     """
     index = topics.PaperIndex(made.papers)
     asked = [

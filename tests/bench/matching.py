@@ -2,11 +2,11 @@
 
     make bench ARGS="matching --full"
 
-All engines answer the same filters on the same papers, on the part of the language that all of them
-have: words, phrases, beginnings of words, fields, categories, authors, AND, OR, NOT. Their answers
-are compared before anything is timed. Times are processor time of this process. The sentences are
-those of the seed dumps where they are at hand (`../shared`), else invented ones; plurals are folded
-and compounds opened beforehand, since the rivals cannot do that by themselves.
+All engines match the same filters on the same papers, in the part of the language that all engines support:
+words, phrases, word prefixes, fields, categories, authors, AND, OR, NOT. First their matches are compared.
+Times are processor time of this process. The sentences are those of the seed dumps if available
+(`../shared`), else invented; plurals are folded and compounds split beforehand, since the rivals cannot do
+this themselves.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def filters(
 
 
 def is_shared(written: str, index: topics.PaperIndex) -> bool:
-    """Return whether all engines read a clause alike: it matches no compound of this batch."""
+    """Return whether all engines interpret a clause alike, because it matches no compound of this batch."""
     leaf = topics.parse(written).tree
     if not isinstance(leaf, filter_tree.TextClause):
         return True
@@ -410,8 +410,8 @@ def main(full: bool) -> int:
 def time_top_lists(chance: random.Random, found: dict[int, int], people: int) -> float:
     """Find the ten best new papers of every reader's three filters; return the seconds of processor time.
 
-    Filters are as popular as words are (the n-th is held by 1/n as many). What is measured is the
-    floor under publishing: the union of three sets and its ten lowest bits, for everybody anew.
+    Filters are as popular as words are (the n-th has 1/n as many readers as the first). This is the lower
+    limit of the time for publishing: for each reader, the union of three sets and its ten lowest bits.
     """
     popular = [1 / rank for rank in range(1, len(found) + 1)]
     held = array("I", chance.choices(list(found), popular, k=3 * people))

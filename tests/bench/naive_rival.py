@@ -1,9 +1,9 @@
-"""The usual way to mail digests: one reader after the other, rendering everything again for each.
+"""Mail digests in the usual way: one reader after the other, rendering everything again for each reader.
 
-For every reader a task of its own (`rivals.py`): their topics and the papers they have not seen asked for
-through the ORM, every filter as regular expressions against every paper, Jinja and premailer over the whole page, an `EmailMessage`, an SMTP
-connection and a commit. It is a rival in the benchmarks, and since it shares only the pure decisions
-with the product (relevance, composition, words) it is an oracle too: its letters must be the same.
+Each reader has a task (`rival_tasks.py`). It queries the topics and the new papers through the ORM, matches
+every filter as regular expressions against every paper, renders the whole page with Jinja and premailer, and
+takes an `EmailMessage`, an SMTP connection and a commit. This implementation shares only the pure decisions
+with the product (relevance, composition, words), so its letters also check those of the product.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def unseen_papers(session: Session, morning: Morning, subscriber: Subscriber) ->
 
 
 def decide_digest(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
-    """Return the digest that follows from what each topic chooses."""
+    """Return the digest composed of the matches of each topic."""
     ids = [paper.id for paper in morning.press.papers]
     sections = compose(wishes, eligible=(1 << len(ids)) - 1, ids=ids, limits=DigestLimits())
     return Digest(sections=sections, checked=len(ids))

@@ -1,12 +1,12 @@
-"""Composing and publishing: how many digests a second, on one core, on SQLite and on PostgreSQL.
+"""Measure how many digests a second are composed and published on one core, on SQLite and PostgreSQL.
 
     make bench ARGS="publishing --full"
 
-First a slow and plain composer, written from the rules alone, decides on a sample of readers; the
-digests must be the same. Then every due reader is published into the outbox, showings and the look at
-earlier showings included, by the function the workers call. Gates: composing 30,000 a second,
-publishing 8,000 a second, and no more memory for twice the readers. Last comes a morning on which some
-hundred papers have changed: finding out who was sent them takes no more than twice what publishing may.
+First a slow and simple composer, written from the rules alone, composes digests for a sample of readers; they
+must be the same. Then the function that the workers call publishes the digests of all due readers. Gates:
+composing 30,000 a second, publishing 8,000 a second, and no more memory for twice the readers. The last
+morning is one on which some hundred papers have changed: finding their readers may take at most twice the
+time of publishing.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def listed(digest: Digest) -> list[tuple[str, list[int]]]:
 def compose_plainly(
     press: Press, choices: Mapping[int, compose.RankedMatches], topics: Sequence[tuple[str, int]], budget: int
 ) -> list[tuple[str, list[int]]]:
-    """Compose by the rules, in the slowest and simplest way."""
+    """Compose a digest by the rules, in the slowest and simplest way."""
     found = {name: (choices[number], choices[number].order) for name, number in topics}
     worth = {name: {n: chosen.worth(n) for n in matched} for name, (chosen, matched) in found.items()}
     fit = {name: {n: chosen.relevance(n) for n in matched} for name, (chosen, matched) in found.items()}

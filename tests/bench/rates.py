@@ -1,8 +1,8 @@
 """Measure at the mail server how much of a configured rate is used and whether any minute exceeds it.
 
-Real workers and a real scheduler on PostgreSQL and Redis send letters for two minutes to a server that notes
-when it took each. At least 95 % of the rate must be used; 60 seconds, wherever they begin, may see the rate and
-three seconds' worth more, with profile=ses one second's.
+Real workers and a real scheduler on PostgreSQL and Redis send letters for two minutes to a server that
+records when it accepted each. At least 95 % of the rate must be used. No period of 60 seconds may exceed the
+rate by more than three seconds' worth of letters, or one second's with profile=ses.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ CASES = (
 
 @dataclass(kw_only=True)
 class TimedSink:
-    """A mail server that notes when it took each letter."""
+    """A mail server that records when it accepted each letter."""
 
     port: int = 0
     moments: list[float] = field(default_factory=list)
@@ -102,7 +102,7 @@ class TimedSink:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             server.close()
-            loop.run_until_complete(asyncio.sleep(0.1))  # who hung up is let go of
+            loop.run_until_complete(asyncio.sleep(0.1))  # forgets clients that have disconnected
             loop.close()
 
 
@@ -138,7 +138,7 @@ def put_letters(url: str, count: int, site: Site) -> None:
 
 
 def measure(case: Case, database: str, broker: str, folder: Path, *, seconds: float) -> list[float]:
-    """Let workers send at that rate for so long, and return when each letter was taken."""
+    """Let workers send at a rate for this long, and return when each letter was accepted."""
     put_letters(database, int(case.per_second * (seconds + 15)), SITE)
     with TimedSink().running() as sink:
         settings = {

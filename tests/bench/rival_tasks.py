@@ -1,8 +1,8 @@
-"""The rivals' Celery application: a task for every reader, or one for some hundred of them.
+"""Define the rivals' Celery application, with a task for every reader or for some hundred readers.
 
-A worker of theirs is started with the settings of ours (`mornings.py`). Whatever is made once a day is made
-before it says that it is ready, so that the rivals' clock starts later than ours: the papers ranked, the
-index, FTS5 filled and every filter asked, the first letters written.
+A rival's worker has the settings of the product's workers (`celery_mornings.py`). Everything that is made
+once a day is made before the worker is ready, and so before the time is measured: ranking, indexes, the
+matches of every filter, and some first letters.
 """
 
 from __future__ import annotations

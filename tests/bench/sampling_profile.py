@@ -1,8 +1,8 @@
 """Profile a worker by sampling its stack a hundred times a second while a task runs.
 
-`python -m tests.bench.sampling_profile worker` is the product's own worker with a timer; the product does not
-know of it. Each sample counts the time since the last one for the worker's current step, by the clock and by
-the processor. The difference between the two is waiting.
+`python -m tests.bench.sampling_profile worker` is the unchanged worker of the product with a timer. Each
+sample adds the time since the last sample to the worker's current step, as elapsed time and as processor
+time. The difference between the two is the time spent waiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Publishing by one worker process and by two, on SQLite and on PostgreSQL with every commit on disk.
+"""Compare publishing by one worker process and by two, on SQLite and PostgreSQL with every commit on disk.
 
-Every process reads the press and evaluates the filters for itself, as the product's workers do, and takes
-every other chunk of readers. On PostgreSQL two must come near twice the rate of one, where there are two
-cores for them. SQLite has one writer at a time: the gain of two is printed without a gate.
+Every process reads the press and evaluates the filters itself, as the product's workers do, and publishes
+every other chunk of readers. On PostgreSQL, with two cores, two processes must reach nearly twice the rate of
+one. SQLite has one writer at a time, so its speed-up is printed without a gate.
 """
 
 from __future__ import annotations

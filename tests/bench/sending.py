@@ -1,9 +1,9 @@
 """Compare our pipelined SMTP with the standard library's and Postfix's, and measure the cost of recording deliveries.
 
-40 KB messages over the loopback to a sink in C, which is not the bottleneck. Before anything is timed,
-both ways write to a server that keeps what it gets, and that is compared byte by byte. Without a C
-compiler a sink in Python stands in: the figures are then its own as much as ours, and hold no gate.
-Postfix's `smtp-source` is measured where it is installed (`SMTP_SOURCE` names it elsewhere).
+Messages of 40 KB are sent over the loopback interface to a sink in C, which is not the bottleneck. First both
+clients send to a server that stores the messages, which are compared byte by byte. Without a C compiler a
+sink in Python is used; it limits the rates, so no gate applies. Postfix's `smtp-source` is measured if it is
+installed (`SMTP_SOURCE` is its path if it is elsewhere).
 """
 
 from __future__ import annotations
@@ -171,10 +171,9 @@ def timed(way: Callable[[int, Sequence[Message]], None], port: int, window: Sequ
 
 
 def print_ledger_cost(server: str, folder: Path, count: int, port: int) -> float:
-    """Print what the ledger costs on both databases, at windows of 1 and 50.
+    """Print the cost of recording deliveries on both databases, with windows of 1 and 50.
 
-    Return the share of the rate that it takes on PostgreSQL at 50: delivering digests, written and sent,
-    beside writing and sending the same without a ledger.
+    Return the share of the rate that recording costs on PostgreSQL with windows of 50.
     """
     for kind in ("sqlite", "postgresql"):
         for window in (1, 50):

@@ -1,4 +1,4 @@
-"""Fifty sign-ups a second by one web process, while workers publish and deliver digests.
+"""Time fifty sign-ups a second in one web process, while workers publish and deliver digests.
 
     make bench ARGS="sign_ups --full"
 
@@ -139,7 +139,7 @@ async def send_all(address: str, stamp: str, count: int, filters: list[str]) -> 
 
 
 async def send(client: httpx2.AsyncClient, form: dict[str, str], number: int, due: float) -> SentForm:
-    """Send one sign-up, and return what came of it."""
+    """Send one sign-up, and return its result."""
     network = f"20.{number // 250}.{number % 250}.7"
     try:
         response = await client.post("/", data=form, headers={"x-forwarded-for": network})
@@ -154,7 +154,7 @@ async def send(client: httpx2.AsyncClient, form: dict[str, str], number: int, du
 
 
 def print_digests(engine: Engine, delivered: int, took: float) -> None:
-    """Print how many digests went out meanwhile, and how many were still to be sent."""
+    """Print how many digests were sent in that time, and how many were still waiting."""
     waiting = celery_mornings.count(engine, select(func.count(Delivery.id)).where(outbox.IS_OPEN))
     written = celery_mornings.count(engine, select(func.count(Delivery.id)))
     print(
@@ -164,7 +164,10 @@ def print_digests(engine: Engine, delivered: int, took: float) -> None:
 
 
 def print_sign_ups(engine: Engine, sent: list[SentForm], took: float) -> bool:
-    """Print the figures of the sign-ups; return whether each was accepted, and the queue has just these."""
+    """Print the figures of the sign-ups.
+
+    Return whether each was accepted, and the queue has exactly these.
+    """
     answers = Counter(one.answer for one in sent)
     with engine.connect() as connection:
         queued = Counter(connection.execute(select(SignUp.email)).scalars())

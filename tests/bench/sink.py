@@ -1,9 +1,8 @@
 """SMTP servers that accept everything: one in C for timing, one in Python that stores letters.
 
-`fastsink.c` is compiled where there is a C compiler, and is no bottleneck. `python -m tests.bench.sink
-FOLDER` prints its port and is as fast as Python can be: it writes a message to FOLDER/RECIPIENT where
-the recipient's name starts with `kept`. On every `STAT` both answer how many messages they have taken, and
-how many bytes those had.
+`fastsink.c` is compiled if there is a C compiler, and is no bottleneck. `python -m tests.bench.sink FOLDER`
+prints its port, and writes a message to FOLDER/RECIPIENT if the recipient's name starts with `kept`. Both
+reply to `STAT` with the numbers of accepted messages and bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ABILITIES = b"250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 0\r\n"
 
 
 class Sink(asyncio.Protocol):
-    """One connection: lines, until DATA; then a body, until the dot."""
+    """A connection that reads lines up to DATA, and then a body up to the final dot."""
 
     taken = accepted_bytes = 0
     folder = Path()
@@ -105,13 +104,13 @@ class RunningSink:
         return figures(self.port)[0]
 
     def accepted_bytes(self) -> int:
-        """Return how many bytes those had."""
+        """Return how many bytes of messages it has accepted."""
         return figures(self.port)[1]
 
 
 @contextmanager
 def fastest(folder: Path, delay: int = 0) -> Iterator[RunningSink]:
-    """Run the fastest sink there is; the one in C delays each reply by `delay` ms and stores nothing."""
+    """Run the fastest available sink; the sink in C delays each reply by `delay` ms and stores nothing."""
     if is_fast():
         with running([str(compiled_sink(folder)), str(delay)], "C") as sink:
             yield sink

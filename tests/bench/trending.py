@@ -1,11 +1,12 @@
-"""Compare the trending score with other formulas, on papers whose next day is known.
+"""Compare the trending score with other formulas on papers whose votes of the next day are known.
 
     make bench ARGS="trending --full"
 
-An invented month and a half: papers draw log-normal interest that fades at their own pace, less at
-weekends; a few are found a second time; under half have a repository. Every evening each formula orders
-the papers by what could be observed, and is judged by the votes of the next 24 hours (nDCG at 10).
-The figures compare shapes of formulas; they forecast nothing. Gate: at or above the best in every row.
+Papers of an invented month and a half get log-normal interest that fades at different rates and is lower at
+weekends; a few papers have a second wave, and under half have a repository. Every evening each formula orders
+the papers by the observable data, and is judged by the votes of the next 24 hours (nDCG at 10). The figures
+compare formulas; they do not predict real votes. Gate: Digest's score is at or above the best formula in
+every row.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def mean_ndcg(
 
 
 def dump_of(chance: random.Random, world: Sequence[PaperAttention], day: int) -> Mapping[int, int]:
-    """Return what the source shows that day, best first as it sees it: {paper: place}."""
+    """Return {paper: position} of the papers that the source lists on a day, in its order."""
     heat = {
         one.number: (
             one.votes[day - one.born] + 0.5 * sum(one.votes[max(0, day - one.born - 2) : day - one.born])
@@ -165,7 +166,7 @@ def observed(
     dumps: Sequence[Mapping[int, int]],
     day: int,
 ) -> Evidence:
-    """Return what is known of a paper on the evening of that day."""
+    """Return the observable data about a paper on the evening of a day."""
     ages = range(day - one.born + 1) if situation.is_daily else range(day - one.born, day - one.born + 1)
     seen: Seen = {}
     if prints["upvotes"]:
@@ -195,7 +196,7 @@ def observed(
 
 
 def snapshot_time(day: int) -> datetime:
-    """Return the moment of a day's snapshot."""
+    """Return the time of a day's snapshot."""
     return START + timedelta(days=day, hours=23)
 
 

@@ -1,7 +1,7 @@
-"""Measure what it costs to find the readers of changed papers on a morning after hundreds changed.
+"""Measure the cost of finding the readers of changed papers on a morning after hundreds of papers changed.
 
-The readers have a month behind them, ten papers a day out of five hundred. So each of them was sent some
-of those that changed, and a simple count in Python gives the expected updates.
+The readers were sent ten of five hundred papers a day for a month, so each was sent some of the changed
+papers. A simple count in Python gives the expected updates.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def time_updates(session: Session, readers: int, now: datetime) -> tuple[float, 
 
 
 def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[int, set[int]]:
-    """Write what the first readers were sent on the days before `now`, and return it."""
+    """Record the papers sent to the first readers on the days before `now`, and return them."""
     chance = random.Random(6)
     ids = session.scalars(select(Subscriber.id).order_by(Subscriber.id).limit(readers)).all()
     sent: dict[int, set[int]] = {number: set() for number in ids}
@@ -67,7 +67,7 @@ def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[i
 
 
 def changes(session: Session, papers: list[int], now: datetime) -> set[int]:
-    """Let some of the papers be published since, and return them."""
+    """Mark some of the papers as published since then, and return them."""
     changed = random.Random(7).sample(papers, CHANGED)
     seen_at = now + timedelta(hours=20)
     rows = [

@@ -1,10 +1,10 @@
-"""Time a morning of the whole service beside a naive and a competent implementation, all with real Celery workers.
+"""Time a morning of the whole service, and compare it with a naive and a competent implementation.
 
-Ours writes to everybody: publish, render, deliver, settle. The rivals write to a sample in the same world. Each
-has its mornings in turn with the others, and the best of them counts.
-First all three write to the same hundred readers, and their letters are compared; only then is anything
-timed. `python -m tests.bench.workers READERS FILTERS PAPERS` has a morning of ours alone, of any size, and
-tells where its microseconds go (`make bench-million`: a million readers).
+All run with real Celery workers. The product publishes, renders, delivers and settles letters to all readers;
+the rivals write to a sample of the same readers. The mornings alternate, and the best of each implementation
+counts. First all three write to the same hundred readers, and their letters are compared. `python -m
+tests.bench.workers READERS FILTERS PAPERS` runs a morning of the product alone, of any size, and prints the
+time of each step (`make bench-million`: a million readers).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build the world for benchmarks: invented papers and readers with topics, the same every time."""
+"""Build the data for benchmarks: invented papers and readers with topics, the same in every run."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def run_case(case: Case, kind: str, server: str, seed: int, seconds: float) -> tuple[str, int]:
-    """Run one case; return its row of the table, and how many promises it broke."""
+    """Run one case; return its row of the table, and the number of broken promises."""
     began = time.monotonic()
     try:
         with ground(kind, needs=case.needs, server=server) as found:
@@ -64,13 +64,13 @@ def line(title: str, kind: str, result: Result) -> str:
 
 
 def is_incomplete(result: Result) -> bool:
-    """Return whether less was hit than there is: `6 of 7 instants hit`."""
+    """Return whether some instants were not hit, as in `6 of 7 instants hit`."""
     words = result.summary.split()
     return words[1:2] == ["of"] and words[0] != words[2]
 
 
 def mutants(server: str) -> Iterator[tuple[str, int]]:
-    """Yield a row for each broken design, and whether it passed unnoticed."""
+    """Yield a row for each broken design, and whether no check detected it."""
     for name, mutant in MUTANTS.items():
         for kind in mutant.on:
             with ground(kind, server=server) as found:

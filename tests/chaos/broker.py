@@ -26,7 +26,10 @@ SLOW = 0.05  #: seconds that the mail server takes for each letter, which leaves
 
 
 def lose_the_broker(url: str) -> tuple[World, str]:
-    """Break the broker in every way; return the world when all deliveries are settled, and what was done."""
+    """Break the broker in every way until all deliveries are settled.
+
+    Return the world, and the faults in words.
+    """
     mail = FaultyServer(plan=lambda _recipient: time.sleep(SLOW))
     with (
         tempfile.TemporaryDirectory(prefix="digest-chaos-") as folder,

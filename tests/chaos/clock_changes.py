@@ -40,7 +40,7 @@ STEPS = (
 
 
 def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
-    """Run all these nights; return what went wrong, and how many letters were sent."""
+    """Run all these nights; return the errors, and the number of sent letters."""
     chance, engine = random.Random(seed), db.make_engine(url)
     templates = Templates(templates_dir())
     world = PublishingWorld(engine=engine, site=SITE, templates=templates)
@@ -70,12 +70,12 @@ def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
 
 
 def written(moment: datetime) -> str:
-    """Return the moment in the form that the world reads."""
+    """Return the datetime in the notation of the world's functions."""
     return moment.strftime("%Y-%m-%dT%H:%M")
 
 
 def mistakes(engine: Engine, transport: MemoryTransport) -> Iterator[str]:
-    """Yield subscribers who got no digest, or two, or one that ended without a reason."""
+    """Yield subscribers who got no digest, two digests, or a digest that ended without a reason."""
     arrived = Counter(message.recipient for message in transport.messages)
     with db.read_session(engine) as session:
         rows = list(session.scalars(select(Delivery).order_by(Delivery.id)))

@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.support import sample_mails
 from tests.support.shared_caches import CACHES
 
-#: Reached in this order, whatever an earlier process left undone.
+#: The failpoints in the order in which a process reaches them, even after an earlier process was killed.
 FAILPOINTS = (
     "records-stored", "dump-stored", "dump-committed",
     "digests-written", "chunk-written", "chunk-published",
@@ -33,14 +33,14 @@ CHUNK = 5  #: readers in one chunk of publishing
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a process is to do."""
+    """The instructions for a process."""
 
     database: str
     failpoint: str = ""  #: where it is killed
 
 
 def run(errand: Errand) -> None:
-    """Do all of it, or be killed on the way; what an earlier process has done is found done."""
+    """Do all steps, or be killed at a failpoint; steps that an earlier process has completed are skipped."""
     parent_death.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
     publishing.CHUNK_SUBSCRIBERS = CHUNK
@@ -62,7 +62,7 @@ def run(errand: Errand) -> None:
 
 
 def faults(engine: Engine, *, readers: int, mails: int) -> list[str]:
-    """Return what differs from a run without a crash; a mail was sent again where its reply was lost."""
+    """Return the differences from a run without a crash; a mail whose reply was lost was sent again."""
     with db.read_session(engine) as session:
         dumps = [(row.state, row.new == row.papers) for row in session.scalars(select(DumpRow))]
         papers, loaded = counted(session, PaperRow.id), session.scalars(select(DumpRow.papers)).all()

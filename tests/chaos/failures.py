@@ -1,4 +1,4 @@
-"""The chaos cases: each harms a world in one way, waits until it is at rest, and reports what it did."""
+"""Define the chaos cases: each causes one kind of failure, waits until all letters are settled, and reports."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ KILLS_PER_SECOND, FAILOVERS_PER_SECOND = 500 / 30, 10 / 30  #: of what `--second
 
 
 class Unavailable(Exception):
-    """What a case needs is not available on this machine."""
+    """A requirement of a case is not available on this machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Where a world runs: a database, and the server, the pair of servers or the disk behind it."""
+    """The database of a world, with its server, pair of servers or disk."""
 
     url: str
     server: real_servers.Server | None = None
@@ -99,7 +99,7 @@ def in_world(
     rate: float = 0.1,
     uses_tls: bool = False,
 ) -> Run:
-    """Return the run that does this in a world and checks the promises afterwards."""
+    """Return the run that causes this failure in a world and then checks the promises."""
 
     def run(ground: Ground, seed: int, seconds: float) -> Result:
         details = {"seed": seed, "plan": plan(), "uses_tls": uses_tls}
@@ -122,7 +122,7 @@ def judged(made: World, summary: str) -> Result:
 
 
 def die_everywhere(made: World, _ground: Ground, seed: int, _seconds: float) -> str:
-    """Kill a worker at every failpoint, some letters into its work."""
+    """Kill a worker at every failpoint, after some letters."""
     chance, hit = random.Random(seed), 0
     for failpoint in FAILPOINTS:
         worker = made.start(failpoint=failpoint, spared=0 if failpoint == "claimed" else chance.randint(0, 2))
@@ -200,7 +200,7 @@ def die_on_errands(ground: Ground, _seed: int, _seconds: float) -> Result:
 
 
 def meet_every_failure(made: World, _ground: Ground, _seed: int, _seconds: float) -> str:
-    """Run until the mail server has failed in every way there is."""
+    """Run until the mail server has failed in every known way."""
     deadline = time.monotonic() + 60
     while len(made.plan.met) < len(Fault) and time.monotonic() < deadline:
         made.start_until(1)

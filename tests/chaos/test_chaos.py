@@ -1,6 +1,6 @@
-"""Nothing is lost, and nothing comes twice unless it was counted as in doubt, whatever dies and when.
+"""No letter is lost, and a letter arrives twice only if it was counted as in doubt, whatever fails at any time.
 
-The short runs are part of every test run; `make chaos` runs every case on both databases, for longer.
+Every test run includes the short runs; `make chaos` runs every case on both databases, for longer.
 """
 
 from __future__ import annotations

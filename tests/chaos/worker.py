@@ -88,19 +88,19 @@ class NoIntentInOneGo(postgresql.PostgresqlOutbox):
 
 @contextmanager
 def uncommitted_query(session: Any, statement: str, parameters: Any) -> Iterator[Any]:
-    """Commit the statement before, and execute this one without a commit."""
+    """Commit the previous statement, and execute this statement without a commit."""
     session.commit()
     yield session.connection().connection.driver_connection.execute(statement, parameters)
 
 
 def keep_uncommitted(session: Any) -> None:
-    """Let the next settlement keep what is not committed."""
+    """Let the next settlement keep uncommitted changes."""
     session.rollback = lambda: None
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A broken outbox, and whether it breaks the fast path or the other one."""
+    """A broken outbox, and whether it breaks the fast path or the path with individual checks."""
 
     design: Any  #: mixed into the real one
     is_fast: bool = False
@@ -127,7 +127,7 @@ def break_outbox(mutant: Mutant) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """What a worker is to do."""
+    """The instructions for a worker."""
 
     database: str
     server: MailServer
@@ -206,7 +206,7 @@ def work(orders: Orders, saved: Any) -> None:
 
 
 def wrong_clock(steps: Sequence[tuple[float, float]]) -> Any:
-    """Return a clock that is set forward and back."""
+    """Return a clock that is set forward and back at given times."""
     began = time.monotonic()
 
     def clock() -> datetime:

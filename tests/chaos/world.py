@@ -1,5 +1,6 @@
-"""A world to break: subscribers with digests, a mail server that fails, workers to kill, and the
-invariants.
+"""Define the world of a chaos run: subscribers with digests, a failing mail server, workers, and the promises.
+
+The promises are checked after each run.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ RCPT_FAULTS = [fault for fault in Fault if fault not in {*GREETING_FAULTS, *MAIL
 
 
 class Plan(Protocol):
-    """How a mail server fails, and how often it has."""
+    """A plan for the failures of a mail server, which counts them."""
 
     is_calm: bool
     met: Counter[str]
 
     def fault(self, faults: list[Fault]) -> Fault | None:
-        """Return which of these happens now."""
+        """Return the fault that happens now, if any."""
         ...
 
 
@@ -103,7 +104,7 @@ class Slow(Unruly):
 
 @dataclass
 class Exhaustive:
-    """A plan that fails once in every way there is; in between it accepts every second letter."""
+    """A plan that fails once in every way, and otherwise accepts every second letter."""
 
     left: set[Fault] = field(default_factory=lambda: set(Fault))
     is_calm: bool = False
@@ -122,7 +123,7 @@ class Exhaustive:
 
 @dataclass(kw_only=True)
 class World:
-    """What a chaos run acts on, and what it has done."""
+    """The processes and data of a chaos run, and the faults that it has caused."""
 
     engine: Engine
     server: FaultyServer
@@ -186,7 +187,7 @@ class World:
         os.kill(worker.pid, signal.SIGCONT)
 
     def drain(self, *, seconds: float = 60, **details: Any) -> None:
-        """Let a last worker finish undisturbed."""
+        """Let a last worker finish without faults."""
         self.plan.is_calm = True
         for worker in list(self.workers):
             self.kill(worker)
@@ -235,7 +236,7 @@ class World:
         return forgotten + [fault for row in deliveries for fault in self.faults_of(row, row.id in shown)]
 
     def faults_of(self, row: Delivery, is_shown: bool) -> Iterator[str]:
-        """Yield what is wrong with one delivery."""
+        """Yield the broken promises about one delivery."""
         email = row.email or ""
         copies = self.server.copies(email)
         arrived = [taken.at for taken in self.server.taken if taken.recipient == email]

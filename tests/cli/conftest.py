@@ -1,4 +1,4 @@
-"""The command line, run in this process against a fresh data directory and a real SQLite file."""
+"""Provide the command line, run in this process on a fresh data directory with a real SQLite file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that the commands answer from the database: what became of an edition, a letter, a filter, a week."""
+"""Commands explain from the database what happened to an edition, a letter, a filter or in a week."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATER = "2026-11-20T09:00:00+00:00"
 
 
 def change(statement: str) -> None:
-    """Change the database as a failure would have."""
+    """Change the database as a failure would."""
     with command_context.open_context() as context, context.write_session() as session:
         session.execute(text(statement))
         session.commit()

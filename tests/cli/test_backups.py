@@ -1,4 +1,4 @@
-"""Back up a running service, lose a day, restore: nobody is mailed twice, and whoever left stays away."""
+"""After a restore, nobody is mailed twice, and readers who unsubscribed stay unsubscribed."""
 
 from __future__ import annotations
 

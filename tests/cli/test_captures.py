@@ -1,4 +1,4 @@
-"""Pages handed over on standard input, and addresses given to `digest intake`."""
+"""Pages passed on standard input and addresses given to `digest intake` are loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: what was done and what was not, in one sentence, with exit code 130."""
+"""After Ctrl-C, one sentence reports what was done and what was not, and the exit code is 130."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def pressed(
     reads: Path | None = None,
     until: Callable[[], bool] = lambda: True,
 ) -> tuple[int, str]:
-    """Run a command, press Ctrl-C once it reads from a pipe or something holds; return its exit code and stderr."""
+    """Run a command, press Ctrl-C when it reads from a pipe or a condition holds.
+
+    Return its exit code and stderr.
+    """
     running = subprocess.Popen(
         [sys.executable, "-m", "digest", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

@@ -82,7 +82,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield every command there is, with its parameters."""
+    """Yield every command with its parameters."""
     if hasattr(command, "commands"):
         for name, below in command.commands.items():
             yield from commands(below, (*path, name))

@@ -1,4 +1,4 @@
-"""A signing key that leaked can be dropped, on every machine, whichever way it is given."""
+"""A leaked signing key can be retired on every machine, however it is configured."""
 
 from __future__ import annotations
 

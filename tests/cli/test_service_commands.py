@@ -119,7 +119,7 @@ def test_every_process_is_in_status_with_its_machine(digest: Digest, tmp_path: P
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of two megabytes that holds a database and not one byte more."""
+    """A disk of two megabytes that is full with a database."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
@@ -591,7 +591,7 @@ def test_a_wrong_path_of_a_received_letter_is_reported(digest: Digest, tmp_path:
 
 @pytest.mark.parametrize("forms", ["relaxed/relaxed", "relaxed/simple", "simple/simple", "simple"])
 def test_signatures_of_another_implementation_are_verified(forms: str) -> None:
-    """dkimpy signs in every form there is; ours is one of them."""
+    """dkimpy signs in every canonical form, including ours."""
     import dkim as dkimpy
 
     key = Signer(domain="x.example", selector="s", pem=dkim_keys.new_key("rsa"))

@@ -1,4 +1,4 @@
-"""Lists of subscribers: synchronized, as JSON Lines, complete, resumable, and erased without a trace."""
+"""Lists of subscribers are synchronized, exported completely and imported again, and erased readers leave no data."""
 
 from __future__ import annotations
 

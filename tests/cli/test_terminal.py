@@ -18,7 +18,7 @@ from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 
 
 def seen(*arguments: str, columns: int) -> list[str]:
-    """The lines that a command shows in a terminal that wide."""
+    """Return the lines that a command shows in a terminal of this width."""
     master, slave = pty.openpty()
     with os.fdopen(slave, "wb", buffering=0) as terminal:
         subprocess.run(

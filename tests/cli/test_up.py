@@ -25,13 +25,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def up_installation(tmp_path: Path) -> Iterator[Installation]:
-    """An empty data directory with a port of its own."""
+    """An empty data directory with its own port."""
     with installation(tmp_path / "data", settings={"PORT": str(free_port())}) as ours:
         yield ours
 
 
 def outbox(up_installation: Installation) -> list[Path]:
-    """The mails that lie in the local Maildir."""
+    """The mails in the local Maildir."""
     return sorted((up_installation.data_dir / "outbox" / "new").glob("*.eml"))
 
 

@@ -1,4 +1,4 @@
-"""Who works on one database goes by one clock."""
+"""All workers of one database use the same clock."""
 
 from __future__ import annotations
 

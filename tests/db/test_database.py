@@ -1,4 +1,4 @@
-"""The database: what is stored comes back as it was, and what is wrong is told in one sentence."""
+"""The database returns stored values unchanged, and reports errors in one sentence."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_sqlite_keeps_what_it_has_committed_through_a_power_cut(sqlite_engine: E
 
 
 def test_on_sqlite_a_writer_holds_the_lock_from_the_start(sqlite_engine: Engine, now: datetime) -> None:
-    """Two that read first and write later would otherwise fail each other, however long they waited."""
+    """Two transactions that read first and write later would otherwise deadlock, however long they waited."""
     with db.write_session(sqlite_engine) as first, sqlite_engine.connect() as second:
         first.execute(select(Heartbeat))
         second.exec_driver_sql("PRAGMA busy_timeout=50")

@@ -1,4 +1,4 @@
-"""PostgreSQL and SQLite: each in one file, by the same names."""
+"""The modules for PostgreSQL and SQLite define the same names."""
 
 from __future__ import annotations
 

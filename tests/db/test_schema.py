@@ -1,7 +1,7 @@
-"""The schema: the migrations build what the models say, and every promised key is there and bites.
+"""The migrations create the tables that the models define, and every promised unique key works.
 
-"Never twice" is kept by keys. Each stands in `PROMISES` with the sentence it keeps. A key that is
-missing from the schema fails here twice: by its name, and because a second row goes in.
+Unique keys ensure that nothing happens twice. `PROMISES` lists each key with its promise. A missing key fails
+two tests: one for its name, and one that inserts a second row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TABLES = tables.Base.metadata.tables
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """What never happens twice, and the key that keeps it so."""
+    """A promise that something never happens twice, and the key that ensures it."""
 
     table: str
     columns: tuple[str, ...]
@@ -145,7 +145,7 @@ def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
 
 
 def described(engine: Engine) -> dict[str, Any]:
-    """Return everything the database itself knows of our tables."""
+    """Return everything that the database reports about our tables."""
     inspector = inspect(engine)
     return {
         name: {
@@ -169,14 +169,14 @@ def in_order(found: list[Any]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """Return what compares by its content: a reflected SQL fragment is another object every time."""
+    """Return a value that compares by content, since a reflected SQL fragment is a new object every time."""
     if isinstance(value, dict):
         return sorted((key, plain(inner)) for key, inner in value.items())
     return value if isinstance(value, list | tuple) else str(value)
 
 
 def sqlite_options(engine: Engine) -> dict[str, tuple[bool, bool]]:
-    """Return per table whether its ids are never used again, and whether it is kept without rowids."""
+    """Return for each table whether its ids are never reused, and whether it has no rowids."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'").all()
     return {
@@ -196,7 +196,7 @@ def test_every_key_of_the_schema_keeps_a_promise_we_can_name() -> None:
 
 
 def natural_keys(table: Table) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of every key that means something: all but the counted ids."""
+    """Yield the columns of every key except generated ids."""
     names = tuple(column.name for column in table.primary_key)
     if names != ("id",):
         yield names
@@ -242,7 +242,7 @@ numbers = itertools.count(1)
 
 
 def twice(connection: Connection, promise: Promise) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two rows that share the key of the promise and differ in all else."""
+    """Return two rows with the same key of the promise and different other values."""
     table = TABLES[promise.table]
     first = fitting_row(connection, table, *promise.columns)
     second = fitting_row(connection, table)
@@ -250,7 +250,7 @@ def twice(connection: Connection, promise: Promise) -> tuple[dict[str, Any], dic
 
 
 def fitting_row(connection: Connection, table: Table, *also: str) -> dict[str, Any]:
-    """Return values that the table accepts: what it demands and the columns named."""
+    """Return values that the table accepts: for the required columns and the named columns."""
     if table.name == "delivery":
         also = (*also, "edition")
     return {
@@ -265,7 +265,7 @@ def is_counted(column: Column[Any]) -> bool:
 
 
 def fitting_value(connection: Connection, column: Column[Any]) -> Any:  # noqa: PLR0911, PLR0912  (one return for each type)
-    """Return a value of the column's type that no other row has, with the parent row it points at."""
+    """Return a unique value of the column's type; create the parent row to which it refers."""
     for key in column.foreign_keys:
         parent = key.column.table
         added = connection.execute(insert(parent).values(fitting_row(connection, parent)))

@@ -1,4 +1,4 @@
-"""The database is lost while letters are out: the replies are not, and nobody gets a letter twice."""
+"""If the database is lost while letters are sent, no reply is lost, and nobody gets a letter twice."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Moody(MemoryTransport):
 
 
 class Away(MemoryTransport):
-    """Does not answer."""
+    """A transport to a server that does not respond."""
 
     def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
         for message in messages:
@@ -212,7 +212,7 @@ def mortal() -> Iterator[real_servers.Server]:
 
 @pytest.fixture
 def fallible(mortal: real_servers.Server) -> Iterator[tuple[real_servers.Server, Engine]]:
-    """That server, and a fresh database on it."""
+    """The stoppable server, and a fresh database on it."""
     name, maker = f"fallible_{next(numbers)}", create_engine(mortal.url, isolation_level="AUTOCOMMIT")
     with maker.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE postgres")
@@ -348,7 +348,7 @@ def test_settlement_survives_a_crash_after_an_intent_that_found_no_letter(
 
 
 def take_over_the_rest(engine: Engine) -> None:
-    """Give what is not begun to another worker, by a commit that does not wait for the disk."""
+    """Queue the letters again that are not sent, by a commit that does not wait for the disk."""
     with db.write_session(engine) as session:
         db.commit_asynchronously(session)
         session.execute(update(Delivery).where(Delivery.state == "claimed").values(lease="another's"))
@@ -375,7 +375,10 @@ class Lossy:
 
 @pytest.fixture
 def lossy(engine: Engine) -> Iterator[Lossy]:
-    """One over a connection that breaks; SQLite, which has none, raises an error after its commit."""
+    """An engine on a connection that breaks.
+
+    On SQLite, which has no connection, the commit is followed by an error.
+    """
     if engine.dialect.name == "sqlite":
         made = Lossy(engine)
 

@@ -1,4 +1,4 @@
-"""Limits are parsed from what the operator writes."""
+"""Limits are parsed from the operator's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the decision about a window of letters: values in, values out, without a database."""
+"""Test the decision about a window of letters, which needs no database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test how fast mail may go, on SQLite and PostgreSQL."""
+"""Test the rates, quotas and pauses of mail on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -538,7 +538,7 @@ BRAKES = limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50
 
 @pytest.fixture
 def attempted_letters(session: Session, site: Site, now: datetime) -> Callable[..., list[int]]:
-    """Letters that were attempted_letters, and their outcomes."""
+    """Store attempted letters with their outcomes."""
 
     def tries(verdict: str, count: int, *, at: datetime = now) -> list[int]:
         numbers = []

@@ -50,7 +50,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What a worker is to do."""
+    """The instructions for a worker."""
 
     database: str
     site: Site

@@ -1,4 +1,4 @@
-"""Both outboxes keep the same contract, each on its real database."""
+"""Both outboxes behave alike, each on its real database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL works while we do, and what it was asked is kept as a whole or not at all."""
+"""PostgreSQL executes a statement while our process works, and commits it completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADDING = "INSERT INTO heartbeat (role, at) VALUES (%(role)s, %(at)s) RETURNING r
 
 
 def roles(session: Session) -> set[str]:
-    """What is committed."""
+    """Return the committed rows."""
     return set(session.execute(text("SELECT role FROM heartbeat")).scalars())
 
 

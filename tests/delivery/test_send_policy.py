@@ -1,4 +1,4 @@
-"""Test what may not go out yet, on SQLite and PostgreSQL, with real delivery runs."""
+"""Test which letters may not be sent yet, on SQLite and PostgreSQL, with real delivery runs."""
 
 from __future__ import annotations
 
@@ -708,7 +708,7 @@ def test_window_without_limits_makes_no_extra_queries(put, deliver, session: Ses
 
 
 def test_workers_slowed_down_by_the_same_domains_do_not_deadlock(engine: Engine, now: datetime) -> None:
-    """Each worker meets them in a different order; a deadlock would leave a whole window in doubt."""
+    """Each worker pauses the domains in a different order; a deadlock would leave a whole window in doubt."""
     domains = [f"d{number}.example" for number in range(20)]
     together = Barrier(2)
 

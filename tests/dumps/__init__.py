@@ -1,4 +1,4 @@
-"""Invented dumps in the shapes of the real ones, and how the tests read them."""
+"""Write invented dumps in the layouts of real dumps, and read them."""
 
 from __future__ import annotations
 

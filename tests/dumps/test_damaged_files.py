@@ -1,4 +1,4 @@
-"""Damaged files: what is whole is read, and what is lost is named with its line, however the file is laid out."""
+"""The intact records of a damaged file are read, and each loss is reported with its line, in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of the same invented pages, made by real tools: every paper of them, whole, and nothing else."""
+"""Every paper of a page is read completely, and nothing else, from copies that real tools made of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every format on invented papers: recognised by content, read correctly, and reported if it breaks off."""
+"""Every format is recognised by content and read correctly, and truncation is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile files: no crash, no hang, no memory growth, and a reason each."""
+"""Hostile files cause no crash, no hang and no memory growth, and each is refused with a reason."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def mangled(draw: st.DrawFn) -> tuple[str, bytes]:
 
 
 def read_whatever(content: bytes, format: str | None) -> None:
-    """Read to the end and look at everything that comes out."""
+    """Read a dump to its end, and check every item."""
     try:
         found = formats.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
         for item in found.records:

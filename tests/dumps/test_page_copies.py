@@ -1,4 +1,4 @@
-"""Copies of pages in shapes that only some tools make: each text, name and figure goes to its paper."""
+"""Each text, name and figure is assigned to its paper, even in layouts that only some tools produce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of papers in Markdown: bullets, headings and tables, and what in them is no paper."""
+"""Papers are found in the bullets, headings and tables of Markdown lists, and other entries are ignored."""
 
 from __future__ import annotations
 

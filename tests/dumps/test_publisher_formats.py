@@ -1,4 +1,4 @@
-"""Files of publishers and reference managers: what each holds beyond a title, and what may be missing or odd in it."""
+"""Files of publishers and reference managers are read with all fields, even if some are missing or unusual."""
 
 from __future__ import annotations
 

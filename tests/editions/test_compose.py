@@ -1,4 +1,4 @@
-"""compose() picks the right papers, under the right topic, in the right order and number."""
+"""`compose` picks the right papers, under the right topics, in the right order and number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hundred invented mails, of readers, strangers and machines, each with what must happen."""
+"""List a hundred invented mails of readers, strangers and machines, each with the expected result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ US = "digest@example.org"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MailCase:
-    """One mail, and what must happen."""
+    """A mail and its expected result."""
 
     sender: str = READER
     envelope: str = "writer@else.example"  #: the sender in the envelope

@@ -1,4 +1,4 @@
-"""A hundred invented mails to the sender of digests: fifty unsubscribe, and fifty must not."""
+"""List a hundred invented mails to the sender of digests, of which fifty must unsubscribe and fifty must not."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ class Case:
 
 
 def acts(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> Case:
-    """A mail that asks to leave and says nothing else."""
+    """A mail that only asks to unsubscribe."""
     return Case(subject=subject, body=body, html=html, headers=named(headers))
 
 
 def asks(subject: str = "", body: str = "", **headers: str) -> Case:
-    """A mail of which a person may have meant that they leave, or something else."""
+    """A mail that a person may have meant as an unsubscribe or as something else."""
     return Case(subject=subject, body=body, headers=named(headers), is_answered=True)
 
 
 def plain(subject: str = "", body: str = "", **headers: str) -> Case:
-    """A mail of a person without a command: examples of commands come back."""
+    """A person's mail without a command, which is answered with examples of commands."""
     return Case(subject=subject, body=body, headers=named(headers), has_no_command=True)
 
 
 def quiet(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> Case:
-    """A mail that no person wrote, or spam: nothing comes back."""
+    """An automatic mail or spam, which gets no answer."""
     return Case(subject=subject, body=body, html=html, headers=named(headers))
 
 

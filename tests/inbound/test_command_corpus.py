@@ -40,7 +40,7 @@ def site(site: Site) -> Site:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What became of a mail: the letters sent and their text, the queued sign-up, and the reader's state."""
+    """The result of a mail: the letters sent and their text, the queued sign-up, and the reader's state."""
 
     letters: list[str]
     text: str

@@ -1,4 +1,4 @@
-"""Commands by mail are applied, confirmed to the address owner only, and never on a forged mail's word."""
+"""Commands by mail take effect, are confirmed only to the owner of the address, and are never obeyed if forged."""
 
 from __future__ import annotations
 

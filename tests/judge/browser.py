@@ -20,7 +20,7 @@ import msgspec
 
 WIDTHS = (320, 375, 640)
 SCRIPT = Path(__file__).with_name("browser.js")
-#: A browser that talks to nobody.
+#: The options of a browser without network access.
 QUIET = (
     "--headless",
     "--no-sandbox",
@@ -33,7 +33,7 @@ QUIET = (
     "--hide-scrollbars",
 )
 GUTTER = 16
-#: Makes every frame as high as its page, and tells how high the highest is.
+#: A script that makes every frame as high as its page, and returns the greatest height.
 WALL = f"""<style>body {{ margin: 0; display: flex; gap: {GUTTER}px; align-items: flex-start; background: #8a8a8a }}
 iframe {{ border: 0; flex: none }}</style>
 <script>addEventListener("load", () => {{

@@ -1,4 +1,4 @@
-"""Provide the judges, and real letters and pages to judge."""
+"""Provide the checking programs, and real letters and pages to check."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def add_narrowing_suggestion(installation: Installation, email: str) -> None:
     engine.dispose()
 
 
-#: As it is out in the world: an https address, and a sender in a domain of its own.
+#: The settings of a public site: an https address, and a sender in its own domain.
 PUBLIC = {
     "BASE_URL": "https://digest.example.org",
     "SENDER": "Digest <digest@digest.example.org>",

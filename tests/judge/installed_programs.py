@@ -1,4 +1,4 @@
-"""Find the judges' programs on this machine, install them if allowed, or skip with a message."""
+"""Find the checking programs on this machine, install them if allowed, or skip with a message."""
 
 from __future__ import annotations
 

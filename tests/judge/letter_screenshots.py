@@ -1,4 +1,4 @@
-"""Write every letter from the real templates and an invented world, and take screenshots of them."""
+"""Render every letter from the real templates with invented data, and take screenshots."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ ANSWERS = (
     "confirm, after a reply without yes",
 )
 
-#: Papers as nobody wishes for them: what they hold must stay text, and their cards must stay cards.
+#: Hostile papers, which must be shown as plain text and must not break their cards.
 HOSTILE = (
     replace(
         FLOW,
@@ -238,7 +238,7 @@ def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None) -
 def parts_of_digest(
     papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, **changes: Any
 ) -> tuple[press.LetterAssembler, Digest, Personalization]:
-    """Return what a digest is assembled from."""
+    """Return the values from which a digest is assembled."""
     made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
     usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
     copy = copy_for(

@@ -1,7 +1,7 @@
 """Judge how we classify bounces, with thirty years of labelled ones and a real Postfix.
 
-The labelled ones travel in the source distribution of flufl.bounce; they are fetched for the judgement
-and thrown away after it. Before a judge is believed it is shown a defect that it must notice.
+The labelled bounces are part of the source distribution of flufl.bounce, which is downloaded for the test and
+then deleted. Each check must first detect a defect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Judge of the design: Spin searches every state of the model of a delivery, within small bounds."""
+"""Check the design: Spin searches every state of a small model of delivery."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ASSERTIONS = {"((((": LOST, "(copies[l]>0)": CALLED_SENT, "(copies[": COPIED, "d
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What the checker reported."""
+    """The result of a search."""
 
     states: int
     depth: int

@@ -1,4 +1,4 @@
-"""Judge the whole journey of a reader by mail: through a real Postfix to us, and back into a real Dovecot."""
+"""Test a reader's mails from subscribing on, through a real Postfix to us and back into a real Dovecot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge what arrives in a mailbox: real letters through a real Postfix into a real Dovecot."""
+"""Check the letters that arrive through a real Postfix in a mailbox of a real Dovecot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.shared_caches import CACHES
 DOMAIN = "mailbox.example"
 CAREFUL, PLAIN = "careful", "plain"
 
-#: What docs/delivery.md tells readers to put into their mailbox.
+#: The Sieve rule of docs/delivery.md.
 COLLAPSE = 'require "duplicate";\n\nif duplicate {\n  discard;\n}\n'
 
 

@@ -1,4 +1,4 @@
-"""premailer is kept from what it is known to do to mails: each of its traps has a test here."""
+"""premailer's known mistakes do not affect our mails; each has a test here."""
 
 from __future__ import annotations
 

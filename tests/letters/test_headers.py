@@ -1,4 +1,4 @@
-"""Untrusted text adds no header, reverses no line and stacks no marks."""
+"""Untrusted text cannot add a header, reverse a line or stack combining marks."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ TOLD: Mapping[str, Any] = {
     "fix": "Look into the dumps folder, or run digest doctor.",
 }
 LETTERS = Path(__file__).parents[2] / "templates" / "letters"
-#: Everything that may be told besides.
+#: The optional values of letters.
 MORE: Mapping[str, Any] = {
     "cards": [
         make_card(FLOW, page="https://digest.example.org/papers/11", why=ReasonLine("Trending")).to_json()
@@ -285,7 +285,7 @@ def test_a_welcome_with_invented_papers_says_so(site: Site, templates: Templates
 def test_a_letter_filled_after_inlining_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
-    """The first letter of a kind is inlined whole; later ones are filled in."""
+    """The first letter of a kind is inlined as a whole; later letters are filled in."""
     told = [
         {
             **MORE,

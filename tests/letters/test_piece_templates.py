@@ -1,4 +1,4 @@
-"""A page is cut at its marks, and filled again."""
+"""A page is split at its markers, and filled again."""
 
 from __future__ import annotations
 

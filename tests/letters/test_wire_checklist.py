@@ -1,4 +1,4 @@
-"""Every row of the wire checklist that the bytes received by a real mail server can show."""
+"""Check the rows of the wire checklist in the bytes that a real mail server received."""
 
 from __future__ import annotations
 
@@ -171,7 +171,10 @@ def test_15_the_text_has_the_same_papers_and_links_and_no_markup(parsed: EmailMe
 
 
 def test_no_address_is_linked_twice_in_a_digest(parsed: EmailMessage) -> None:
-    """A title leads to its paper; a second link to the same place is one more stop for a screen reader."""
+    """A title links to its paper.
+
+    A second link to the same page would be one more stop for a screen reader.
+    """
     hrefs = re.findall(r'href="([^"]+)"', part(parsed, "html"))
 
     assert sorted(set(hrefs)) == sorted(hrefs)

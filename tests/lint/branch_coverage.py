@@ -1,7 +1,7 @@
 """Check that the tests take every branch of the pure modules.
 
-It reads coverage's JSON report. Lines and branches mixed, as `--fail-under` counts them, hide a branch
-that no test takes behind a hundred lines that every test runs.
+It reads coverage's JSON report. `--fail-under` is not enough, because it counts lines and branches together:
+a hundred lines that every test runs would hide a branch that no test takes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Draw sentences for an editor to read: `python -m tests.lint.draw_sentences SEED [HOW_MANY]`.
+"""Draw random sentences for an editor to read: `python -m tests.lint.draw_sentences SEED [HOW_MANY]`.
 
-The seed decides which, so that two people read the same ones. At most two of sixty may need rewriting.
+The same seed draws the same sentences. At most two of sixty may need rewriting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SIXTY = 60
 
 
 def main(seed: str, how_many: int = SIXTY) -> None:
-    """Print so many sentences, each with its place, drawn evenly from every kind of text."""
+    """Print this many random sentences, each with its file and line."""
     drawn = random.Random(seed).sample(list(sentences()), how_many)
     for number, text in enumerate(drawn, start=1):
         print(f"{number:2}. [{text.kind}] {text}")

@@ -1,7 +1,8 @@
 """Check that entry points neither query nor commit: `python -m tests.lint.entry_points`.
 
-They open a session and pass it on. A package function queries, and a use case commits. The import contract keeps
-SQLAlchemy out of them; this check finds what they call on a session.
+An entry point opens a session and passes it to the functions of a package, which query, and to use cases,
+which commit. The import contract keeps SQLAlchemy out of entry points; this check finds their calls on a
+session.
 """
 
 from __future__ import annotations

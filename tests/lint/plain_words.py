@@ -1,7 +1,7 @@
 """Check that names and sentences are plain words: `python -m tests.lint.plain_words`.
 
-The rule: say what an engineer, an operator or a reader in this field would say. No metaphor where a
-term exists, no class name twice, no file name that names no thing.
+The rule: write what an engineer, an operator or a reader in this field would say. Use no metaphor if a term
+exists, no class name twice, and no file name that does not name the content.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from tests.lint.sentences import CODE, Text, named, texts, tracked
 
 BANNED = (
-    "house|rooms?|doors?|desks?|purses?|till|specimens?|moulds?|tells?|told|whom|lapses?|mend(?:s|ed|ing)?|furnished"
-    "|of ours|of theirs|is wanted|parted by|do so|in peace|let go of|dear to|seals?|floor"
+    "houses?|rooms?|doors?|desks?|purses?|tills?|specimens?|moulds?|tells?|telling|told|whom|lapse[sd]?"
+    "|mend(?:s|ed|ing)?|furnish(?:es|ed)?"
+    "|of ours|of theirs|(?:is|are) wanted|parted by|do so|in peace|lets? go of|dear to|seal(?:s|ed)?|floors?"
 )
 BANNED_WORD = re.compile(rf"\b({BANNED})\b", re.IGNORECASE)
-#: Where a banned word is the ordinary one: its sentence must match.
+#: Phrases in which a banned word is allowed.
 ORDINARY = re.compile(
     r"sealed (?:token|secret)|math\.floor|\bfloor\(|room for|no room|enough room|--till", re.IGNORECASE
 )
@@ -42,7 +43,7 @@ def main() -> int:
 
 
 def class_names_used_twice() -> Iterator[str]:
-    """Yield the class names that stand for two things."""
+    """Yield the class names that are defined twice."""
     places = defaultdict(list)
     for path in tracked(*CODE):
         if path.suffix == ".py":
@@ -55,7 +56,7 @@ def class_names_used_twice() -> Iterator[str]:
 
 
 def file_names() -> Iterator[str]:
-    """Yield the modules whose names are bare gerunds, or stand in more than two places."""
+    """Yield the modules whose names are bare gerunds, or are used more than twice."""
     places = defaultdict(list)
     for path in tracked(*CODE):
         name = named(path)
@@ -71,14 +72,14 @@ def file_names() -> Iterator[str]:
 
 
 def banned_words() -> Iterator[str]:
-    """Yield each text with a word that has a plainer one."""
+    """Yield each text with a banned word."""
     for text in texts():
         for word in banned_in(text):
             yield f"{text.path}:{text.line}: {word!r} in the {text.kind}: {excerpt(text, word)}"
 
 
 def banned_in(text: Text) -> list[str]:
-    """Return the banned words of a text, those of an identifier taken apart."""
+    """Return the banned words in a text; an identifier is split into its words."""
     words = text.words
     if text.kind == "name":
         words = " ".join(WORDS_OF_A_NAME.findall(words))
@@ -86,7 +87,7 @@ def banned_in(text: Text) -> list[str]:
 
 
 def excerpt(text: Text, word: str) -> str:
-    """Return the words around the banned one, on one line."""
+    """Return the words around a banned word, on one line."""
     at = text.words.lower().find(word.lower())
     return " ".join(text.words[max(0, at - 40) : at + 40].split())
 

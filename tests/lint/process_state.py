@@ -1,7 +1,7 @@
-"""Check that nothing is kept between calls but in `Caches`: `python -m tests.lint.process_state`.
+"""Check that values between calls are stored only in `Caches`: `python -m tests.lint.process_state`.
 
-What a process keeps is in one bounded value that is passed down (digest/caches.py). An `lru_cache` may stay if it says
-how many values it holds, and why that many are enough.
+A process has one value with bounded caches, which is passed down (digest/caches.py). An `lru_cache` is
+allowed if it has a bound and a comment that says why the bound is enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAKE_EMPTY_WITHOUT_ARGUMENTS = frozenset({"dict", "list", "set"})
 
 
 def main() -> int:
-    """Print every value that is kept elsewhere; return 1 if there is any."""
+    """Print every value that is stored elsewhere; return 1 if there is any."""
     found = [line for path in tracked("digest/", "workers/") for line in kept_elsewhere(path)]
     for line in found:
         print(line)
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def kept_elsewhere(path: Path) -> Iterator[str]:
-    """Yield what a file keeps between calls in another place."""
+    """Yield the values that a file stores between calls, other than in `Caches`."""
     if path.suffix != ".py":
         return
     text = path.read_text()
@@ -39,7 +39,7 @@ def kept_elsewhere(path: Path) -> Iterator[str]:
 
 
 def problems_in(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, problem) for each value that a module keeps between calls in another place than `Caches`."""
+    """Yield (line, problem) for each value that a module stores between calls, other than in `Caches`."""
     tree, lines = ast.parse(text), text.splitlines()
     for statement in tree.body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and is_empty_collection(statement.value):
@@ -58,7 +58,7 @@ def problems_in(text: str) -> Iterator[tuple[int, str]]:
 
 
 def is_empty_collection(value: ast.expr | None) -> bool:
-    """Return whether an expression makes an empty collection that can be filled."""
+    """Return whether an expression creates an empty mutable collection."""
     match value:
         case ast.Dict(keys=[]) | ast.List(elts=[]):
             return True

@@ -1,4 +1,4 @@
-"""The pure modules, as the import contracts list them."""
+"""Find the files of the pure modules, which the import contracts list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect every sentence and name that people read: code, comments, templates and docs."""
+"""Collect every sentence and name of the code, the templates and the docs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CODE = ("digest", "workers")
-#: Texts in which any word may stand: invented papers, their authors' words, and fixed spellings.
+#: Texts in which any word is allowed: invented papers and fixed spellings.
 NOT_OURS = ("digest/dumps/sample/", "docs/examples/", "docs/pictures/", "requirements/", "LICENSE")
 TAG = re.compile(
     r"<(style|script|svg)\b.*?</\1>|<!--.*?-->|<[^>]*>|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL
@@ -27,7 +27,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=\s*(?:[*|#-]|\d+\.)\s)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Text:
-    """Words that stand in a file, from a line on."""
+    """A text in a file, and the line on which it begins."""
 
     path: str
     line: int
@@ -39,7 +39,7 @@ class Text:
 
 
 def tracked(*folders: str) -> Iterator[Path]:
-    """Yield the files of this repository below the folders, without those whose words are not ours."""
+    """Yield the files of this repository in these folders, except files in which any word is allowed."""
     listed = subprocess.run(
         ["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True
     )
@@ -49,7 +49,7 @@ def tracked(*folders: str) -> Iterator[Path]:
 
 
 def texts() -> Iterator[Text]:
-    """Yield every text that an operator, a reader or a contributor may meet."""
+    """Yield every text that an operator, a reader or a contributor may read."""
     for path in tracked(*CODE):
         if path.suffix == ".py":
             yield from texts_of_code(path)
@@ -111,7 +111,7 @@ def sentences() -> Iterator[Text]:
 
 
 def unquoted(literal: str) -> str:
-    """Return the words of a string literal as they stand in the source."""
+    """Return a string literal without its quotes."""
     return re.sub(r"^[A-Za-z]{0,2}(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$", "", literal)
 
 

@@ -1,4 +1,4 @@
-"""Each problem is reported to the operator once a day, and figures name nobody."""
+"""Each problem is reported to the operator once a day, and figures contain no addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog keeps one paper whatever its sources, and later records only add to it."""
+"""The catalog has one row for a paper from any sources, and later records only add data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What everybody may see of a paper depends on where it comes from."""
+"""The public parts of a paper depend on its source."""
 
 from __future__ import annotations
 

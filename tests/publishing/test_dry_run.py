@@ -1,4 +1,4 @@
-"""A dry run makes what a run would make, and two of them can be compared."""
+"""A dry run renders the letters of a real run, and two dry runs can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new pack version reaches followers, leaves pinned topics alone, and changes no queued letter."""
+"""A new pack version changes the topics that follow the pack, but no pinned topic and no queued letter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A mail server that fails on demand, at each stage of a conversation and in each known way.
 
-It records every message it accepted, also where it sent no reply, so that a test can count copies.
+It records every accepted message, even if it sent no reply, so that a test can count copies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 
 class Fault(StrEnum):
-    """A way to fail, named by its stage and kind."""
+    """A fault, named by its stage and kind."""
 
     BANNER_421 = "421 instead of a greeting"
     BANNER_554 = "554 instead of a greeting"
@@ -92,7 +92,7 @@ class Fault(StrEnum):
         return REPLIES.get(self.name) or REPLIES.get(self.value[:3], "")
 
 
-#: By code, and for one fault where its words matter.
+#: The replies by code, and one reply whose text matters.
 REPLIES = {
     "421": "421 4.3.2 closing down",
     "450": "450 4.2.1 mailbox busy",
@@ -110,7 +110,7 @@ REPLIES = {
     "RCPT_552": "552 5.2.2 mailbox full",
 }
 
-#: These accept a message and leave its sender in doubt.
+#: Faults after which the message is accepted and its sender is in doubt.
 SILENT_ACCEPTANCES = {Fault.DOT_DROP, Fault.DOT_RESET, Fault.DOT_HANG}
 
 
@@ -163,7 +163,7 @@ class FaultyServer:
             threading.Thread(target=self.converse, args=(connection,), daemon=True).start()
 
     def converse(self, connection: socket.socket) -> None:
-        """Hold one conversation until either side ends it."""
+        """Run one conversation until either side ends it."""
         conversation = Conversation(self, connection)
         try:
             if self.is_tls_at_once and self.tls:

@@ -1,4 +1,4 @@
-"""Compare what is read from copies of a page with the invented papers on it."""
+"""Compare the papers read from a copy of a page with the invented papers on the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BAD_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlatteningScore:
-    """How a copy of a page was read."""
+    """The result of reading a copy of a page."""
 
     right: int  #: papers of which every field is right
     phantoms: int  #: records that are no paper of the page, or a paper twice
@@ -29,7 +29,7 @@ class FlatteningScore:
 
 
 def score(content: str, papers: Sequence[InventedPaper], shape: str) -> FlatteningScore:
-    """Read a copy of a page as the intake would, and count its right papers and its phantoms."""
+    """Read a copy of a page as intake does, and count correct papers and records that are no papers."""
     stream = io.BytesIO(content.encode())
     try:
         found = list(formats.read(stream, name="copy", observed_on=PAGE_DAY).records)

@@ -1,7 +1,7 @@
-"""Web pages of invented papers, in the shapes of real pages, and the tools that turn them into text.
+"""Write web pages of invented papers in the layouts of real pages, and convert them to text with many tools.
 
-A tool that is not installed is left out. The committed copies in `tests/dumps/flattenings` were made by
-`python -m tests.support.paper_pages`.
+Tools that are not installed are skipped. `python -m tests.support.paper_pages` made the committed copies in
+`tests/dumps/flattenings`.
 """
 
 from __future__ import annotations

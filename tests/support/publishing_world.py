@@ -1,6 +1,6 @@
-"""A small world for publishing tests: dumps arrive, people subscribe, editions are published.
+"""Define a database for publishing tests, in which dumps arrive, people subscribe and editions are published.
 
-Everything calls the functions that the entry points call; nothing is faked.
+All functions call the functions that the entry points call; nothing is faked.
 """
 
 from __future__ import annotations

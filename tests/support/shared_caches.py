@@ -1,4 +1,4 @@
-"""The caches that the tests of one process share, as the tasks of a worker do: templates are cut once, not for each test."""
+"""Share caches between the tests of one process, so that templates are split only once."""
 
 from digest.caches import Caches
 

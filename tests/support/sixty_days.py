@@ -1,4 +1,4 @@
-"""Simulate sixty days of the service with forty readers, and count what happened to every edition.
+"""Simulate sixty days of the service with forty readers, and count the outcomes of all editions.
 
     python -m tests.support.sixty_days
 
@@ -120,7 +120,7 @@ def simulate(world: PublishingWorld, papers: list[Record]) -> Observations:
 
 
 def subscribe(world: PublishingWorld, chance: random.Random, number: int) -> None:
-    """Add one reader with a schedule and interests of their own."""
+    """Add one reader with their own schedule and interests."""
     world.subscribe(
         f"reader-{number}@example.org", TOPICS[number % len(TOPICS)], now=spelled(FIRST),
         cadence=CADENCES[number % len(CADENCES)], hour=f"{chance.choice(HOURS):%H:%M}",
@@ -159,7 +159,7 @@ def rated(chance: random.Random, paper: Record) -> Record:
 def settle_deliveries(
     world: PublishingWorld, chance: random.Random, diary: Observations, now: datetime
 ) -> None:
-    """Settle queued deliveries as sent or failed, and note what their readers have seen."""
+    """Settle queued deliveries as sent or failed, and record the papers that their readers have seen."""
     with db.write_session(world.engine) as session:
         unchecked = select(Delivery).where(Delivery.id > diary.last_checked).order_by(Delivery.id)
         for delivery in session.scalars(unchecked).all():

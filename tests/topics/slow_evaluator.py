@@ -1,7 +1,7 @@
-"""A second implementation of the filter language: slow, simple, and without an index.
+"""Evaluate filters by a second implementation: slow, simple, and without an index.
 
-It knows the tree and nothing else of `digest.topics`: it splits and folds texts by itself, writes out
-every spelling of a phrase, and looks at every place of every text.
+It uses only the syntax tree of `digest.topics`: it splits and folds texts itself, generates every spelling of
+a phrase, and checks every position of every text.
 """
 
 from __future__ import annotations

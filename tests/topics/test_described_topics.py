@@ -1,4 +1,4 @@
-"""Topics described in free words."""
+"""Topics can be described in the reader's own words."""
 
 from __future__ import annotations
 

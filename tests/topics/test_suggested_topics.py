@@ -1,4 +1,4 @@
-"""A few papers make a topic: a name, and a filter that a person would write."""
+"""A few papers suggest a topic: a name, and a filter that a person would write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixed table of how rare words are."""
+"""The rarity of a word comes from a fixed table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real site over a real database, with a clock that tests set."""
+"""Provide the real site on a real database, with a clock that tests set."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ServedSite:
             return [(letter, address) for letter, address in session.execute(rows)]
 
     def deliver_mail(self) -> list[tuple[str, str]]:
-        """Deliver what is due, and return subject and text of every letter that went out."""
+        """Deliver due letters, and return the subject and text of every sent letter."""
         memory = MemoryTransport()
         with self.writing() as session:
             delivery_run.deliver(
@@ -105,7 +105,7 @@ class ServedSite:
 
 @dataclass
 class Clock:
-    """A clock that stands still until a test sets it."""
+    """A clock that changes only when a test sets it."""
 
     now: datetime
 

@@ -1,4 +1,4 @@
-"""A subscriber's data and address: behind a link mailed afresh, valid for a day."""
+"""The page for a subscriber's data and address needs a newly mailed link, which is valid for a day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests on the web, and what a forwarded letter lets a stranger do."""
+"""Digests can be read on the web, and a forwarded letter gives strangers no further access."""
 
 from __future__ import annotations
 

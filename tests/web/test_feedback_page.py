@@ -1,4 +1,4 @@
-"""Less and more like this: proposals with their effects, applied on consent, undoable."""
+""" "Less like this" and "more like this" propose changes with their effects, which can be applied and undone."""
 
 from __future__ import annotations
 

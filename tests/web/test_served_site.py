@@ -1,4 +1,4 @@
-"""The real service in its own process: a socket, mails in a folder, links followed."""
+"""The real service serves its pages in its own process, and the links in its mails work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings page: every button changes one thing, says what changed, and can be undone."""
+"""Every button of the settings page changes one setting, reports the change, and can be undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker and scheduler as real processes on a real broker: what they lose, the database still has."""
+"""Worker and scheduler run as real processes on a real broker, and lose no work when they die."""
 
 from __future__ import annotations
 

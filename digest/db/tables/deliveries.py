@@ -19,7 +19,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from digest.db import Base, BigKey, UtcDateTime
 from digest.db.tables.papers import ChangeKind
 
-#: Old rows are deleted every day; PostgreSQL should reuse their space early.
+#: PostgreSQL reuses the space of old rows, which are deleted every day, sooner than by default.
 VACUUMED = {"autovacuum_vacuum_scale_factor": 0.02}
 
 
@@ -37,23 +37,23 @@ class PressRow(Base):
 class DeliveryState(StrEnum):
     """The states of a delivery. The last six are terminal."""
 
-    QUEUED = "queued"  #: decided, waiting until it is due
-    CLAIMED = "claimed"  #: leased by a worker; nothing has been sent
+    QUEUED = "queued"  #: the letter waits until it is due
+    CLAIMED = "claimed"  #: a worker holds a lease; nothing has been sent
     SENDING = (
         "sending"  #: intent committed; until the reply arrives, it is unknown whether the letter was sent
     )
     SENT = "sent"  #: the mail server accepted the letter
     FAILED = "failed"  #: the mail server permanently refused the letter
-    EXPIRED = "expired"  #: not sent before `expires_at`
+    EXPIRED = "expired"  #: the letter was not sent before `expires_at`
     SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
-    STUCK = "stuck"  #: in doubt too often, or the bytes would differ; the operator decides
-    EMPTY = "empty"  #: an edition without papers; recorded, not sent
+    STUCK = "stuck"  #: the letter was in doubt too often, or its bytes would differ now; the operator decides
+    EMPTY = "empty"  #: an edition without papers, which is only recorded
 
 
 class Lane(StrEnum):
     """The queue of a letter."""
 
-    PROMPT = "prompt"  #: letters that somebody waits for: confirm, welcome, replies
+    PROMPT = "prompt"  #: letters that somebody is waiting for, such as confirmations and replies
     BULK = "bulk"  #: digests
 
 
@@ -81,17 +81,18 @@ class Delivery(Base):
     )  #: the subscriber's considered_paper_id before this edition
     state: Mapped[DeliveryState] = mapped_column(String(10))
     reason: Mapped[str] = mapped_column(default="")
-    due_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not sent before this time
-    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: not sent after this time
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the letter is not sent before this time
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the letter is not sent after this time
     attempts: Mapped[int] = mapped_column(default=0)
-    in_doubt: Mapped[int] = mapped_column(default=0)  #: attempts with an unknown outcome
+    in_doubt: Mapped[int] = mapped_column(default=0)  #: number of attempts with an unknown outcome
     lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of the leasing worker
     leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     message_id: Mapped[str | None] = mapped_column(String(120))
     provider_id: Mapped[str | None] = mapped_column(
         String(120)
     )  #: the Message-ID with which a provider replaced our Message-ID
-    content_hash: Mapped[str | None] = mapped_column(String(64))  #: hash of the first attempt's bytes
+    #: the hash of the bytes of the first attempt
+    content_hash: Mapped[str | None] = mapped_column(String(64))
     settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None while the delivery is open
 
     __table_args__ = (
@@ -149,9 +150,9 @@ class Attempt(Base):
 class Shown(Base):
     """A paper that was put into a subscriber's digest, so that it is not shown again.
 
-    A million readers make eight million rows a day, so the row is as small as possible and has no
-    foreign keys: PostgreSQL would look up three rows for each new row. A second index would cost as
-    much as the row itself, and queries by paper read all readers anyway.
+    A million readers make eight million rows a day, so the row is as small as possible. It has no foreign
+    keys, for which PostgreSQL would look up three rows for each new row. It has no second index, which would
+    cost as much as the row itself.
     """
 
     __tablename__ = "shown"

@@ -14,10 +14,11 @@ from digest.db import Base, BigKey, UtcDateTime
 class DumpState(StrEnum):
     """The states of a dump."""
 
-    LOADING = "loading"  #: being loaded, or interrupted; reading the file again resumes loading
+    #: the dump is being loaded, or loading was interrupted and resumes when the file is read again
+    LOADING = "loading"
     LOADED = "loaded"  #: the valid records are in the catalog
-    HELD = "held"  #: incomplete by its own count; waiting for the operator
-    REJECTED = "rejected"  #: unreadable, or too many bad records; nothing was loaded
+    HELD = "held"  #: the dump is probably incomplete and waits for the operator
+    REJECTED = "rejected"  #: the dump is unreadable or has too many bad records; nothing was loaded
 
 
 class DumpRow(Base):
@@ -63,7 +64,7 @@ class SourceRow(Base):
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     interval_seconds: Mapped[int]  #: seconds between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
-    since: Mapped[date]  #: the day the source was enabled; papers of earlier days are not new
+    since: Mapped[date]  #: when the source was enabled; papers of earlier days are not new
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
     polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     failures: Mapped[int] = mapped_column(default=0)  #: consecutive failures
@@ -90,7 +91,7 @@ class UnreadDump(Base):
     folder: Mapped[str] = mapped_column(String(1000), primary_key=True)
     name: Mapped[str] = mapped_column(String(255), primary_key=True)
     since: Mapped[datetime] = mapped_column(UtcDateTime)
-    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: no longer updated when the machine is gone
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when the machine last saw the file
 
 
 class ProblemRow(Base):

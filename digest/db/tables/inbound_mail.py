@@ -14,8 +14,8 @@ from digest.db import Base, BigKey, UtcDateTime
 class MailState(StrEnum):
     """The states of an incoming mail. Processed mail is deleted."""
 
-    NEW = "new"  #: stored, not yet processed
-    SHUNTED = "shunted"  #: could not be processed; a person should read the mail
+    NEW = "new"  #: the mail is stored, but not processed yet
+    SHUNTED = "shunted"  #: the mail could not be processed; a person should read it
 
 
 class InboundMail(Base):
@@ -51,7 +51,8 @@ class BounceRow(Base):
         ForeignKey("delivery.id", ondelete="SET NULL"), index=True
     )
     hmac: Mapped[str] = mapped_column(String(64), index=True)
-    domain: Mapped[str] = mapped_column(String(255))  #: the address's domain; whole domains fail together
+    #: the address's domain, to detect domains that fail as a whole
+    domain: Mapped[str] = mapped_column(String(255))
     kind: Mapped[str] = mapped_column(String(10))  #: hard, soft, policy or complaint
     status: Mapped[str] = mapped_column(
         String(12), default=""
@@ -90,8 +91,9 @@ class OptOut(Base):
     kind: Mapped[str] = mapped_column(String(12))
     #: the keyed hash of a suppressed address, or the hash that identifies an erased subscriber
     hmac: Mapped[str] = mapped_column(String(64), default="")
-    reason: Mapped[str] = mapped_column(String(20), default="")  #: of a suppression
-    subscriber_id: Mapped[int | None] = mapped_column(BigKey)  #: who unsubscribed or was erased
+    reason: Mapped[str] = mapped_column(String(20), default="")  #: the reason of a suppression
+    #: the subscriber who unsubscribed or was erased
+    subscriber_id: Mapped[int | None] = mapped_column(BigKey)
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     saved_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime

@@ -24,9 +24,10 @@ class RateCounter(Base):
 
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     seconds: Mapped[int] = mapped_column(primary_key=True)  #: the period of the rate
-    part: Mapped[int] = mapped_column(BigKey, primary_key=True)  #: parts of a quota, numbered from 1970
-    tokens: Mapped[float]  #: tokens left at `counted_at`, for a rate per second or minute
-    used: Mapped[int]  #: letters in this part, for a quota
+    #: the number of the part of the quota's period, counted from 1970
+    part: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    tokens: Mapped[float]  #: for a rate per second or minute, the tokens left at `counted_at`
+    used: Mapped[int]  #: for a quota, the number of letters in this part
     counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: for a rate per second or minute
 
 
@@ -60,9 +61,9 @@ class DomainPause(Base):
 
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     until: Mapped[datetime] = mapped_column(UtcDateTime)
-    strikes: Mapped[int]  #: consecutive pauses; the next pause is twice as long
+    strikes: Mapped[int]  #: number of consecutive pauses, each of which is twice as long as the pause before
     greylists: Mapped[bool]  #: whether the domain defers first attempts and accepts second attempts
-    deferred: Mapped[list[str]] = mapped_column(JSON)  #: consecutive deferred recipients
+    deferred: Mapped[list[str]] = mapped_column(JSON)  #: the recipients that were deferred in a row
     deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: the time of the last deferral
 
 

@@ -33,7 +33,8 @@ class PaperRow(Base):
     comment: Mapped[str] = mapped_column(default="")
     journal: Mapped[str] = mapped_column(default="")
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    is_history: Mapped[bool] = mapped_column(default=False)  #: loaded as history, so never new in a digest
+    #: whether it was loaded as history, so that no digest shows it as new
+    is_history: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
     hidden_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  #: when the operator hid it
     #: the paper with which this paper was merged

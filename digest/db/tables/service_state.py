@@ -11,7 +11,7 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class Fingerprint(Base):
-    """A fingerprint of a setting that all machines must share: keys, pepper, templates."""
+    """A fingerprint of the keys, the pepper or the templates, which must be the same on all machines."""
 
     __tablename__ = "fingerprint"
 
@@ -26,7 +26,7 @@ class EmergencyStop(Base):
     __tablename__ = "emergency_stop"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    scope: Mapped[str] = mapped_column(String(6))  #: bulk: digests; all: also prompt letters
+    scope: Mapped[str] = mapped_column(String(6))  #: `bulk` for digests, `all` for prompt letters too
     since: Mapped[datetime] = mapped_column(UtcDateTime)
     reason: Mapped[str]  #: shown to the operator
     lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

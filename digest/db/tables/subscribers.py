@@ -14,9 +14,10 @@ from digest.db import Base, BigKey, UtcDateTime
 class SubscriberState(StrEnum):
     """The states of a subscriber, which decide whether they get mail."""
 
-    PENDING = "pending"  #: not yet confirmed by the owner; gets only a confirmation and a reminder
+    #: the owner has not confirmed the address, and gets only a confirmation and a reminder
+    PENDING = "pending"
     ACTIVE = "active"  #: confirmed; gets digests
-    PAUSED = "paused"  #: paused until a date, or until resumed
+    PAUSED = "paused"  #: the digests are paused until a date, or until the subscriber resumes
     UNSUBSCRIBED = "unsubscribed"  #: gets nothing
 
 
@@ -32,8 +33,8 @@ class StillReadingStep(IntEnum):
     """The steps in which a reader who was long inactive is asked whether they still read their digests."""
 
     NONE = 0
-    ASKED = 1  #: digests ask
-    LETTER = 2  #: a letter asked; without a response, the digests are paused
+    ASKED = 1  #: the question is in the reader's digests
+    LETTER = 2  #: a letter asked; if the reader does not respond, the digests are paused
 
 
 class Subscriber(Base):
@@ -42,17 +43,19 @@ class Subscriber(Base):
     __tablename__ = "subscriber"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    email: Mapped[str] = mapped_column(String(320))  #: as typed, for the envelope
-    email_key: Mapped[str] = mapped_column(String(320), unique=True)  #: folded: one row per person
+    email: Mapped[str] = mapped_column(String(320))  #: the address as typed, for the envelope
+    #: the folded address, so that a person has one row
+    email_key: Mapped[str] = mapped_column(String(320), unique=True)
     name: Mapped[str] = mapped_column(default="")
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
     at: Mapped[time] = mapped_column(default=time(8))  #: the local hour of the digest
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
-    weekday: Mapped[int] = mapped_column(default=0)  #: for weekly: 0 is Monday
+    weekday: Mapped[int] = mapped_column(default=0)  #: for the weekly cadence; 0 is Monday
     not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
-    max_papers: Mapped[int] = mapped_column(default=10)  #: per digest, 1 to 100, shared by all topics
+    #: maximum number of papers in a digest, 1 to 100, for all topics together
+    max_papers: Mapped[int] = mapped_column(default=10)
     abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
     min_papers: Mapped[int] = mapped_column(default=1)  #: minimum number of papers for a digest
     max_age_days: Mapped[int | None]  #: maximum age of papers, in days since publication
@@ -60,19 +63,21 @@ class Subscriber(Base):
     wants_nothing_today_letters: Mapped[bool] = mapped_column(
         default=False
     )  #: whether to send a short letter when nothing matched
-    link_version: Mapped[int] = mapped_column(default=0)  #: incrementing it revokes all earlier links
+    #: the version of links that is valid; incrementing it revokes all earlier links
+    link_version: Mapped[int] = mapped_column(default=0)
     paused_until: Mapped[date | None]
     is_resumed: Mapped[bool] = mapped_column(default=False)  #: the next digest is a catch-up
     next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None if it follows from the schedule
     considered_until: Mapped[datetime | None] = mapped_column(
         UtcDateTime
     )  #: papers first seen up to this time were considered
-    considered_paper_id: Mapped[int | None] = mapped_column(BigKey)  #: last id considered, for late dumps
+    #: the highest paper id that was considered
+    considered_paper_id: Mapped[int | None] = mapped_column(BigKey)
     last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last letter was written
     #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they accepted or declined a topic for their saved papers; papers saved later may lead to another
+    #: when they accepted or declined a topic for their saved papers; only papers saved later lead to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open all
     last_active_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -80,14 +85,16 @@ class Subscriber(Base):
     still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when this step began
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: can be undone for 30 days
+    #: when they unsubscribed, which can be undone for 30 days
+    unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     leaving_reason: Mapped[str] = mapped_column(
         String(200), default=""
     )  #: the reason for unsubscribing, if given
     synced_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
     )  #: the last `subscribers sync` whose file listed the address
-    is_removed_by_sync: Mapped[bool] = mapped_column(default=False)  #: unsubscribed because no longer listed
+    #: whether they were unsubscribed because the list no longer has them
+    is_removed_by_sync: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.
@@ -144,7 +151,7 @@ class Subscription(Base):
     name: Mapped[str] = mapped_column(String(80))
     filter_id: Mapped[int] = mapped_column(ForeignKey("filter.id"), index=True)
     typed: Mapped[str] = mapped_column(default="")  #: the filter as its owner typed it
-    is_muted: Mapped[bool] = mapped_column(default=False)  #: kept, but left out of digests
+    is_muted: Mapped[bool] = mapped_column(default=False)  #: whether the topic is left out of digests
 
     __table_args__ = (UniqueConstraint("subscriber_id", "name"),)
 
@@ -218,7 +225,8 @@ class SignUp(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     email: Mapped[str] = mapped_column(String(320))  #: as typed
     email_key: Mapped[str] = mapped_column(String(320))  #: folded
-    network: Mapped[str] = mapped_column(String(16), index=True)  #: keyed hash of the requesting network
+    #: a keyed hash of the network of the request
+    network: Mapped[str] = mapped_column(String(16), index=True)
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 

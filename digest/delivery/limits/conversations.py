@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from digest.delivery.limits.decisions import MAX_CLOCK_SKEW, Wait, is_ahead
 
-BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: wait before a domain at its limit is checked again
-#: Equal to the length of a lease: if a worker dies, its conversations end with its lease.
+BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: how long letters to a domain at its limit wait
+#: As long as a lease: if a worker dies, its conversations end with its lease.
 CONVERSATION_LIFE = timedelta(seconds=900)
 
 
 class ConversationLease(NamedTuple):
-    """The lease of the worker that holds a conversation, and the conversation's latest end."""
+    """A worker's conversation: the worker's lease, and the latest time at which the conversation ends."""
 
     lease: str
     until: datetime
@@ -24,7 +24,7 @@ class ConversationLease(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversations:
-    """The conversations with one domain by number, including ended conversations."""
+    """The conversations with one domain by number; some may have ended."""
 
     domain: str
     limit: int
@@ -46,13 +46,13 @@ class Conversations:
         return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
-        """Return the conversations plus this worker's, under its old number or the lowest free number."""
+        """Return the conversations with this worker's, under its old number or the lowest free number."""
         active = self.active(now)
         own = [number for number, each in active.items() if each.lease == lease]
         number = own[0] if own else next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return the conversations of other workers, without rows that were only locked."""
+        """Return the conversations of the other workers; a row without a lease is no conversation."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 MAX_CLOCK_SKEW = timedelta(seconds=60)  #: maximum difference between the clocks of two workers
-ALL_MAIL = "*"  #: the scope of a limit on all mail; otherwise a scope is a domain or a server
+ALL_MAIL = "*"  #: the scope of a limit on all mail; all other scopes are domains or servers
 
 
 class Allowed(NamedTuple):
@@ -16,7 +16,7 @@ class Allowed(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The time until which a letter waits, and the reason."""
+    """The end of a letter's wait, and the reason for the wait."""
 
     until: datetime
     reason: str
@@ -29,7 +29,7 @@ class Refill(Wait):
 
 
 def is_ahead(moment: datetime, now: datetime, *, at_most: timedelta) -> bool:
-    """Return whether a datetime is in the future, but no more than `at_most` ahead.
+    """Return whether a datetime is in the future, but at most `at_most` ahead.
 
     A datetime further ahead was stored by a machine with a wrong clock.
     """

@@ -17,16 +17,16 @@ from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
-#: After this time without another deferral, pauses start at 5 minutes again.
+#: After this time without a deferral, the next pause is 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
-SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too fast
+SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too quickly
 NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause after a server did not respond although others did
 #: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
 #: mail.
 RETRY_HEAD_START = timedelta(seconds=90)
 
-#: Codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
+#: Status codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
 SLOW_DOWN = re.compile(r"\b4\.7\.\d+\b")
 #: Replies of a provider such as SES if we send too much through it, for any recipient.
 SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exceeded", re.IGNORECASE)
@@ -39,16 +39,17 @@ class LetterReply(NamedTuple):
     recipient: str
     is_taken: bool
     is_first_try: bool
-    may_be_greylisting: bool = False  #: the reply is about this recipient, not the connection or the text
+    #: whether the reply is about this recipient, not about the connection or the content
+    may_be_greylisting: bool = False
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
-    """Return whether a reply may mean that we send too much to its domain, if several letters get it."""
+    """Return whether several replies like this one mean that we send too much to a domain."""
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 
 def may_be_greylisting(code: int | None, phase: str) -> bool:
-    """Return whether a deferral is about this recipient; 421 is about the connection."""
+    """Return whether a deferral is about this recipient; the code 421 is about the connection."""
     return phase == "rcpt" and code != 421
 
 
@@ -74,10 +75,10 @@ class Pause:
     """A time until which a domain or server gets no letters."""
 
     until: datetime
-    strikes: int = 0  #: pauses in a row
+    strikes: int = 0  #: number of pauses in a row
 
     def is_active(self, now: datetime) -> bool:
-        """Return whether the pause is in force; ignore one longer than `MAX_PAUSE`, written by a wrong clock."""
+        """Return whether the pause is in force; a pause longer than `MAX_PAUSE` comes from a wrong clock and is ignored."""
         return is_ahead(self.until, now, at_most=MAX_PAUSE)
 
     def strike(self, now: datetime) -> Pause:
@@ -88,7 +89,7 @@ class Pause:
         return Pause(until=now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), MAX_PAUSE), strikes=strikes)
 
     def wait(self, scope: str, *, is_tried: bool = True) -> Wait:
-        """Return the wait of a letter; letters deferred before are sent earlier than new letters."""
+        """Return the wait of a letter; deferred letters are sent earlier than new letters."""
         return Wait(self.until if is_tried else self.until + RETRY_HEAD_START, pause_reason(scope))
 
 
@@ -104,7 +105,7 @@ class DomainRecord:
     """The stored record of a domain that deferred letters."""
 
     pause: Pause
-    greylists: bool = False  #: the domain defers first tries and accepts second tries
+    greylists: bool = False  #: whether the domain defers first tries and accepts second tries
     deferred: frozenset[str] = (
         frozenset()
     )  #: recipients deferred in a row, without an accepted letter in between

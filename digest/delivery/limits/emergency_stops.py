@@ -20,17 +20,20 @@ from digest.db.tables import Attempt, BounceRow, EmergencyStop
 from digest.delivery.limits.limiter import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
-MAX_ATTEMPTS = 20_000  #: the number of latest attempts counted; counting a million every minute would be slow
-MAX_REPORTS = 200  #: the number of latest reports of a kind; they show when the bouncing letters were sent
+#: Number of latest attempts that are counted; counting a million every minute would be slow.
+MAX_ATTEMPTS = 20_000
+#: Number of latest reports of a kind that are read to find when the reported letters were sent.
+MAX_REPORTS = 200
 
-#: The minimum number of reports of a kind that can stop mail: two complaints among ten letters cannot.
+#: The minimum number of reports of a kind that stop mail, so that two complaints among ten letters do not.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
 WARN_AT = {"complaints": 0.001}
 
-GREYLISTING_ATTEMPTS = 3  #: attempts at a letter before its deferrals count; fewer may be greylisting
-CLOSING_CODE = 421  #: the server closes the connection
-SYSTEM_STATUS = "4.3.%"  #: about the mail system, not the recipient (RFC 3463, X.3.X)
+#: Number of attempts from which on a letter's deferrals count; fewer may be greylisting.
+GREYLISTING_ATTEMPTS = 3
+CLOSING_CODE = 421  #: the code with which a server closes the connection
+SYSTEM_STATUS = "4.3.%"  #: the pattern of statuses about the mail system, not the recipient (RFC 3463, X.3.X)
 
 #: Kinds of bounces, by threshold.
 FAILURE_KINDS = {"bounces": "hard", "complaints": "complaint", "policy": "policy"}
@@ -68,7 +71,7 @@ class ThresholdReading:
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
-    """Return the readings at the warning level, which is far below the stop threshold."""
+    """Return the readings that reach the warning level, which is far below the stop threshold."""
     return threshold_readings(session, WARN_AT, now=now, least={})
 
 
@@ -96,7 +99,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Return how many letters first tried within the hour were always deferred, and how many were first tried."""
+    """Return two counts of the letters first tried within the hour: the always deferred letters, and all letters."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -105,7 +108,7 @@ def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
-    """Return the latest attempts, or the attempts around the id `middle`; no index orders attempts by time."""
+    """Return the latest attempts, or the attempts around the id `middle`, since no index orders attempts by time."""
     names = ("delivery_id", "verdict", "ended_at", "phase", "code", "reply")
     columns = [ATTEMPT_TABLE.c[name] for name in names]
     among = select(*columns).order_by(ATTEMPT_TABLE.c.id.desc()).limit(MAX_ATTEMPTS)

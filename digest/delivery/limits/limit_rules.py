@@ -3,7 +3,7 @@
 DIGEST_RATES       50/s, 100000/day, example.org 20/min, 20 at once, example.org 2 at once
 DIGEST_MAIL_URL    smtp://relay.example.org:587?rate=14/s,50000/day     rates of one server
 DIGEST_SEND_HOURS  06:00-22:00
-DIGEST_WARM_UP     2026-11-20, or with a table of your own: 2026-11-20: 200, 500, 1000
+DIGEST_WARM_UP     2026-11-20, or with your own table: 2026-11-20: 200, 500, 1000
 DIGEST_CANARY      2% for 30 min
 DIGEST_STOP_AT     bounces 10%, complaints 0.3%, deferred 50%, policy 20%
 """
@@ -73,7 +73,7 @@ class SendHours:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Canary:
-    """The share of an edition that is sent first, and the time that the rest waits for its results."""
+    """The share of an edition that is sent first, and how long the other letters wait for the results."""
 
     share: float
     wait: timedelta
@@ -97,12 +97,14 @@ class SendLimits:
     """All limits that the operator set."""
 
     rates: tuple[Rate, ...] = ()
-    conversation_limits: Mapping[str, int] = field(default_factory=dict)  #: by domain; "" means other domains
+    #: number of conversations by domain; "" stands for all other domains
+    conversation_limits: Mapping[str, int] = field(default_factory=dict)
     servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
     hours: SendHours | None = None
     warm_up: WarmUp | None = None
     canary: Canary | None = None
-    stop_thresholds: Mapping[str, float] = field(default_factory=dict)  #: shares at which mail is stopped
+    #: the shares of failed letters at which mail is stopped
+    stop_thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         at_once = [

@@ -1,4 +1,4 @@
-"""Decide which letters of a window may be sent, and how long and why the others wait. Pure."""
+"""Decide which letters of a window may be sent, and why and how long the others wait. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Window:
     or server, or a stop of all mail, delays them.
     """
 
-    domains: Mapping[int, str]  #: the recipients' domains, by letter
-    tried: Collection[int] = ()  #: letters that were tried before
+    domains: Mapping[int, str]  #: the recipient's domain of each letter
+    tried: Collection[int] = ()  #: the letters that were tried before
     is_urgent: bool = False
     lease: str = ""  #: the worker's lease
     can_wait: bool = False  #: whether the worker itself waits for tokens that are available soon
@@ -46,8 +46,9 @@ class Limiter:
     conversations: Mapping[str, Conversations] = field(
         default_factory=dict
     )  #: conversations by domain, for domains with a limit
-    credit: Mapping[str, int] = field(default_factory=dict)  #: the server with the most credit is next
-    standstill: Wait | None = None  #: no letter of this lane can be sent before then
+    #: credit by server; the server with the most credit is next
+    credit: Mapping[str, int] = field(default_factory=dict)
+    standstill: Wait | None = None  #: a wait for all letters of this lane
 
     def reserve(self, window: Window, now: datetime) -> Reservation:
         """Take a token of each limit for each letter that may be sent; the others wait."""
@@ -69,14 +70,14 @@ class Limiter:
         return replace(self, allowances=tuple(released))
 
     def lane_wait(self, window: Window, now: datetime) -> Wait | None:
-        """Return the wait of all letters of the window's lane, or None."""
+        """Return the wait that applies to all letters of the window's lane, or None."""
         for scope in (ALL,) if window.is_urgent else (ALL, BULK):
             if scope in self.stops:
                 return Wait(now + STOP_RECHECK, f"{STOPPED_PREFIX}{self.stops[scope]}")
         return None if window.is_urgent else self.pause_wait(ALL_MAIL, now)
 
     def pause_wait(self, scope: str, now: datetime, *, is_tried: bool = True) -> Wait | None:
-        """Return the wait for the end of a pause, or None."""
+        """Return the wait until a pause of the scope ends, or None."""
         pause = self.pauses.get(scope)
         return pause.wait(scope, is_tried=is_tried) if pause and pause.is_active(now) else None
 
@@ -96,7 +97,7 @@ class Limiter:
         return self.take(domain, "", window, now), Allowed()
 
     def assign(self, domain: str, window: Window, now: datetime) -> tuple[Limiter, Decision]:
-        """Send a letter through the server with tokens whose turn it is."""
+        """Assign a letter to the next server in turn that has tokens."""
         pauses = {share.name: self.pause_wait(share.name, now) for share in self.servers}
         shares = [share for share in self.servers if pauses[share.name] is None]
         if not shares:
@@ -114,7 +115,7 @@ class Limiter:
         return after.take(domain, chosen, window, now), Allowed(chosen)
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
-        """Return the allowance of these scopes with the longest wait, or None if all have a token."""
+        """Return the allowance of these scopes with the longest wait, or None if each has a token."""
         waits = [
             (each, each.wait(now, can_wait=window.can_wait))
             for each in self.allowances
@@ -135,7 +136,7 @@ class Limiter:
         return replace(self, allowances=taken, conversations=conversations)
 
     def postpone(self, short: Allowance, wait: Wait, *, is_for_all: bool) -> tuple[Limiter, Decision]:
-        """Return the wait of one more letter for an allowance.
+        """Return how long the next letter must wait for an allowance.
 
         If the allowance covers all mail, all letters wait.
         """
@@ -162,7 +163,7 @@ class Reservation:
 
     @property
     def short(self) -> dict[int, Wait]:
-        """Return the waits of the letters that the worker holds until they have a token."""
+        """Return the waits of the letters that the worker holds until tokens are available."""
         return {number: each for number, each in self.decisions.items() if isinstance(each, Refill)}
 
     @property
@@ -173,5 +174,5 @@ class Reservation:
 
     @property
     def standstill(self) -> Wait | None:
-        """Return the wait of the whole lane; for a `Refill`, the worker itself waits."""
+        """Return the wait that applies to the whole lane; for a `Refill`, the worker itself waits."""
         return self.limiter.standstill

@@ -1,4 +1,4 @@
-"""Count letters sent: in token buckets per second or minute, quotas per hour or day, warm-up days. Pure."""
+"""Count sent letters in token buckets (per second or minute), quotas (per hour or day) and warm-ups. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from digest.editions.schedule import local_instant, zone_of
 
 UNIT_SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
 UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
-QUOTA_PARTS = 24  #: parts of an hour or day in which a quota is counted
+QUOTA_PARTS = 24  #: number of parts into which a quota divides its hour or day
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 #: Maximum time that a worker itself waits for a token; a letter that must wait longer is queued again.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
 #: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover short delays.
 BURST_SECONDS = 2.0
-SES_BURST_SECONDS = 0.5  #: capacity for Amazon SES, which counts per second
+SES_BURST_SECONDS = 0.5  #: the same capacity for Amazon SES, which counts letters per second
 
 Part = TypeVar("Part", int, date)
 
@@ -72,7 +72,7 @@ class Bucket:
     rate: Rate
     tokens: float
     counted_at: datetime
-    waiting: int = 0  #: letters that wait for a token
+    waiting: int = 0  #: number of letters that wait for a token
 
     @property
     def scope(self) -> str:
@@ -83,7 +83,8 @@ class Bucket:
         """Return the bucket filled up to `now`.
 
         A clock that was set back adds no tokens. A stored time up to `MAX_CLOCK_SKEW` ahead is kept:
-        otherwise two workers with different clocks would both count the difference between their clocks.
+        otherwise two workers with different clocks would both add tokens for the difference between their
+        clocks.
         """
         passed = max(0.0, (now - self.counted_at).total_seconds())
         tokens = min(self.rate.capacity, self.tokens + passed * self.rate.per_second)
@@ -91,7 +92,7 @@ class Bucket:
         return replace(self, tokens=tokens, counted_at=self.counted_at if is_skewed else now)
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait for the next token: in whole seconds, or exact if the worker itself can wait."""
+        """Return the wait for the next token: exact if the worker itself can wait, else in whole seconds."""
         if self.tokens >= 1:
             return None
         seconds = (self.waiting + 1 - self.tokens) / self.rate.per_second
@@ -104,7 +105,7 @@ class Bucket:
         return Wait(self.counted_at + timedelta(seconds=ceil(round(seconds, 6))), reason)
 
     def take(self, _now: datetime) -> Bucket:
-        """Return the bucket with one token less."""
+        """Return the bucket with one token fewer."""
         return replace(self, tokens=self.tokens - 1)
 
     def release(self, count: int) -> Bucket:
@@ -120,7 +121,7 @@ class Quota:
     """
 
     rate: Rate
-    used: Mapping[int, int]  #: letters by part; parts are numbered from 1970 on
+    used: Mapping[int, int]  #: number of letters by part; the parts are numbered from 1970 on
     waiting: int = 0  #: letters that wait
 
     @property
@@ -141,9 +142,9 @@ class Quota:
         )
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until enough letters no longer count, or None.
+        """Return the wait until enough old letters have left the sliding window, or None if there is no wait.
 
-        Workers never wait for it themselves.
+        A worker never waits for a quota itself.
         """
         left = self.rate.amount - sum(self.used.values())
         if left >= 1:
@@ -188,7 +189,7 @@ class WarmUp:
         return now.astimezone(zone_of(self.zone)).date()
 
     def at(self, now: datetime) -> WarmUp:
-        """Return the warm-up unchanged, because all its days remain counted."""
+        """Return the warm-up unchanged: no time that passes reduces its counts."""
         return self
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:

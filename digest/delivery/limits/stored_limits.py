@@ -41,7 +41,7 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows by their key
 
 
 def lock_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]]) -> Sequence[Row[Any]]:
-    """Lock these rows until the caller commits, creating missing ones, and return them."""
+    """Create the missing rows among these, lock all of them until the caller commits, and return them."""
     if not rows:
         return []
     keys = key_names(table)
@@ -207,7 +207,7 @@ def day_rows(allowances: Iterable[Allowance]) -> Rows:
 def load_conversations(
     session: Session, rules: SendLimits, domains: Collection[str]
 ) -> dict[str, Conversations]:
-    """Lock and return the conversations with these domains, except domains without a limit."""
+    """Lock and return the conversations with those of these domains that have a limit."""
     limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
     locks = [{"domain": domain, "number": 0, "lease": "", "until": EPOCH} for domain in limits]
     lock_rows(session, ConversationRow, locks)
@@ -299,7 +299,7 @@ def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
 def canary_waits(
     session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, min_canary: int, now: datetime
 ) -> dict[str, Wait]:
-    """Return the time until which the rest of each edition waits for the results of its canary.
+    """Return when each edition's wait for the results of its canary ends.
 
     The wait of a new edition begins here, unless the canary would have fewer than `min_canary` letters. In
     that case it begins when enough letters are due, since readers in other time zones are due later.
@@ -321,7 +321,7 @@ def canary_waits(
 
 
 def delete_old_limits(session: Session, *, now: datetime) -> int:
-    """Delete pauses, conversations and canaries that ended long ago; return how many."""
+    """Delete pauses, conversations and canaries that ended long ago; return the number of deleted rows."""
     connection, before = session.connection(), now - KEEP_ROWS_FOR
     ends = (PAUSES.until, CONVERSATIONS.until, CANARIES.until)
     return sum(connection.execute(delete(each.table).where(each < before)).rowcount for each in ends)

@@ -1,4 +1,4 @@
-"""Postpone deliveries, end them unsent, and make them due again."""
+"""Postpone deliveries, end deliveries unsent, and make waiting deliveries due again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from digest.delivery.outbox.transitions import NO_LEASE, no_later_than_expiry
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
-MAX_IN_DOUBT = 3  #: attempts in doubt after which a letter is not tried again and the operator decides
+MAX_IN_DOUBT = 3  #: number of attempts in doubt after which a letter is stuck and the operator decides
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
-    """Return when to try again: after 5, 10, 20, ... minutes (at most an hour), plus up to 25 % of that wait.
+    """Return when to try again: in 5, 10, 20, ... minutes (at most an hour), plus up to 25 % of that wait.
 
     The random part spreads deferred letters over time. It never shortens the wait, because a server that
     greylists for five minutes would defer the letter again.
@@ -79,7 +79,7 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:
-    """Make letters due now if their reason begins with this text; return how many."""
+    """Make letters due now if the reason for their wait begins with this text; return how many."""
     waiting = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
         DELIVERY_TABLE.c.reason.startswith(reason, autoescape=True),

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
-DELETE_BATCH = 1_000  #: rows per transaction, which takes a few hundredths of a second
+DELETE_BATCH = 1_000  #: number of rows per transaction, which then takes a few hundredths of a second
 
 #: Letters that an address gets only once; their keys are kept forever.
 ONCE_ONLY = frozenset({"invite", "reminder"})

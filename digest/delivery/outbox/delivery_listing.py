@@ -29,13 +29,13 @@ def list_deliveries(
 def count_deliveries(
     session: Session, *, state: DeliveryState | None = None, email: str | None = None
 ) -> int:
-    """Return how many deliveries there are."""
+    """Return how many deliveries meet the conditions."""
     counting = select(func.count()).select_from(Delivery).where(*conditions_for(state, email))
     return session.scalar(counting) or 0
 
 
 def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions for a state and for the address of a subscriber or letter."""
+    """Return the conditions that select deliveries by state, and by the address of the subscriber or the letter."""
     conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
     if email is not None:
         ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))

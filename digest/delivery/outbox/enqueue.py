@@ -1,4 +1,4 @@
-"""Write letters to the outbox, in the transaction that decides to send them."""
+"""Write letters to the outbox in the transaction of the decision to send them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.site_profile import Site
 
-LETTER_LIFE = timedelta(days=2)  #: how long letters other than digests are tried
+LETTER_LIFE = timedelta(days=2)  #: how long sending a letter is tried, unless it is a digest
 #: The default values of a row of `queue_digests`.
 DIGEST_DEFAULTS: dict[str, Any] = {
     "letter": "digest",
@@ -51,8 +51,8 @@ def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
 ) -> int | None:
     """Write one letter and return its id, or None if its key was used before.
 
-    It is due now or at `due_at`. The default lane is the prompt lane, for letters that somebody is waiting
-    for.
+    The letter is due now or at `due_at`. The prompt lane, the default, is for letters that somebody is
+    waiting for.
     """
     row = {
         "letter": letter,
@@ -126,7 +126,7 @@ def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) 
 
 
 def reserve_ids(session: Session, count: int) -> Sequence[int]:
-    """Return ids for that many new deliveries.
+    """Return ids for `count` new deliveries.
 
     On SQLite they must be used before other deliveries are written.
     """
@@ -134,7 +134,7 @@ def reserve_ids(session: Session, count: int) -> Sequence[int]:
 
 
 def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
-    """Return the subscribers among these who already have their edition."""
+    """Return the subscribers among these whose edition already exists."""
     query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
         db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
         db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),

@@ -59,14 +59,14 @@ RECIPIENTS_QUERIES = {
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
-    """Return these subscribers by id, without removed subscribers."""
+    """Return those of these subscribers that still exist, by id."""
     return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
 
 
 def load_recipients_with_versions(
     session: Session, ids: Iterable[int | None]
 ) -> dict[int, tuple[RecipientState, str]]:
-    """Return these subscribers by id, each with its row version, which changes whenever the row does."""
+    """Return those of these subscribers that still exist, by id, each with the version of its row."""
     known = {number for number in ids if number is not None}
     if not known:
         return {}
@@ -126,7 +126,7 @@ def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> 
     if delivery.letter == "invite":
         return recipient is not None and recipient.state is SubscriberState.PENDING
     match recipient.state if recipient else None:
-        case None:  # a stranger gets a reply; a removed subscriber gets no digest
+        case None:  # a sender who is no subscriber gets a reply; an erased subscriber gets no digest
             return delivery.edition is None
         case SubscriberState.ACTIVE:
             return True

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Attempt, Delivery
 
-#: Selects open deliveries, in the same words as the partial index.
+#: Selects open deliveries; the text must equal the condition of the partial index.
 IS_OPEN = text("delivery.settled_at IS NULL")
-#: The Core tables: statements on mapped classes check every object in the session.
+#: Tables are used instead of mapped classes, whose statements check every object in the session.
 DELIVERY_TABLE: Any = Delivery.__table__
 ATTEMPT_TABLE: Any = Attempt.__table__
 
@@ -27,5 +27,5 @@ def is_due(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 
 
 def fetch_ids(session: Session, statement: Executable, given: Mapping[str, Any] = db.NO_VALUES) -> set[int]:
-    """Return the ids that a statement finds or returns, with one driver call instead of one call per id."""
+    """Return the ids that a statement selects or returns, fetched with one driver call instead of one per id."""
     return set(session.connection().execute(statement, given).scalars().all())

@@ -1,6 +1,6 @@
-"""Intend and settle on PostgreSQL, which executes statements while the worker renders.
+"""Intend and settle deliveries on PostgreSQL, which executes statements while the worker renders.
 
-The driver takes a microsecond for every value of a list, so lists are sent as one text.
+The driver needs a microsecond for each value of a list, so a list is sent as one text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LETTER_COLUMNS = {
 
 
 def intend_sql(guards: str) -> str:
-    """Return the statement that intends the letters that we hold and that are not blocked.
+    """Return the statement that records the intents of the letters that we hold and that are not blocked.
 
     A letter is blocked by a suppressed address or by a guard. The range of ids hints to the planner that they
     are keys, like `db.hint_few_rows`.
@@ -120,13 +120,13 @@ class PostgresqlOutbox(Outbox):
 
 
 def fetch_reply(cursor: Any) -> tuple[int, set[int]]:
-    """Return the only row of the reply."""
+    """Return the single row of the result."""
     ended, held = cursor.fetchone()
     return ended, set(held)
 
 
 def intent_params(intents: Sequence[Intent]) -> dict[str, Any]:
-    """Return the columns of intents, each as one text."""
+    """Return the columns of the intents, each column as one text."""
     return {
         "ids": db.array_literal(each.id for each in intents),
         "message_ids": db.join_values([each.message_id for each in intents]),
@@ -167,5 +167,5 @@ def pipelined_query(session: Session, statement: str, parameters: Mapping[str, A
                 yield cursor
         finally:
             if not raw.closed:
-                raw.rollback()  # a statement failed in progress
+                raw.rollback()  # ends the transaction of a failed statement
                 raw.autocommit = False

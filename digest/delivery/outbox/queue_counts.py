@@ -18,7 +18,7 @@ def count_due(session: Session, *, lane: Lane, now: datetime, limit: int = 1) ->
 
 
 def count_by_state(session: Session) -> dict[DeliveryState, int]:
-    """Return how many deliveries are in each state, including states with none."""
+    """Return how many deliveries are in each state, with 0 for the other states."""
     found = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
     count_of = {DeliveryState(state): number for state, number in found}
     return {state: count_of.get(state, 0) for state in DeliveryState}

@@ -1,4 +1,4 @@
-"""Intend and settle on SQLite, which executes each statement in our own process."""
+"""Intend and settle deliveries on SQLite, which executes each statement in our own process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Inten
 
 
 def intend_statement(guards: str) -> TextClause:
-    """Return the statement that intends the letters that we hold and that are not blocked.
+    """Return the statement that records the intents of the letters that we hold and that are not blocked.
 
     A letter is blocked by a suppressed address or by a guard.
     """
@@ -61,7 +61,7 @@ class SqliteOutbox(Outbox):
         return self.execute(INTEND, intents, lease=lease, until=until)
 
     def execute(self, statement: TextClause, intents: Sequence[Intent], **given: Any) -> set[int]:
-        """Record intents with the statement for blocked or for all letters."""
+        """Record intents with one of the statements that differ in the letters they block."""
         if not intents:
             return set()
         rows = [
@@ -76,7 +76,7 @@ class SqliteOutbox(Outbox):
     def settle_and_intend(
         self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
-        """Settle an accepted window and intend the next before the block runs."""
+        """Settle an accepted window and intend the next window before the block runs."""
         ended = self.settle_accepted(accepted) if accepted else 0
         failpoints.reach("settling")
         held = self.execute(

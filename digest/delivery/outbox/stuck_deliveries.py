@@ -1,4 +1,4 @@
-"""Decide about stuck deliveries, as the operator asks: send once more, or give up."""
+"""Send stuck deliveries once more or give them up, as the operator decides."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set
 
 
 def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
-    """End stuck deliveries as failed, and return their ids; their papers stay shown, since they may have arrived."""
+    """End stuck deliveries as failed, and return their ids.
+
+    Their papers stay shown, since the letters may have arrived.
+    """
     ended = {"state": DeliveryState.FAILED, "reason": GIVEN_UP, "settled_at": now}
     return change_stuck(session, ids, ended)
 
 
 def change_stuck(session: Session, ids: Collection[int], values: dict[str, Any]) -> set[int]:
-    """Change the stuck deliveries among these, and return their ids."""
+    """Set these columns of the stuck deliveries among these ids; return the changed ids."""
     is_stuck = (db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.state == DeliveryState.STUCK)
     changing = update(DELIVERY_TABLE).where(*is_stuck).values(**values)
     return fetch_ids(session, changing.returning(DELIVERY_TABLE.c.id))

@@ -1,4 +1,4 @@
-"""Define the transitions of a delivery; `postgresql` and `sqlite` implement the differences.
+"""Define the transitions of a delivery; `postgresql` and `sqlite` implement those that differ by database.
 
  queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, ...   renew: held for longer
    ▲  ▲               │  │                │  │
@@ -29,7 +29,8 @@ from digest.db.tables import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
 
-LEASE = timedelta(seconds=900)  #: longer than the time limits of tasks and of server replies
+#: Length of a lease, longer than the time limits of tasks and of server replies.
+LEASE = timedelta(seconds=900)
 RENEW_AFTER = timedelta(seconds=60)  #: a lease taken more recently is not renewed
 
 
@@ -51,7 +52,7 @@ class ClaimedDelivery(NamedTuple):
     in_doubt: int
     message_id: str | None
     content_hash: str | None
-    reason: str  #: the reason of its last wait
+    reason: str  #: the reason for its last wait
     lease: str
     leased_until: datetime
 
@@ -67,8 +68,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     id: int
     message_id: str
     content_hash: str
-    recipient_version: str = ""  #: version of the recipient's row when last read; if empty, any version
-    address_hash: str = ""  #: the key in the suppression list; if empty, suppression is not checked
+    recipient_version: str = ""  #: version of the recipient's row when last read; if empty, not checked
+    address_hash: str = ""  #: the key in the suppression list; if empty, not checked
 
 
 class AcceptedWindow(Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class AcceptedWindow(Struct, frozen=True, kw_only=True):
 
 
 class NextWindow(Struct, frozen=True, kw_only=True):
-    """The letters to send next, except those that are blocked."""
+    """The next letters to send, and the conditions that block some of them."""
 
     intents: Sequence[Intent]
     lease: str
@@ -120,10 +121,10 @@ class Outbox(ABC):
         return fetch_ids(self.session, CLAIM_STATEMENT, {"ids": ids, "token": lease, "until": now + LEASE})
 
     def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
-        """Queue deliveries again whose lease has ended, and return their ids.
+        """Queue the deliveries again whose lease has ended, and return their ids.
 
-        A delivery without an intent is unchanged. If its intent was committed, the delivery is in doubt once
-        more, and the attempt is recorded unless its worker recorded it.
+        If no intent was committed, nothing else changes. Otherwise the delivery is in doubt once more, and
+        the attempt is recorded unless the worker recorded it.
         """
         if not ids:
             return set()
@@ -134,7 +135,7 @@ class Outbox(ABC):
         return fetch_ids(self.session, SWEEP_STATEMENT, {"ids": ids, "now": now})
 
     def renew(self, ids: Collection[int], *, lease: str, until: datetime) -> set[int]:
-        """Extend the lease of deliveries without an intent to `until`; return the ids that we still held."""
+        """Extend to `until` the lease of deliveries without an intent; return the ids that we still held."""
         if not ids:
             return set()
         held = held_params(ids, DeliveryState.CLAIMED, lease)
@@ -153,8 +154,8 @@ class Outbox(ABC):
     ) -> AbstractContextManager[FetchReply]:
         """Settle an accepted window, and intend the next letters that are not blocked, in one transaction.
 
-        Letters are blocked as in `intend`. All letters are blocked by a stop, or by a pause of one of the
-        scopes. The database works while the block runs; the reply may be fetched after the block.
+        Letters are blocked as in `intend`. A stop, or a pause of one of the scopes, blocks all letters. The
+        database works while the block runs; the result may be fetched after the block.
         """
 
     def settle(
@@ -187,7 +188,7 @@ class Outbox(ABC):
     ) -> set[int]:
         """Queue deliveries that we hold again; return the ids that we still held.
 
-        A delivery that no server received uses up no attempt. Nothing is postponed beyond its expiry.
+        If no server received a delivery, no attempt is used up. Nothing is postponed beyond its expiry.
         """
         if not ids:
             return set()
@@ -282,7 +283,7 @@ def claimed_delivery(row: Any, lease: str, leased_until: datetime) -> ClaimedDel
 
 
 def renewed_lease(leased_until: datetime, now: datetime) -> datetime:
-    """Return the end of a lease renewed now.
+    """Return when a lease ends if it is renewed now.
 
     A lease renewed within the last minute is not extended.
     """

@@ -1,4 +1,4 @@
-"""Send messages by SMTP or LMTP, or store them in a Maildir, a folder of .eml files, or memory."""
+"""Send messages by SMTP or LMTP, or store them in a Maildir, in a folder of .eml files, or in memory."""
 
 from digest.delivery.transports.mail_url import MailServer, MailUrl, parse_mail_url
 from digest.delivery.transports.stored_copies import delete_copies

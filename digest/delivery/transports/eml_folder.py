@@ -14,8 +14,8 @@ from digest.delivery.transports.maildir import MaildirTransport, write_synced
 class EmlFolderTransport(MaildirTransport):
     """Writes each message to a hidden file, syncs it, and renames it.
 
-    A file with its final name is complete. A second attempt after a crash finds the file of the first. A
-    program that removes files must itself ensure that no message is sent twice.
+    A file with its final name is complete. A second attempt after a crash finds the file of the first attempt.
+    A program that removes files must itself ensure that no message is sent twice.
     """
 
     def make_folders(self) -> None:

@@ -1,4 +1,4 @@
-"""Parse a mail URL: the destination of mail, and the timeouts."""
+"""Parse a mail URL, which describes where mail is sent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from digest.delivery.limits.limit_rules import ServerShare, parse_server_rates
 from digest.delivery.limits.rates import BURST_SECONDS, SES_BURST_SECONDS
 from digest.errors import BadField
 
-FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: schemes of destinations other than servers
+FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: the URL schemes of destinations that are not servers
 DEFAULT_PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25."
 
-#: Headers that providers replace, which would break a signature over our headers.
+#: Headers that providers replace; a DKIM signature over these headers would break.
 REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
 
 #: The provider's id of a letter, in its reply to the final dot. Postfix keeps our Message-ID but logs queue
@@ -33,7 +33,7 @@ PROVIDER_ID_PATTERNS = {
 class Timeouts:
     """Timeouts in seconds.
 
-    In total, one window takes less than the task's time limit of 780 seconds. After the final dot, a server
+    One window takes less than the task's time limit of 780 seconds in total. After the final dot, a server
     may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before the dot,
     giving up is harmless.
     """
@@ -60,7 +60,7 @@ class MailServer:
     starttls: bool = False
     weight: int = 1  #: the server's share of the mail, if there are several servers
     rate: str = ""  #: the server's rates, as written in the URL
-    cafile: str | None = None  #: the certificate authority, if it is not a public one
+    cafile: str | None = None  #: the file of the certificate authority, unless a public authority is used
 
     @classmethod
     def from_url(cls, url: str) -> MailServer:

@@ -15,7 +15,7 @@ class MaildirTransport:
     """Writes each message to `tmp`, syncs it, and renames it into `new`.
 
     The file name is derived from the delivery and its content. A second attempt after a crash therefore finds
-    the file of the first, so no message is stored twice or in doubt.
+    the file of the first attempt, so no message is stored twice or left in doubt.
     """
 
     def __init__(self, path: Path):
@@ -39,7 +39,7 @@ class MaildirTransport:
     def sync_folders(self) -> tuple[Verdict, str]:
         """Sync the folders and return the verdict on the stored messages.
 
-        A mail program sees the messages even before the sync.
+        If that fails, the messages are in doubt, because a mail program may already have read them.
         """
         try:
             for folder in self.synced_folders:
@@ -59,7 +59,7 @@ class MaildirTransport:
             (self.path / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def store(self, message: Message) -> None:
-        """Write one message to `new`, unless it is there or a mail program has moved it to `cur`."""
+        """Write one message to `new`, unless it is already there or a mail program has moved it to `cur`."""
         name = f"{message.delivery_id:08d}.{sha256(message.content).hexdigest()[:16]}.eml"
         if name in self.moved_names() or (self.path / "new" / name).exists():
             return

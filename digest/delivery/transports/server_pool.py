@@ -1,4 +1,4 @@
-"""Send through several servers by weight; if one does not respond, send through the next."""
+"""Send through several servers by weight; if a server does not respond, send through the next server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ServerPool:
 
     Only messages of which nothing was sent (`untried`) are sent through the next server. A message that a
     server refused, deferred or left in doubt is never sent through another server. If the assigned server of
-    a letter does not respond, the letter remains untried and takes tokens again, because other servers have
-    their own limits.
+    a letter does not respond, the letter remains untried and must take tokens again, because every server has
+    its own limits.
     """
 
     def __init__(self, members: Sequence[PoolMember], *, clock: Callable[[], float] = monotonic):
@@ -72,7 +72,7 @@ class ServerPool:
     def members_in_turn(self) -> list[PoolMember]:
         """Return the servers in the order in which this window tries them.
 
-        A paused server gains no credit; otherwise it would later get all mail for as long as it was paused.
+        A paused server gains no credit; otherwise it would get all mail after the pause until its credit is used up.
         """
         now = self.clock()
         awake = [member for member in self.members if member.rests_until <= now] or self.members

@@ -23,16 +23,17 @@ from digest.delivery.transports.smtp_socket import ConnectionBroken, ProtocolDes
 
 __all__ = ["MailServer", "SmtpTransport", "Timeouts"]
 
-SENDER_FAULT_CODES = {421, 530, 534, 535, 538}  #: replies to MAIL about the connection, not the message
-CONNECTION_CODES = range(220, 230)  #: replies about the session (RFC 5321, 4.2.1), never about a message
-OUT_OF_ORDER = (
-    503  #: bad sequence of commands: the server has lost track of the commands; never about a message
-)
-LINE_WITH_DOT = re.compile(rb"\r\n\.")  #: twice as fast as bytes.replace if there are few matches
+#: Codes of replies to MAIL that are about the connection, not about the message.
+SENDER_FAULT_CODES = {421, 530, 534, 535, 538}
+#: Codes of replies about the session (RFC 5321, 4.2.1), never about a message.
+CONNECTION_CODES = range(220, 230)
+OUT_OF_ORDER = 503  #: bad sequence of commands: about the order of our commands, never about a message
+#: A pattern that is twice as fast as bytes.replace if there are few matches.
+LINE_WITH_DOT = re.compile(rb"\r\n\.")
 #: The usual replies to MAIL, RCPT and DATA.
 ENVELOPE_ACCEPTED = re.compile(rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n")
 BASE64_TEXT = re.compile(r"[A-Za-z0-9+/=]{4,}")
-SIZE_PATTERN = re.compile(r"[0-9]{1,20}")  #: as in RFC 1870; other values are ignored
+SIZE_PATTERN = re.compile(r"[0-9]{1,20}")  #: a value of SIZE as in RFC 1870; other values are ignored
 UNSAFE_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  #: characters that no envelope address may contain
 
 
@@ -44,7 +45,7 @@ class SmtpEnvelope(Struct):
     body: tuple[bytes, ...] = ()  #: the dot-stuffed content, if already prepared
 
     def as_bytes(self) -> bytes:
-        """Return the commands as one write."""
+        """Return the commands as bytes for one write."""
         return "".join([f"{command}\r\n" for _, command in self.commands]).encode()
 
 
@@ -61,7 +62,7 @@ class SmtpConnection:
         self.timeouts = timeouts
         self.extensions: dict[str, str] = {}
         self.is_ending = False  #: no more commands can be sent
-        self.is_announced = False  #: the next message's envelope was sent and has no reply yet
+        self.is_announced = False  #: the next message's envelope was sent, and its replies are not read yet
         self.has_desynchronised = False  #: a transaction is unfinished, so RSET must be sent first
         deadline = monotonic() + timeouts.connect
         self.wire = SmtpSocket(server, deadline)
@@ -86,7 +87,10 @@ class SmtpConnection:
     # ── the greeting ────────────────────────────────────────────────────────────────────────────
 
     def greet(self, deadline: float) -> None:
-        """Send EHLO, start TLS and log in, as the URL requires; raise ConnectionBroken if any of them fails."""
+        """Send EHLO, start TLS and log in, as the URL requires.
+
+        Raise ConnectionBroken if any of them fails.
+        """
         require_yes(self.wire.read_reply(deadline), "the server refused the session")
         self.introduce(deadline)
         if self.server.starttls:
@@ -95,9 +99,7 @@ class SmtpConnection:
         if self.server.user:
             try:
                 self.log_in(deadline)
-            except (
-                ConnectionBroken
-            ) as broken:  # some servers repeat the command; the reply is stored and logged
+            except ConnectionBroken as broken:  # some replies repeat the command with the password, and replies are stored and logged
                 raise type(broken)(redact_login(broken.reason, self.server), broken.code) from None
 
     def introduce(self, deadline: float) -> None:
@@ -173,7 +175,7 @@ class SmtpConnection:
             yield outcome
 
     def envelope(self, message: Message) -> SmtpEnvelope | Outcome:
-        """Return the envelope of a message, or its outcome if the message cannot be sent to this server."""
+        """Return the envelope of a message, or the outcome if this server cannot accept the message."""
         recipient, size, options = ascii_address(message.recipient), len(message.content), ""
         if not recipient or UNSAFE_IN_ADDRESS.search(recipient):
             return make_outcome(message, Verdict.REFUSED, "mail", "5.1.3 invalid address")
@@ -255,7 +257,7 @@ class SmtpConnection:
         try:
             after = (follower.as_bytes(),) if follower else ()
             self.wire.write(*body, *after, deadline=monotonic() + self.timeouts.body)
-            if follower:  # while the server processes this body
+            if follower:  # prepared while the server processes this body
                 follower.body = dot_stuffed(follower.message)
             reply = self.wire.read_reply(monotonic() + self.timeouts.dot)
         except ConnectionBroken as broken:
@@ -313,7 +315,7 @@ def provider_id_in(profile: str, reply: str) -> str:
 
 
 def is_expected_code(phase: str, code: int) -> bool:
-    """Return whether the code is a positive reply to a command in that phase."""
+    """Return whether the code is a positive reply to the command of the phase."""
     return code == 354 if phase == "data" else 200 <= code < 300
 
 
@@ -365,10 +367,10 @@ class SmtpTransport:
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:  # noqa: PLR0912, PLR0915  (one conversation, with a branch for each way it ends)
         """Try every message once; after a broken connection, continue over a new one.
 
-        If a message breaks a new connection without a reply about the connection, such as 421, the message is
-        deferred; otherwise it would block the rest. Two such messages in a row mean that the server does not
-        work, as does a reply about the connection: both end the window. If a server cannot follow pipelined
-        commands, commands are sent to it one by one from then on.
+        A reply about the connection, such as 421, ends the window. If a message breaks a new connection
+        without such a reply, the message is deferred, because it would otherwise block the rest. After two
+        such messages in a row the window ends, because the server does not work. If a server cannot follow
+        pipelined commands, commands are sent to it one by one from then on.
         """
         waiting, until, strikes = deque(window), monotonic() + self.timeouts.window, 0
         while waiting:
@@ -416,7 +418,7 @@ class SmtpTransport:
         return self.connection
 
     def drop_if_busy(self) -> None:
-        """Close a connection with an unfinished transaction, because the next one needs a clean start."""
+        """Close the connection if a transaction is unfinished: the next message needs a new session."""
         if self.connection and (self.connection.is_ending or self.connection.is_announced):
             self.drop_connection()
 

@@ -50,7 +50,7 @@ def printable_line(line: bytes) -> str:
 
 
 class ConnectionBroken(Exception):
-    """The connection cannot be used: it was closed, timed out or refused, or the server broke the protocol."""
+    """The connection was closed, timed out or refused, or the server broke the protocol."""
 
     def __init__(self, reason: str, code: int | None = None):
         super().__init__(reason)
@@ -72,16 +72,16 @@ def connection_broken(error: OSError) -> ConnectionBroken:
 
 
 class SmtpSocket:
-    """A connection to a server as bytes.
+    """A connection to a server that reads and writes bytes.
 
-    Every method may raise ConnectionBroken. The socket does not block: most writes and reads are one system
-    call, and we wait only if the call cannot continue.
+    Every method may raise ConnectionBroken. The socket is non-blocking: most writes and reads are one system
+    call, and we wait only if the call would block.
     """
 
     def __init__(self, server: MailServer, deadline: float):
         self.server = server
         self.received = b""
-        self.written = 0  #: bytes of the last write that the kernel accepted
+        self.written = 0  #: number of bytes of the last write that the kernel accepted
         self.socket = open_socket(server, deadline)
         if server.scheme == "smtps":
             self.start_tls(deadline)
@@ -153,7 +153,10 @@ class SmtpSocket:
             raise ProtocolDesync("the server did not reply in time")
 
     def take_expected(self, expected: re.Pattern[bytes]) -> bool:
-        """Return whether the received bytes begin with the expected reply, and remove it; never wait."""
+        """Remove the expected reply if the received bytes begin with it, and return whether they did.
+
+        Never wait.
+        """
         found = expected.match(self.received)
         if found is None:
             return False
@@ -191,7 +194,7 @@ class SmtpSocket:
 
 
 def make_ssl_context(cafile: str | None) -> ssl.SSLContext:
-    """Return the context that checks certificates against this authority or the public authorities."""
+    """Return the TLS context that checks certificates against this authority, or the public ones if None."""
     try:
         return ssl.create_default_context(cafile=cafile)
     except OSError as error:
@@ -213,7 +216,10 @@ def open_socket(server: MailServer, deadline: float) -> socket.socket:
 
 
 def connect_first(found: Sequence[tuple[Any, ...]], deadline: float) -> socket.socket:
-    """Return a socket connected to the first address that responds; each gets a share of the remaining time."""
+    """Return a socket connected to the first address that responds.
+
+    Each address gets a share of the time left.
+    """
     *others, last = found
     for place, (family, *_, address) in enumerate(others):
         now = monotonic()

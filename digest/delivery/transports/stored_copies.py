@@ -9,11 +9,11 @@ from pathlib import Path
 from digest import addresses
 from digest.delivery.transports.mail_url import MailUrl
 
-HEAD_BYTES = 50_000  #: number of bytes that are searched for the recipient
+HEAD_BYTES = 50_000  #: number of bytes at the start of a file that are searched for the recipient
 
 
 def delete_copies(mail: MailUrl, email: str) -> int:
-    """Delete every stored letter to this address, and return how many there were; none if mail goes to servers."""
+    """Delete every stored letter to this address, and return how many were deleted; 0 if mail goes to servers."""
     if mail.folder_format not in {"maildir", "eml"} or mail.folder is None:
         return 0
     found = [path for path in mail.folder.rglob("*") if path.is_file() and is_to(path, email)]

@@ -17,9 +17,9 @@ class Verdict(StrEnum):
     """The result of one attempt at a message."""
 
     ACCEPTED = "accepted"  #: the server took responsibility (250 after the dot)
-    DEFERRED = "deferred"  #: later (4xx)
-    REFUSED = "refused"  #: never (5xx)
-    IN_DOUBT = "in doubt"  #: a body without a reply: unknown whether it was accepted (RFC 1047)
+    DEFERRED = "deferred"  #: the server asked us to try later (4xx)
+    REFUSED = "refused"  #: the server refused the message for good (5xx)
+    IN_DOUBT = "in doubt"  #: no reply to the body, so it is unknown whether it was accepted (RFC 1047)
     UNTRIED = "untried"  #: nothing was sent: the connection failed before this message's body
 
 
@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, kw_only=True):
     recipient: str
     content: bytes
     may_have_dots: bool = True  #: whether a line may begin with a dot, which SMTP doubles
-    server: str = ""  #: the server whose tokens it took; if empty, any server
+    server: str = ""  #: the server that must send it, because its tokens were taken; if empty, any server
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     delivery_id: int
     verdict: Verdict
-    phase: str = ""  #: connect, mail, rcpt, data, dot
+    phase: str = ""  #: the phase of the reply: connect, mail, rcpt, data or dot
     code: int | None = None
     reply: str = ""
     provider_id: str = ""  #: the id that the provider assigned
@@ -61,7 +61,7 @@ class Transport(Protocol):
 
 
 def open_transport(mail: MailUrl, *, site: Site) -> Transport:
-    """Return the transport to a folder, to one server, or to several servers; nothing is connected yet.
+    """Return the transport to a folder, one server or several servers, without connecting to any server.
 
     Raises SetupMismatch if mail would leave this machine with links that work only on this machine.
     """

@@ -25,8 +25,8 @@ from digest.papers import Record
 NAME = "bibtex"
 
 ENTRIES_PER_CHUNK = 100
-CHUNK_LENGTH = 64 * 1024  #: characters; the first entry after this many begins a new chunk
-MAX_CHUNK_LENGTH = 256 * 1024  #: characters; a longer chunk contains an entry that is too long to be valid
+CHUNK_LENGTH = 64 * 1024  #: number of characters after which the next entry begins a new chunk
+MAX_CHUNK_LENGTH = 256 * 1024  #: maximum characters of a chunk; a longer chunk contains an invalid entry
 MAX_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
 ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
@@ -34,7 +34,7 @@ FIELD = re.compile(r"^[^\n]*\b(?:title|author)\s*=\s*[{\"\w]", re.IGNORECASE | r
 EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
 TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
 UNENCLOSE = RemoveEnclosingMiddleware(allow_inplace_modification=True)
-VOLUMES = ("proceedings",)  #: types of entries that contain papers
+VOLUMES = ("proceedings",)  #: types of entries that describe volumes of papers
 LONGEST_PREFACE = 20  #: maximum number of lines of other text before the first entry
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
@@ -55,7 +55,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 def records(source: DumpInput) -> Items:
     """Yield a record for every entry, and a problem for every other block."""
     position = 0
-    strings: list[str] = []  #: abbreviations, valid for the whole file
+    strings: list[str] = []  #: the abbreviations of the whole file
     for first_line, text, fault in entry_chunks(source):
         if fault:
             yield RecordProblem(line=first_line, reason=fault)
@@ -73,7 +73,7 @@ def records(source: DumpInput) -> Items:
                 continue
             if entry.entry_type.casefold() in VOLUMES:
                 continue
-            if is_duplicate:  # the parser returns the values as written
+            if is_duplicate:  # the parser does not process the values of duplicates
                 entry = UNENCLOSE.transform_entry(entry, library)
             position += 1
             values = {
@@ -159,14 +159,14 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
 
 
 def without_braces(text: str) -> str:
-    """Return a text without the braces that only protect capitals; the braces of TeX commands are kept."""
+    """Return a text without the braces that protect capitals, but with the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
     return field_parsing.as_text(text)
 
 
 def published(values: dict[str, str]) -> date | None:
-    """Return the publication date; a missing or unknown month or day is taken as the first."""
+    """Return the publication date; a missing or unknown month or day is replaced by the first."""
     if found := field_parsing.parse_day(values.get("date")):
         return found
     month = values.get("month", "").strip('{}" ')

@@ -58,7 +58,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def objects_in(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; a single object is a list of one."""
+    """Return the objects in a list; treat a single object as a list of one."""
     values = [value] if isinstance(value, dict) else field_parsing.as_list(value)
     return [one for one in values if isinstance(one, dict)]
 

@@ -1,7 +1,7 @@
 """Decompress dumps (gz, zst) as streams, with limits on their decompressed size.
 
-A compressed file of 200 kB can contain a gigabyte of zeros. Text compresses to between a third and a tenth
-of its size, so a file with a far higher ratio is not a dump. Archives are not unpacked.
+A compressed file of 200 kB can contain a gigabyte of zeros. Compressed text has between a third and a tenth
+of its original size, so a file that is compressed far more is not a dump. Archives are not unpacked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ except ImportError:
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 MAX_BYTES = 16 * 1024**3  #: size limit of the decompressed content
 MAX_RATIO = 100
-UNCHECKED_BYTES = 4 * 1024**2  #: decompressed bytes before the ratio is checked
+UNCHECKED_BYTES = 4 * 1024**2  #: number of decompressed bytes after which the ratio is checked
 WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
 
 MIN_PIECE = 64 * 1024
-MAX_PENDING = 1024**2  #: bytes; a longer line is returned in pieces
+MAX_PENDING = 1024**2  #: maximum bytes of a line; a longer line is returned in pieces
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from digest.papers import id_in, normalised_id
 
-MAX_TEXT = 2_000_000  #: characters read from one field
+MAX_TEXT = 2_000_000  #: maximum number of characters read from one field
 MAX_URL = 2_000  #: characters
 MAX_NAMES = 20_001  #: one more than the maximum number of authors of a record
 
@@ -34,7 +34,8 @@ WITHDRAWN = re.compile(
 PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
 PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
 NAME_SIGNS = str.maketrans("", "", " _-\t\N{NO-BREAK SPACE}")
-MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10  #: seconds since 1970; numbers outside this range are not timestamps
+#: The range of timestamps, in seconds since 1970; other numbers are not timestamps.
+MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10
 FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
 FIGURE_SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
 IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
@@ -117,7 +118,7 @@ def parse_count(value: Any) -> int | None:
 
 
 def parse_day(value: Any) -> date | None:
-    """Return the date of an ISO date or timestamp in its own time zone; a month alone means its first day."""
+    """Return the date of an ISO date or timestamp in its own time zone; for a month, return its first day."""
     found = ISO_DATE.match(value[:40]) if isinstance(value, str) else None
     return make_date(found[1], found[2], found[3] or "1") if found else None
 
@@ -184,7 +185,7 @@ def split_names(value: Any) -> tuple[str, ...]:
 
 
 def person_names(value: Any) -> tuple[str, ...]:
-    """Return the names in a text, or none unless all its parts are names of people."""
+    """Return the names in a text if all its parts are names of people, otherwise none."""
     found = split_names(value)
     return found if all(map(is_person_name, found)) else ()
 

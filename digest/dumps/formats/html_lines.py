@@ -1,4 +1,4 @@
-"""Turn a web page into lines of plain text and the links on them, by the structure of its HTML."""
+"""Convert a web page to lines of plain text with their links, by the structure of its HTML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = frozenset(
         "thead", "tr", "ul",
     )
 )  # fmt: skip
-#: Elements that contain no text of a list of papers.
+#: Elements whose text does not belong to a list of papers.
 SKIPPED = frozenset(
     (
         "title", "script", "style", "noscript", "template", "svg", "nav", "select", "textarea", "iframe", "object", "canvas",
@@ -86,7 +86,7 @@ def is_skipped(element: Any) -> bool:
 
 
 def day_of(element: Any) -> str:
-    """Return the date of a `time` element whose text is no date with a year, such as `3 days ago`."""
+    """Return the date of a `time` element whose text lacks a year, such as `3 days ago`."""
     known = ISO_DAY.match(element.get("datetime") or "")
     printed = parse_metadata_line(" ".join("".join(element.itertext()).split()))
     return known[0] if known and not any(one.year for one in printed) else ""

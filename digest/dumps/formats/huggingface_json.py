@@ -13,7 +13,7 @@ from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Organization, Record
 
 NAME = "hf-json"
-SUMMARY_BY = "Hugging Face"  #: which calls the authors' abstract `summary` and its own `ai_summary`
+SUMMARY_BY = "Hugging Face"  #: the author of `ai_summary`; the field `summary` is the authors' abstract
 
 HUGGINGFACE_KEYS = {
     "submittedOnDailyAt",

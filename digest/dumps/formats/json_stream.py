@@ -39,9 +39,9 @@ TITLE_KEYS = ("title", "papertitle")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
-LONGEST_OPENING = 5_000  #: characters from the beginning of an object to the beginning of its list
+LONGEST_OPENING = 5_000  #: maximum characters between the beginnings of an object and of the list in it
 ONLY_A_TITLE = "the object has a title but no other known field"
-MAX_DEPTH = 4  #: levels of nested objects that are searched for papers
+MAX_DEPTH = 4  #: number of levels of nested objects that are searched for papers
 
 
 class NotAPaper(ValueError):
@@ -53,7 +53,7 @@ LocatedValue = tuple[int, Any]  #: (line number, JSON value or RecordProblem)
 
 
 def keys_in(head: str) -> frozenset[str]:
-    """Return the keys at the beginning of a JSON dump, or none if it is not JSON."""
+    """Return the keys at the beginning of a JSON dump; return none if the dump is not JSON."""
     return frozenset(KEY.findall(head)) if head.lstrip()[:1] in ("{", "[") else frozenset()
 
 
@@ -222,7 +222,7 @@ def parse_delimited(text: str) -> Any:
 
 
 def json_error_text(error: Exception) -> str:
-    """Return the reason in a few words why JSON cannot be parsed."""
+    """Return the reason why JSON cannot be parsed, in a few words."""
     if isinstance(error, RecursionError):
         return "the value is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
@@ -313,7 +313,7 @@ class TextWindow:
         """Read more text; return False at the end."""
         chunk = self.stream.read(
             max(CHUNK, len(self.rest) - self.offset)
-        )  # so that parsing of a long value is retried only a few times
+        )  # doubling the window limits how often the parsing of a long value is retried
         raw = self.pending + chunk
         try:
             text, self.pending = raw.decode(), b""

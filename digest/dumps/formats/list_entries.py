@@ -1,4 +1,4 @@
-"""Parse the entries of lists in Markdown: the paper that an item, a heading or a row of a table names."""
+"""Parse the entries of lists in Markdown: items, headings and table rows that name a paper."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ COLUMN_NAMES = {
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
 ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
-LONG_CELL = 120  #: characters of a title's cell that may also contain a description
+LONG_CELL = 120  #: number of characters from which a title's cell may also contain a description
 ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
 YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
@@ -268,7 +268,7 @@ def without_names(title: str) -> str:
 
 
 def names_paper(title: EntryTitle, links: Sequence[ListLink]) -> bool:
-    """Return whether an entry links to a paper: by an address, by a label, or by its title."""
+    """Return whether an entry links to a paper, judging by an address, a label or the title."""
     titled = (link for link in links if link.start == title.start)
     return any(link.is_paper for link in links) or any(not is_host(link.host, OTHER_HOSTS) for link in titled)
 
@@ -280,7 +280,7 @@ def own_links(title: EntryTitle, links: Sequence[ListLink]) -> list[ListLink]:
 
 
 def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
-    """Return the authors in the text below a title, and whether all are named."""
+    """Return the authors in the text below a title, and whether all authors are named."""
     for line in rest.split("\n"):
         labelled = NAMES_LABEL.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
         if labelled and ":" in line and (found := names_of(labelled["names"]))[0]:
@@ -302,7 +302,7 @@ def names_of(text: str) -> tuple[tuple[str, ...], bool]:
 
 
 def day_in(text: str) -> date | None:
-    """Return the date in a text; a month alone means its first day."""
+    """Return the date in a text; for a month, return its first day."""
     if found := DAY.search(text):
         return field_parsing.make_date(found[1], found[2], found[3] or 1)
     if found := field_parsing.SPELLED_DATE.search(text):

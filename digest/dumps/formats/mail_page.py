@@ -1,4 +1,4 @@
-"""Find the page in a mail passed on by a mail program."""
+"""Find the page in a mail that a mail program passed to `digest capture`."""
 
 from __future__ import annotations
 

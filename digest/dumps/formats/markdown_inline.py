@@ -26,7 +26,7 @@ BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 HUGGINGFACE_URL = "https://huggingface.co"
 LONGEST_REFERENCE = 500
 MAX_REFERENCES = 100_000
-IMAGE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"  #: replaces an image in the text
+IMAGE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"  #: the character that replaces an image in the text
 NO_ALT_TEXTS = ("无替代文本", "no alt text", "alt text")
 
 

@@ -140,7 +140,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
 
 
 def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {name: value} of an object; inner objects fill the fields that it lacks."""
+    """Return {name: value} of an object, with missing fields filled from its inner objects."""
     row = folded_fields(found)
     inner = [one for one in found.values() if isinstance(one, dict)]
     if inner and not json_stream.has_title(found):
@@ -224,7 +224,7 @@ def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def author_names(value: Any) -> tuple[str, ...]:
-    """Return the authors in a list, or in a text that separates them by `;` or, if unambiguous, by commas."""
+    """Return the authors in a list, or in a text with `;` or (if unambiguous) commas between them."""
     return (
         field_parsing.person_names(value) if isinstance(value, str) and ";" not in value else ()
     ) or text_list(value)
@@ -240,7 +240,7 @@ def abstract_text(value: Any) -> str:
 
 
 def parse_day(value: Any) -> date | None:
-    """Return a date in any known spelling; a year alone means its first day."""
+    """Return a date in any known spelling; for a year, return its first day."""
     year = field_parsing.parse_number(value)
     if year is not None and year < 10_000:
         return field_parsing.make_date(year, 1, 1)

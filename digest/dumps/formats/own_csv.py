@@ -68,7 +68,7 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
             continue
         finally:
             yield from lines.faults()
-        if lines.are_over:  # a quote is open: otherwise the csv module returns the last row before the end
+        if lines.are_over:  # a quote is open, as the csv module would otherwise have returned the row earlier
             reason = "the file ends in the middle of a row, within a quote that is never closed"
             yield RecordProblem(line=begun, reason=reason, excerpt=excerpt("".join(row)), is_truncation=True)
             break

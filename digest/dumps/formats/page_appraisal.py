@@ -1,4 +1,4 @@
-"""Rate how well a format reader read a page, based on the records found."""
+"""Rate how well a format reader has read a page, by the records that it found."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from digest.papers import Record, title_key
 METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$")
 LINK = re.compile(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
 METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
-MIN_SIZE = 4_000  #: bytes; smaller pages are not checked against `MIN_SHARE`
-MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts make up
+MIN_SIZE = 4_000  #: minimum number of bytes of pages that are checked against `MIN_SHARE`
+MIN_SHARE = 0.04  #: minimum share of titles and abstracts in the text of a page
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
@@ -57,7 +57,7 @@ def with_repeated_ids(found: Items) -> Items:
 
 
 def miscount(papers: int, announced: int | None) -> str:
-    """Return how the number of papers contradicts the number on the page, or an empty string."""
+    """Return a sentence if the number of papers contradicts the number on the page, or an empty string."""
     if announced is None or abs(papers - announced) <= max(MIN_FAULTS - 1, MAX_FAULTS_SHARE * announced):
         return ""
     return f"the page says that it lists {announced:,} papers, but {papers:,} were found"
@@ -121,7 +121,7 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
 
 
 def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
-    """Return a key that is greater for a reading with fewer faults or, if equal, with more fields."""
+    """Return a sort key: a reading with fewer faults is greater, and of equal ones the reading with more fields."""
     return -faults_in(found), sum(fields_of(one) for one in found if isinstance(one, Record))
 
 
@@ -147,9 +147,9 @@ def faults_in(found: Sequence[Record | RecordProblem]) -> int:
     titles = Counter(title_key(one.title) for one in papers)
     repeated = sum(number - 1 for number in titles.values())
     bare = sum(not one.abstract for one in papers)
-    bare = bare if bare < len(papers) else 0  # a page may list titles only
+    bare = bare if bare < len(papers) else 0  # some pages list only titles
     alone = sum(not has_metadata(one) for one in papers)
-    alone = alone if 3 * alone < len(papers) else 0  # a page may have no metadata
+    alone = alone if 3 * alone < len(papers) else 0  # some pages have no metadata
     glued = sum(map(is_glued, papers))
     return (
         repeated
@@ -183,7 +183,7 @@ def has_surplus_authors(paper: Record) -> bool:
 
 
 def is_site_text(title: str) -> bool:
-    """Return whether a title is in fact a text of the site: a menu word, a symbol, an image or a submitter."""
+    """Return whether a title is no title but a text of the site: a menu word, a symbol, an image or a submitter."""
     title = LINK.sub(r"\1", title) if "](" in title else title
     return (
         is_placeholder(title)

@@ -34,7 +34,7 @@ BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
 GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 LONG_PARAGRAPH = 200
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
-SAMPLE_BYTES = 192 * 1024  #: bytes read to choose the reader of a page
+SAMPLE_BYTES = 192 * 1024  #: number of bytes that are read to choose the reader of a page
 MIN_PAPERS = 4  #: minimum number of papers with the same layout
 
 
@@ -179,7 +179,7 @@ def identify(draft: PaperDraft, segment: Segment) -> None:
 
 
 def split_title(draft: PaperDraft, title: Passage, segment: Segment) -> str:
-    """Return the text that follows the title's link on the same line, and remove it from the title."""
+    """Remove the text that follows the title's link on the same line, and return the removed text."""
     for link in title.links:
         is_own = paper_key(link.url) == segment.key is not None and link.is_bounded
         if is_own and link.label and title.text.startswith(link.label) and link.label != title.text:
@@ -268,7 +268,10 @@ def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_abo
 
 
 def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_above: bool) -> None:
-    """Store one item of metadata; a bare number is upvotes above the title and comments below the date."""
+    """Store one item of metadata.
+
+    A bare number counts upvotes above the title, and comments below the date.
+    """
     match one.kind:
         case MetadataKind.AUTHORS if one.number is not None:
             draft.n_authors = draft.n_authors or int(one.number)

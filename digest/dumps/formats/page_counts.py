@@ -22,7 +22,7 @@ TOTAL = re.compile(
     rf"|(?:total\s)?(?:number\sof\s)?{NOUN}(?:\sfound)?:\s(?P<after>{NUMBER})",
     re.IGNORECASE,
 )
-#: Words on a page that continues on another page.
+#: Words that show that a page is continued on another page.
 CONTINUED = re.compile(r"\b(?:next|more|older)\b|[»›]", re.IGNORECASE)
 LONGEST_LINE = 80
 LEADING_SIGNS = "#*-_>| "
@@ -33,7 +33,7 @@ class StatedCount:
     """The number of papers that a page says it lists."""
 
     number: int
-    is_total: bool  #: the page may list only a part of them
+    is_total: bool  #: whether the page may list only a part of the papers
 
 
 def stated_count(line: str) -> StatedCount | None:

@@ -29,12 +29,12 @@ URL = re.compile(r"https?://[^\s<>\"{}]+")
 URL_TRAILING_SIGNS = ".,;:!?)]}'\""
 NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
 LONGEST_LINE = 60_000
-LONGEST_TITLE = 350  #: characters; a longer text is an abstract
-MAX_SUMMARY_LENGTH = 400  #: characters; on a trending page, a shorter text is an AI summary
+LONGEST_TITLE = 350  #: maximum characters of a title; a longer text is an abstract
+MAX_SUMMARY_LENGTH = 400  #: maximum characters of an AI summary on a trending page
 SUMMARY_BY = "Hugging Face"
-MAX_PREAMBLE_LINES = 200  #: the header of a page is within this many lines
-HEADER_LENGTH = 400  #: characters of prose that may precede a page's date; an abstract is longer
-TOP_LENGTH = 2_000  #: the title of a page is within this many characters
+MAX_PREAMBLE_LINES = 200  #: maximum number of lines before the end of a page's header
+HEADER_LENGTH = 400  #: maximum characters of prose before a page's date, fewer than an abstract has
+TOP_LENGTH = 2_000  #: maximum number of characters before the end of a page's title
 HTML_CLOSING_TAG = re.compile(r"</(?:p|a|h[1-6]|details|summary|span|div|li|em|strong|b|i)>", re.IGNORECASE)
 MIN_LINK_NUMBERS = 10  #: a copy with more numbered links was made by a text browser
 MIS_DECODED = re.compile("â€¢|Â·")
@@ -68,11 +68,11 @@ def organization(text: str) -> Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageHeader:
-    """The information about a whole page that its header gives."""
+    """The information in the header of a page."""
 
     header: Header
     day: date  #: the latest possible day of a date without a year
-    is_trending: bool = False  #: the papers' texts may be summaries instead of abstracts
+    is_trending: bool = False  #: whether the papers' texts may be summaries instead of abstracts
 
 
 def read_page_header(source: DumpInput) -> PageHeader:
@@ -200,7 +200,10 @@ def alternates_title_and_abstract(head: str) -> bool:
 
 
 def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page without HTML tags, reporting a line longer than any abstract as faulty."""
+    """Yield the lines of a page without HTML tags.
+
+    Report a line that is longer than any abstract as faulty.
+    """
     has_notes = len(LINK_NUMBER.findall(source.head)) > MIN_LINK_NUMBERS
     for number, line, fault in source.lines():
         if len(line) > LONGEST_LINE:

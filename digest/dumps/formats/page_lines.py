@@ -1,4 +1,4 @@
-"""Split a copied page into lines of plain text and the links on them, whichever tool made the copy.
+"""Split a copied page into lines of plain text with their links, whichever tool made the copy.
 
 A link is written inline (`[text](address)`), as a reference (`[text][12]`), as the number of a text
 browser (`[12]text`, with a list of addresses at the end), as an HTML tag or as a bare address. A link may
@@ -27,7 +27,7 @@ TOKEN = (
     rf"|(?P<close>\](?:{TARGET}|{REFERENCE}))"
     r"|(?P<number>\[(?P<digits>\d{1,5})\](?!FOLLOWED))|(?P<open>(?<!\\)\[)|(?P<end>(?<!\\)\])"
 )
-#: In a text browser's copy, a number may precede another number; elsewhere, `[88][35]` is a link.
+#: In a text browser's copy, `[88][35]` is two numbers; in other copies, it is a link.
 NUMBERED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\("))
 BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 LISTED_ADDRESS = re.compile(
@@ -49,7 +49,7 @@ BRACKETS = re.compile(r"[\[\]]")
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
-MAX_SHORT_LINE = 100  #: characters; in a longer line, empty brackets may be part of the text
+MAX_SHORT_LINE = 100  #: number of characters beyond which a line may have empty brackets in its text
 ESCAPABLE = "$<>^~'\"@|`"
 
 
@@ -71,8 +71,8 @@ class PageLine:
 
     number: int
     text: str
-    length: int  #: characters before the markup was removed
-    first_word: int  #: characters of the first word before the markup was removed
+    length: int  #: number of characters before the markup was removed
+    first_word: int  #: number of characters of the first word before the markup was removed
     is_continued: bool = False  #: whether a backslash at the line's end shows that the text is wrapped
     links: list[PageLink] = field(default_factory=list)  #: the links that begin on this line
     inside: list[PageLink] = field(default_factory=list)  #: the links that cover a part of this line
@@ -238,7 +238,7 @@ class LinkFinder:
         if url is None:
             url = self.listed.get((token["reference"] or self.label_of_open() or "").casefold())
         if url is None and (token["reference"] or "").isdecimal() and self.open:
-            url = ""  # a reference whose address was not copied
+            url = ""  # the copy lacks the address of the reference
         if url is None:
             self.on_bracket("]")
             self.out.append(token[0][1:])
@@ -269,7 +269,7 @@ class LinkFinder:
         return "".join(self.out[self.open[-1][0] + 1 :])[:300] if self.open else ""
 
     def close(self, url: str) -> None:
-        """End the open link, or record the address alone if its link began too many lines before."""
+        """End the open link; if it began too many lines above, record only the address."""
         if not self.open:
             self.links.append(PageLink(label="", url=url, first=self.line, last=self.line))
             return
@@ -312,7 +312,7 @@ class LinkFinder:
 
 
 def is_rising(digits: Sequence[str]) -> bool:
-    """Return whether most numbers are one more than the number before."""
+    """Return whether most numbers are one greater than the number before."""
     numbers = [int(one) for one in digits]
     rising = sum(after == before + 1 for before, after in pairwise(numbers))
     return rising > 0.8 * (len(numbers) - 1)

@@ -51,7 +51,7 @@ EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
 CLOSING_HASHES = re.compile(r"\s+#+\s*$")
 LEADING_DASHES = re.compile(r"(?:[-:–—]+\s+)+")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
-MIN_CELL = 40  #: characters; the text of a shorter table cell is not an abstract
+MIN_CELL = 40  #: minimum characters of a table cell that contains an abstract
 MAX_LINES = 2_000  #: maximum number of lines of one text
 
 
@@ -94,13 +94,13 @@ class MarkdownPageReader:
         self.inline = inline
         self.draft: PaperDraft | None = None
         self.text: list[str] = []  #: the lines of the current paragraph
-        self.count: float | None = None  #: a number whose meaning is not known yet
+        self.count: float | None = None  #: the last number whose meaning is not known yet
         self.after_upvote = False
         self.votes_stand_first: bool | None = None  #: whether upvotes come before the heading
         self.heading: list[str] = []  #: the lines of a heading that is not complete yet
         self.begun_at = 0
-        self.is_below_heading = False  #: the current line directly follows the heading
-        self.may_be_title = False  #: the abstract read so far may be the rest of a wrapped title
+        self.is_below_heading = False  #: whether the current line directly follows the heading
+        self.may_be_title = False  #: whether the abstract read so far may be the rest of a wrapped title
 
     def drafts(self, lines: Iterator[tuple[int, str, str]]) -> Iterator[PaperDraft]:
         """Yield the papers of the page in order."""
@@ -185,7 +185,10 @@ class MarkdownPageReader:
             self.on_part(part.strip(), line)
 
     def parts_of(self, line: StrippedLine) -> list[str]:
-        """Split a line at middle dots, or at vertical bars if it contains only metadata and links; omit links then."""
+        """Split a line at middle dots.
+
+        Split a line of metadata and links at vertical bars, and omit the links.
+        """
         barred = [part.strip() for part in line.text.split("|")]
         links = {text.strip() for text, _ in line.parts}
         if len(barred) > 1 and all(parse_metadata_line(part) or part in links for part in barred):
@@ -205,7 +208,7 @@ class MarkdownPageReader:
         return bool(named or line.urls)
 
     def on_signs(self, line: StrippedLine) -> None:
-        """Process a line without words: a URL, a closing bracket, or a dash that means zero."""
+        """Process a line without words: a URL, a closing bracket, or a dash in place of a zero."""
         self.note(line)
         if line.text.strip(" \\") == "-" and not line.had_image:
             self.end_paragraph()

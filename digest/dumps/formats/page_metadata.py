@@ -94,7 +94,7 @@ LABELLED_ADDRESS = re.compile(
 )
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
-MAX_LINE_LENGTH = 200  #: characters; a longer line is prose
+MAX_LINE_LENGTH = 200  #: maximum characters of a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
     r"|(?:[-*•]\s+)?(?:\*\*|__)?title(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<title>\S.*)"
@@ -147,7 +147,7 @@ class MetadataLine:
     month: int = 0
     day: int = 0
     year: int | None = None
-    is_labelled: bool = False  #: a label or a bullet precedes the date, as in `Published on ...`
+    is_labelled: bool = False  #: whether a label or a bullet precedes the date, as in `Published on ...`
 
 
 def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
@@ -182,7 +182,7 @@ def labelled_authors(line: str) -> tuple[str, ...]:
     """Return the authors on a line with a label such as `Authors:` or `by`."""
     labelled = LABELLED_LINE.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
     found = field_parsing.person_names(labelled["names"]) if labelled and labelled["names"] else ()
-    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` is not a person
+    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` names no person
 
 
 def labelled_text(line: str) -> tuple[str, str]:

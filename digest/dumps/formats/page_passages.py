@@ -51,7 +51,7 @@ CAPTIONS = {
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
-LONG_LINE = 200  #: characters; a page with many longer lines is not wrapped
+LONG_LINE = 200  #: number of characters of a long line; a page with many long lines is not wrapped
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
@@ -60,7 +60,7 @@ LONGEST_PHRASE = 7  #: words
 
 @dataclass(kw_only=True, slots=True)
 class Passage:
-    """A text, a line of metadata, or a part of the site around the papers."""
+    """A text of a paper, a line of metadata, or a text of the site around the papers."""
 
     first: int  #: the index of its first line
     last: int
@@ -363,7 +363,10 @@ def phrases_of(text: str) -> tuple[MetadataLine, ...]:
 
 
 def phrase_end(words: Sequence[str], start: int) -> int:
-    """Return the latest end of a phrase; in `6 GitHub 3.29k`, the first number is a separate phrase."""
+    """Return where a phrase ends at the latest.
+
+    In `6 GitHub 3.29k`, the first number is a separate phrase.
+    """
     is_apart = words[start + 1 : start + 2] == ["GitHub"] and words[start + 2 : start + 3]
     return start + (1 if is_apart and words[start + 2][0].isdigit() else LONGEST_PHRASE)
 

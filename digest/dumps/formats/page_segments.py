@@ -17,7 +17,7 @@ from digest.dumps.formats.page_passages import Passage
 from digest.papers import id_in
 
 LONGEST_TITLE = 350
-SURE_ABSTRACT = 240  #: characters; a shorter text is an abstract only if it ends like a sentence
+SURE_ABSTRACT = 240  #: number of characters below which a text is an abstract only if it ends like a sentence
 SHORTEST_ABSTRACT = 100
 LONGEST_ORGANIZATION = 120
 LONGEST_CITING_TITLE = 150
@@ -93,7 +93,7 @@ def is_cited(passage: Passage, link: PageLink) -> bool:
 
 
 def runs_of(passages: Sequence[Passage]) -> list[Run]:
-    """Return the runs of a page; a single address between two runs of another paper is a citation."""
+    """Return the runs of a page, without citations: single addresses between two runs of another paper."""
     runs: list[Run] = []
     for index, passage in enumerate(passages):
         for link in passage.links:

@@ -23,12 +23,13 @@ from digest.papers import Organization, Record, id_in
 
 NAME = "blocks"
 
-MIN_ABSTRACT_BELOW_TITLE = 150  #: characters of an abstract that follows its title without a blank line
+#: Minimum characters of an abstract that follows its title without a blank line.
+MIN_ABSTRACT_BELOW_TITLE = 150
 LONGEST_ORGANIZATION = 120
-LONGEST_NAME = 40  #: characters of a submitter's name
+LONGEST_NAME = 40  #: maximum characters of a submitter's name
 LONGEST_NAMES = 2_000
 MAX_LINES = 2_000  #: maximum number of lines of one text
-MAX_TEXT = 60_000  #: characters collected for an abstract; a longer abstract is rejected later
+MAX_TEXT = 60_000  #: maximum characters collected for an abstract; a longer abstract is rejected later
 BARE_URL = re.compile(r"\s*(?:\d{1,4}\.\s+)?(https?://\S+)\s*")
 
 
@@ -108,7 +109,7 @@ def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  #
         if run and any(
             isinstance(one, AuthorLine) or (isinstance(one, LinkLine) and one.is_labelled) for one in found
         ):
-            found = ()  # the last line of a wrapped text that contains a URL
+            found = ()  # it is the last line of a wrapped text that contains a URL
         if line.strip() and not found:
             kind, text = labelled_text(line.strip())
             if text and run:
@@ -177,7 +178,7 @@ class PaperDraft:
     inferred: bool = False
     signals: dict[str, float] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    urls: list[str] = field(default_factory=list)  #: in addition to the URLs in the abstract
+    urls: list[str] = field(default_factory=list)  #: URLs in addition to those in the abstract
     is_summary: bool = False
     has_meta: bool = False
     fault: str = ""
@@ -231,7 +232,7 @@ class LoneFigures:
     The position of the first upvotes on the page shows whether upvotes precede titles or follow papers.
     """
 
-    unassigned: float | None = None  #: a number whose meaning is not known yet
+    unassigned: float | None = None  #: the last number whose meaning is not known yet
     is_captioned: bool = False
     come_first: bool | None = None
     votes_stand_first: bool | None = None  #: whether a number precedes the first title

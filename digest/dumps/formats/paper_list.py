@@ -30,7 +30,7 @@ LABELLED = re.compile(
     re.IGNORECASE,
 )
 MAX_LINES = 60  #: maximum lines of an entry
-MAX_LINE = 20_000  #: characters; a longer line is not an entry
+MAX_LINE = 20_000  #: maximum number of characters in a line of an entry
 MIN_PAPERS = 3  #: minimum number of papers in a list
 
 
@@ -76,10 +76,10 @@ def records(source: DumpInput) -> Items:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListPaper:
-    """A paper in a list, and whether its entry is a table row or a `<summary>`."""
+    """A paper in a list."""
 
     record: Record
-    is_marked: bool = False
+    is_marked: bool = False  #: whether the entry is a table row or a `<summary>`
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,10 +87,10 @@ class OpenEntry:
     """An item or a heading whose lines are being collected; a section has no lines."""
 
     line: int
-    indent: int  #: -1 for a heading
+    indent: int  #: number of blanks before the item; -1 for a heading
     lines: list[str] = field(default_factory=list)
-    is_closed: bool = False  #: a blank line ended the entry, unless an indented line follows
-    may_end: bool = False  #: a blank line was read
+    is_closed: bool = False  #: whether a blank line ended the entry; an indented line may continue it
+    may_end: bool = False  #: whether the last line was blank
 
     def add(self, text: str) -> None:
         """Add a line."""

@@ -12,7 +12,7 @@ from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
 from digest.papers import DumpOrder, Record
 
-MAX_LINE = 8 * 1024 * 1024  #: bytes; a longer line is too long for a record
+MAX_LINE = 8 * 1024 * 1024  #: maximum number of bytes of a line
 READ_BLOCK = 1024 * 1024
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
@@ -26,10 +26,10 @@ class RecordProblem:
     line: int
     reason: str
     excerpt: str = ""
-    is_truncation: bool = False  #: the dump is truncated after this record
+    is_truncation: bool = False  #: whether the dump is truncated after this record
     missing_papers: int = 0  #: number of missing papers, if the dump announces its number of papers
-    is_remark: bool = False  #: a note on the whole dump, not a bad record
-    is_doubt: bool = False  #: the reason why the whole dump may have been misread
+    is_remark: bool = False  #: whether it is a note on the whole dump, not about a bad record
+    is_doubt: bool = False  #: whether it is the reason why the whole dump may have been misread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class Header:
     """The information about a dump that precedes its first paper."""
 
     date: date | None = None
-    date_inferred: bool = False  #: the dump prints only month and day, so the year was inferred
+    date_inferred: bool = False  #: whether the year was inferred, because the dump prints only month and day
     order: DumpOrder = "none"
     announced: int | None = None  #: the number of papers that the dump announces
 
@@ -80,7 +80,7 @@ class DumpInput:
         self.observed_on = observed_on  #: the day the dump was fetched, if known
         self.first_bytes = self.rewind().read(HEAD_BYTES)
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
-        self.is_quoted = is_quoted(head)  #: whether it was copied from a mail that quotes it with `>`
+        self.is_quoted = is_quoted(head)  #: whether the dump was copied from a mail that quotes it with `>`
         self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
 
     def rewind(self) -> BinaryIO:
@@ -136,7 +136,10 @@ def is_quoted(head: str) -> bool:
 
 
 def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines; skip a line that is too long without storing it and yield None instead."""
+    """Yield the lines.
+
+    Yield None instead of a line that is too long, which is skipped without being stored.
+    """
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line

@@ -68,7 +68,7 @@ PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_te
 #: Formats of lists made by hand, which may contain the ids of other papers.
 OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris, paper_list)
 
-#: Files that people mistake for dumps: magic bytes -> (offset, file type and advice).
+#: Files that are mistaken for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
     b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
     b"ustar": (257, "a tar archive. Unpack it first"),
@@ -83,7 +83,7 @@ KNOWN_BINARY_TYPES = {
     b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
 }
 
-MAX_DOUBTED = 8 * 1024 * 1024  #: bytes counted of a page's size
+MAX_DOUBTED = 8 * 1024 * 1024  #: maximum number of bytes that are counted for the size of a page
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
 MAX_NAMES = 20_000
@@ -178,7 +178,7 @@ def record_texts(record: Record) -> Iterator[str]:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a database can store `text`, which needs to be free of NUL and lone surrogates."""
+    """Return whether a database can store `text`, which must not contain NUL or lone surrogates."""
     if text.isascii():
         return "\0" not in text
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

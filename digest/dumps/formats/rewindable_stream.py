@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import BinaryIO, cast
 
 BUFFER = 256 * 1024
-HEAD_BYTES = 64 * 1024  #: bytes read to recognise a format
+HEAD_BYTES = 64 * 1024  #: number of bytes read to recognise a format
 
 
 class RewindableStream(io.RawIOBase):
@@ -24,7 +24,7 @@ class RewindableStream(io.RawIOBase):
         """Prepare to produce the content again from the beginning."""
 
     def readable(self) -> bool:
-        """Return True, since the stream can be read."""
+        """Return True, since every stream of this kind can be read."""
         return True
 
     def seekable(self) -> bool:

@@ -1,6 +1,6 @@
 """Read Semantic Scholar's Graph API and datasets ("semantic-scholar").
 
-Their licence (ODC-BY) requires attribution.
+The licence of the data (ODC-BY) requires attribution.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def published(found: Mapping[str, Any]) -> date | None:
 
 
 def categories(found: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields of study; the datasets and the newer API also give the origin of each field."""
+    """Return the fields of study, which some responses give as objects with the origin of each field."""
     plain = field_parsing.as_texts(found.get("fieldsofstudy"))
     named = field_parsing.as_list(found.get("s2fieldsofstudy"))
     texts = field_parsing.as_texts([field_parsing.as_mapping(one).get("category") for one in named])

@@ -34,7 +34,7 @@ class Utf16Stream(RewindableStream):
         """Convert from the beginning again."""
         self.wide.seek(0)
         self.decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
-        self.rest = b""  #: converted and not yet returned
+        self.rest = b""  #: the converted bytes that are not returned yet
 
     def produce(self, size: int) -> bytes:
         """Return up to `size` converted bytes, ignoring an odd byte at the end of a truncated file."""

@@ -24,8 +24,8 @@ ROOT_ELEMENT = re.compile(
 )
 CHUNK = 64 * 1024
 BOM = b"\xef\xbb\xbf"
-DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: marks the beginning of a document
-LONGEST_CUT = 5  #: bytes of an incomplete declaration that may end a chunk
+DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: the pattern for the beginning of a document
+LONGEST_CUT = 5  #: maximum bytes of an incomplete declaration at the end of a chunk
 
 
 def root_element_name(head: str) -> str:

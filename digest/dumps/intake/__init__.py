@@ -1,7 +1,7 @@
 """Load each dump file into the catalog once, and record the reason if a file or record is not loaded.
 
-A dump is opened without following links, read completely before any record is stored, and identified
-by the hash of its bytes. A bad file never stops the service. Only files loaded long ago are deleted.
+A dump is opened without following links, read completely before any record is stored, and identified by the
+hash of its bytes. A bad file never stops the service. No files are deleted except those loaded long ago.
 """
 
 import logging
@@ -17,7 +17,7 @@ from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_r
 
 logging.getLogger("bibtexparser").setLevel(
     logging.CRITICAL
-)  # its warnings are recorded as problems of the dump
+)  # warnings of the parser are recorded as problems of the dump
 
 __all__ = [
     "LATEST",

@@ -49,7 +49,7 @@ def load_folder(
 
 
 def record_moved_path(session: Session, loaded: LoadResult, moved: Path | None) -> None:
-    """Record the new path of a dump's file and commit; a duplicate does not change the path."""
+    """Record the new path of a dump's file and commit; the path of a duplicate is not recorded."""
     if moved is not None and loaded.id is not None and not loaded.is_known:
         session.execute(update(DumpRow).where(DumpRow.id == loaded.id).values(path=str(moved)))
         session.commit()

@@ -33,8 +33,8 @@ from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
 
-BATCH_RECORDS = 500  #: records stored per call
-RECORDS_PER_TRANSACTION = 20_000  #: large enough to load a day's dump in one transaction
+BATCH_RECORDS = 500  #: number of records stored per call
+RECORDS_PER_TRANSACTION = 20_000  #: maximum number of records in a transaction, more than a day's dump has
 
 
 def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
@@ -58,7 +58,7 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
     """Load one dump and commit; do not move the file.
 
     If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than
-    usual is held and none of it is loaded, unless `incomplete_ok`. `dry_run` performs every step and
+    usual is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and
     then rolls back. The result contains the dump's first `show` papers. `figures_at` is the time when the signals in a past day's list were observed, if later
     than that day. If a dump is loaded up to `still_news` after its day, its papers count as first seen now.
     A bad file is reported in the result and never raises an exception.
@@ -221,7 +221,7 @@ def conclude(
 
 
 def date_contradiction(header: Header, options: LoadOptions) -> Iterator[RecordProblem]:
-    """Yield a remark if the dump's own date differs from the operator's date."""
+    """Yield a remark if the date in the dump differs from the operator's date."""
     if header.date and not header.date_inferred and options.date and options.date != header.date:
         yield RecordProblem(
             line=0, reason=f"the dump is dated {header.date}, not {options.date}; its own date was used"

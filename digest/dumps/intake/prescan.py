@@ -23,9 +23,9 @@ from digest.papers import Record, expected_arrivals
 
 log = logging.getLogger(__name__)
 
-PROGRESS_STEP = 2_000  #: papers between two progress reports
-MAX_PROBLEMS = 1_000  #: problems stored per dump
-MAX_BAD_SHARE = 0.5  #: a dump with a greater share of bad records is rejected
+PROGRESS_STEP = 2_000  #: number of papers between two progress reports
+MAX_PROBLEMS = 1_000  #: maximum number of problems stored for a dump
+MAX_BAD_SHARE = 0.5  #: maximum share of bad records in a dump that is loaded
 DAILY_FORMATS = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that list the papers of one day
 GROWING_FORMATS = ("hf-json", "hf-page")  #: daily formats whose list grows until its day is over
 
@@ -55,7 +55,7 @@ def survey_dump(
     observed_on: date,
     progress: Progress | None = None,
 ) -> Survey:
-    """Read the dump completely and decide whether to load it, storing only its problems in memory."""
+    """Read the dump completely and decide whether to load it; only its problems are kept in memory."""
     papers, rejected = 0, 0
     problems: list[RecordProblem] = []
     try:

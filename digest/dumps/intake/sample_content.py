@@ -1,4 +1,4 @@
-"""Remove the sample content once the operator makes the first real setting."""
+"""Remove the sample content, which is no longer wanted after the first real setting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def remove_samples(session: Session) -> None:
     session.execute(delete(Shown).where(Shown.subscriber_id.in_(subscribers)))
     by_subscriber = Shown.subscriber_id.in_(
         select(Subscriber.id)
-    )  # the index of `shown` begins with this column
+    )  # lets the database use the index of `shown`, which begins with the subscriber
     session.execute(delete(Shown).where(by_subscriber, Shown.paper_id.in_(papers)))
     deliveries = select(Delivery.id).where(Delivery.subscriber_id.in_(subscribers))
     session.execute(delete(Attempt).where(Attempt.delivery_id.in_(deliveries)))

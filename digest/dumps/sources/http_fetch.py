@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_BYTES = 64 * 1024**2
-MAX_RATIO = 100  #: ratio of decompressed to compressed bytes above which it is a decompression bomb
-UNCHECKED_BYTES = 1024**2  #: decompressed bytes before the ratio is checked
+MAX_RATIO = 100  #: maximum ratio of decompressed to compressed bytes; a higher ratio is a decompression bomb
+UNCHECKED_BYTES = 1024**2  #: number of decompressed bytes after which the ratio is checked
 MAX_SECONDS = 120.0  #: time limit for the whole response, including redirects
-MAX_SILENT_SECONDS = 20.0  #: time limit for waiting without receiving a byte
+MAX_SILENT_SECONDS = 20.0  #: maximum time between two received bytes
 MAX_HOPS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -298,7 +298,7 @@ def shut_down_all(connections: list[socket.socket]) -> None:
 
 def shut_down(connection: socket.socket) -> None:
     """Shut down a socket, which wakes a thread waiting for it."""
-    with suppress(OSError):  # it may be closed already
+    with suppress(OSError):  # the socket may already be closed
         connection.shutdown(socket.SHUT_RDWR)
 
 

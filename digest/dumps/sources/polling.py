@@ -83,7 +83,7 @@ class PollContext:
     fetcher: Fetcher
     folder: Path
     now: datetime
-    clock: Clock  #: real time, for the pauses between requests; `now` may be set by the operator
+    clock: Clock  #: the real time, for pauses between requests; `now` may be set by the operator
     wait: Sleep = time.sleep
     incomplete_ok: bool = False  #: whether lists that are short or truncated are also loaded
 
@@ -348,7 +348,7 @@ def folder_name(source: str) -> str:
 
 
 def file_name(source_request: SourceRequest) -> str:
-    """Return a file name that is unique among the requests of one poll."""
+    """Return a file name for a request that is unique within a poll."""
     day = f"{source_request.day:%Y-%m-%d}" if source_request.day else "new"
     return f"{day}-{source_request.page}-{short_hash(source_request.url)}"
 

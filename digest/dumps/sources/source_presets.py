@@ -1,4 +1,4 @@
-"""Build the requests for a source and interpret its responses, without input or output.
+"""Build the requests for a source and interpret its responses. Pure.
 
 A preset describes a server that publishes papers: the URLs of its daily lists, its paging, and the
 pause between requests. A source without a preset is a single URL.
@@ -22,8 +22,8 @@ LONGEST_URL = 2_000
 JSON = ("application/json", "text/json")
 XML = ("application/xml", "text/xml", "application/atom+xml", "application/rss+xml")
 NOT_PAPERS = ("text/html", "application/xhtml+xml", "image/", "audio/", "video/", "font/")
-MAX_PAGES = 40  #: maximum number of pages per day; more pages mean that the server's paging is broken
-PER_PAGE = 200  #: entries per request to arXiv's API
+MAX_PAGES = 40  #: maximum number of pages per day; if there are more, the server's paging is broken
+PER_PAGE = 200  #: number of entries per request to arXiv's API
 DAYS_LOOKED_BACK = 2  #: number of days before today whose lists may still change
 ARCHIVE = re.compile(r"[a-z-]+(?:\.[A-Za-z-]+)?(?:\+[a-z-]+(?:\.[A-Za-z-]+)?)*")
 TOTAL_RESULTS = re.compile(rb"<opensearch:totalResults[^>]*>\s*(\d{1,9})\s*<")
@@ -53,9 +53,9 @@ class SourcePreset:
     url: str  #: the beginning of the URL of every request
     order: str = "none"
     interval: timedelta
-    back_fill: int = 0  #: days of history fetched by default when the source is added
+    back_fill: int = 0  #: number of days of history that are fetched by default when the source is added
     most_back_fill: int = 0
-    types: tuple[str, ...] = ()  #: accepted content types; if empty, any except NOT_PAPERS
+    types: tuple[str, ...] = ()  #: accepted content types; if empty, all except NOT_PAPERS
     pause: timedelta = timedelta(seconds=1)  #: pause between two requests to the server
 
 

@@ -1,4 +1,4 @@
-"""Encode cards as pieces: once per press, except the reason line, which depends on the filter."""
+"""Encode cards as pieces once per press; only the reason line depends on the filter."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from digest.topics.filter_tree import Leaf
 
 Parts = Mapping[str, PieceTemplate]
 
-REASONS_CACHED = 32768  #: one entry per paper and set of matching clauses, about 500 bytes each
-TEMPLATES_CACHED = 4096  #: the shown papers, each in one or two forms
+REASONS_CACHED = 32768  #: maximum number of reason lines, about 500 bytes each
+TEMPLATES_CACHED = 4096  #: maximum number of cards; each shown paper has one or two
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
@@ -34,7 +34,7 @@ class BodyCardTemplate(NamedTuple):
     """A card in one of the bodies, split at its reason line, without its number."""
 
     head: bytes
-    tail: bytes  #: up to the start of the link that saves the paper, if there is one
+    tail: bytes  #: the rest of the card, up to the start of the link that saves the paper, if there is one
     after_save: bytes = b""
     after_less: bytes = b""
 
@@ -46,7 +46,7 @@ class CardTemplate(NamedTuple):
     text: BodyCardTemplate
     size: int  #: bytes of HTML, decoded
     words: int  #: words to read
-    has_readers_links: bool  #: links that differ from reader to reader
+    has_readers_links: bool  #: whether it has links that differ from reader to reader
 
 
 class EncodedReason(NamedTuple):
@@ -157,7 +157,7 @@ class CardRenderer:
         return make_card(paper, page=page, form=form, save_url=save_url, less_url=less_url)
 
     def find_printed_text(self, number: int, form: CardForm) -> PrintedText:
-        """Return what a card prints of its paper's texts."""
+        """Return the parts of its paper's texts that a card prints."""
         return printed_text(self.press.papers[number], form)
 
     def fill_bodies(self, card: Card) -> tuple[BodyCardTemplate, BodyCardTemplate]:

@@ -75,7 +75,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class FollowUpItem:
-    """An update to a paper that was sent to the reader before."""
+    """An update to a paper that was sent to the reader earlier."""
 
     href: str
     title: str
@@ -117,10 +117,10 @@ def cadence_of(edition: str, *, is_catch_up: bool) -> str:
 
 
 class Layout(StrEnum):
-    """The beginning of a digest."""
+    """The ways in which a digest can begin."""
 
     COUNTED = "counted"  #: the number of papers
-    LED = "led"  #: the title of the first paper, whose card follows without the title
+    LED = "led"  #: the title of the first paper, and then its card without the title
     LISTED = "listed"  #: the number of papers and a list of their titles
 
     __hash__ = str.__hash__  # faster than the hash of Enum; layouts are cache keys
@@ -218,7 +218,7 @@ def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
 
 
 def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
-    """Return the preheader; with the subject, it names the first paper."""
+    """Return the preheader, which names the papers that the subject does not name."""
     named = papers_in_preheader(titles, is_catch_up=is_catch_up)
     return figures_in_words.preheader(named, is_catch_up=is_catch_up) if named else checked
 
@@ -232,7 +232,10 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
 
 
 def has_suggestion(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the digest asks a question at its end; a narrowing needs the digest's page."""
+    """Return whether the digest ends with a question.
+
+    A suggestion to narrow a topic needs the digest's page.
+    """
     return digest.asks_still_reading or bool(digest.offer and copy.browser_url)
 
 
@@ -321,7 +324,7 @@ def section_heading(topic: str, layout: Layout) -> str:
 
 
 def share_of_matches(section: SectionPlan) -> str:
-    """Return how many of a topic's matches are shown, or nothing if all are."""
+    """Return how many of a topic's matches are shown, as text; empty if all are shown."""
     papers = len(section.papers)
     return figures_in_words.share_of_matches(papers, section.matches) if 0 < papers < section.matches else ""
 

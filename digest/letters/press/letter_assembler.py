@@ -1,4 +1,4 @@
-"""Assemble digest letters; shared parts are filled, escaped and encoded once.
+"""Assemble digest letters from parts that are filled, escaped and encoded once.
 
 A letter is joined from quoted-printable pieces, which can be joined in any order (letters.mime). Only a
 few placeholders differ between copies. Cards are cached by paper and filter, because many readers have
@@ -44,9 +44,9 @@ from digest.letters.press.section_pieces import (
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-WORDS_CACHED = 4096  #: readers of one press share most days, figures, subjects and lists of topics
-#: Upper limits, in bytes, for nearly every title line and nearly every section without its cards. If
-#: these limits put a digest below the budget, its size is not measured.
+WORDS_CACHED = 4096  #: maximum number of short texts, most of which many readers share
+#: Upper bounds, in bytes, for nearly every title line and nearly every section without its cards. If a
+#: digest fits in the budget by these bounds, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
 SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(
@@ -73,7 +73,7 @@ class LetterPieces(NamedTuple):
     text: list[bytes]
 
 
-MAX_PRESSES = 4  #: today's press, the previous one, and two for retries
+MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the press before, and two for retries
 
 
 def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
@@ -173,7 +173,7 @@ class LetterAssembler:
         return b"".join(multipart_pieces(top, mime_boundary(message_id), text, html))
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
-        """Return the content of the letter, before it is rendered."""
+        """Return the content of the letter as a value, which is rendered later."""
         plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(copy.save_url))
         return digest_page.make_page(self.press, self.site, plan, digest, copy)
 

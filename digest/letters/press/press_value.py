@@ -30,7 +30,7 @@ class Press:
     reasons: tuple[tuple[str, ...], ...]  #: observed figures in words, strongest first
     html: PieceTemplate
     text: PieceTemplate
-    note: str = ""  #: a note for every letter, for example that a list is incomplete
+    note: str = ""  #: a note that every letter shows, for example that a list is incomplete
 
     @cached_property
     def rank_of_paper(self) -> Mapping[int, int]:
@@ -58,7 +58,7 @@ class Press:
 
     @cached_property
     def name(self) -> str:
-        """Return the name of the press: the hash of its content, equal on every machine."""
+        """Return the name of the press, which is the hash of its content and the same on every machine."""
         return hashlib.sha256(serialize(self)).hexdigest()
 
 

@@ -17,11 +17,11 @@ from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-PIECES_CACHED = 4096  #: short pieces: topic names, numbers of cards, counts of papers left out
-ROWS_CACHED = 8192  #: tuples of shared pieces: the cards of a section, shared by readers of one filter
-MAX_TOKEN_LENGTH = 60  #: bytes of the path to the start of a reader's links
-MAX_URL_LENGTH = 200  #: approximate bytes of a digest's web URL
-GAP_MARK = "\0"  #: marker at which a filled part is split; never occurs in text
+PIECES_CACHED = 4096  #: maximum number of short pieces, such as topic names and numbers of cards
+ROWS_CACHED = 8192  #: maximum number of rows of cards, which the readers of one filter share
+MAX_TOKEN_LENGTH = 60  #: maximum bytes of the path at the start of a reader's links
+MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
+GAP_MARK = "\0"  #: a marker at which a filled part is split, and which never occurs in text
 WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share of any section
 CARD_PIECES = 4  #: number of pieces of a card, the first of which includes the card's number
 LINKED_CARD_PIECES = 8  #: number of pieces of a card with links that differ from reader to reader
@@ -74,7 +74,7 @@ class ReadersLinks(NamedTuple):
     def insert_into(
         self, html: list[bytes], text: list[bytes], start: int, has_links: Sequence[bool]
     ) -> None:
-        """Insert a reader's links into the cards with links, from piece `start` on."""
+        """Insert a reader's links into the cards that have links, beginning at piece `start`."""
         for place, link in ((start + SAVE_PIECE, self.save), (start + LESS_PIECE, self.less)):
             html[place::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
             text[place::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]
@@ -226,7 +226,10 @@ class SectionRenderer:
         return CardSequence(html, tuple([number.text for number in numbers]), sum(map(len, html)))
 
     def encode_number(self, number: int, row: int) -> EncodedPair:
-        """Encode the beginning of a card with its number, preceded by a rule unless the card is the first."""
+        """Encode the beginning of a card with its number.
+
+        Unless the card is the first, a rule precedes it.
+        """
         html, text = self.cards.start()
         if row:
             html, text = (

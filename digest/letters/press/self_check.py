@@ -1,7 +1,7 @@
 """Check that letters joined from template pieces equal letters rendered by Jinja and premailer.
 
-A worker refuses at startup a customized template that cannot be split into pieces, before any reader gets
-a broken letter.
+A worker that starts with a customized template that cannot be split into pieces ends with an error, before
+any reader gets a broken letter.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
 def reference_rendering(
     templates: Templates, press: Press, site: Site, digest: Digest, copy: Personalization
 ) -> RenderedLetter:
-    """Render the whole page with Jinja and premailer: slow, but the reference for faster renderings."""
+    """Render the whole page with Jinja and premailer, the slow reference for the faster rendering."""
     shown = LetterAssembler(press, site).page(digest, copy)
     context = {field.name: getattr(shown, field.name) for field in fields(shown)}
     context |= {"site": site, "filler": FILLER}

@@ -30,8 +30,8 @@ class SectionPlan(NamedTuple):
     canonical: str | None
     papers: tuple[int, ...]
     forms: tuple[CardForm, ...]  #: one for each paper
-    more: int  #: papers left out, including those of a section that was left out
-    matches: int = 0  #: papers that match the topic and are in no other section; 0 without a filter
+    more: int  #: number of papers left out, including the papers of a section that was left out
+    matches: int = 0  #: number of papers that match the topic and are in no other section; 0 without a filter
 
 
 def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:

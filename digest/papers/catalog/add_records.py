@@ -1,8 +1,8 @@
 """Add records to the catalog in batches, storing a paper from several sources only once.
 
-A record belongs to the paper that shares an id with it. Otherwise it belongs to the paper with the same
-strict title key, unless the record's ids contradict the paper's ids. A record that belongs to two papers merges
-them: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
+A record belongs to the paper that shares an id with it. If there is none, it belongs to the paper with the
+same strict title key, unless their ids contradict each other. If a record belongs to two papers, they are
+merged: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def lock_catalog_writes(session: Session) -> None:
 
 @dataclass(slots=True)
 class BatchPaper:
-    """A paper in a batch: its row, its ids and which of its data must be written."""
+    """A paper in a batch: its row, its ids, and flags for the data that must be written."""
 
     id: int  #: negative until the paper has a row
     row: Row
     ids: dict[str, set[str]] = field(default_factory=dict)
     is_changed: bool = False  #: whether the paper's row has changed
     has_new_fields: bool = False  #: whether the row, the ids or the signals have changed
-    is_already_in_dump: bool = False  #: an earlier batch of this dump contained it
+    is_already_in_dump: bool = False  #: whether an earlier batch of this dump contained the paper
 
     def contradicts(self, ids: Iterable[Key]) -> bool:
         """Return whether one of the ids differs from this paper's id of the same scheme."""
@@ -143,7 +143,7 @@ class CatalogBatch:
             self.papers[paper].is_already_in_dump = True
 
     def gather_signals(self, ids: Sequence[int]) -> None:
-        """Fetch the latest value of each signal, to detect which values change."""
+        """Fetch the latest value of each signal, to detect changed values."""
         query = (
             select(SIGNAL_TABLE.c.paper_id, SIGNAL_TABLE.c.name, SIGNAL_TABLE.c.value)
             .where(db.one_of(SIGNAL_TABLE.c.paper_id, ids), SIGNAL_TABLE.c.source == self.dump.source)
@@ -208,7 +208,7 @@ class CatalogBatch:
         return elder
 
     def enrich(self, paper: BatchPaper, row: Row) -> None:
-        """Update the paper with the more complete values of another row."""
+        """Update the paper with those values of another row that are more complete."""
         better = enrich_row(paper.row, row)
         if better != paper.row:
             for kind, detail in detect_changes(paper.row, better, row):

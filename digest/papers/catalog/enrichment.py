@@ -10,8 +10,8 @@ from digest.papers import Announcement, Record
 
 Row = dict[str, Any]  #: a row of the table `paper`, by column name
 
-MAX_LIST_ITEMS = 60  #: categories or URLs stored with a paper
-MIN_REWRITTEN_LENGTH = 200  #: characters; a shorter text may be only part of a later version's abstract
+MAX_LIST_ITEMS = 60  #: maximum number of categories or URLs stored with a paper
+MIN_REWRITTEN_LENGTH = 200  #: minimum characters of a new abstract; a shorter text may be only a part of it
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
 
 
@@ -92,7 +92,7 @@ def text_length(text: str) -> int:
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is the only date, or is printed while the stored date is inferred."""
+    """Return whether the other date should replace the stored date: it is the only date, or the only printed one."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])

@@ -9,8 +9,8 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: a text that shares a smaller part of its words with the old text counts as rewritten
-MAX_DETAIL_LENGTH = 300  #: characters stored as the detail of a change
+SAME_TEXT_SHARE = 0.5  #: a text that has fewer of its words in common with the old text counts as rewritten
+MAX_DETAIL_LENGTH = 300  #: maximum characters stored as the detail of a change
 
 #: Names and DOI prefixes of preprint servers. The prefix 10.1101 is shared with journals; a preprint's
 #: DOI continues with a digit.
@@ -48,7 +48,7 @@ def is_journal(name: str) -> bool:
 
 
 def are_similar(one: str, other: str) -> bool:
-    """Return whether two texts share at least half of their words or either is empty."""
+    """Return whether two texts have at least half of their words in common, or one of them is empty."""
     words, others = set(fold(one).split()), set(fold(other).split())
     return not (words and others) or len(words & others) >= SAME_TEXT_SHARE * max(len(words), len(others))
 

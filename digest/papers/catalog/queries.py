@@ -155,7 +155,7 @@ def candidate_ids(session: Session, reference: str) -> Iterator[int]:
 
 
 def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
-    """Yield the keys that `reference` can be parsed as; None for a scheme that it does not match."""
+    """Yield the keys as which `reference` can be parsed, and None for each scheme that it does not match."""
     yield id_in(reference)
     scheme, separator, value = reference.partition(":")
     if separator:
@@ -283,9 +283,9 @@ def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
 
 
 def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
-    """Return the arrivals of lists with new papers from the dumps folder and from enabled sources.
+    """Return when lists with new papers arrived in the dumps folder and from enabled sources.
 
-    A held list counts as arrived. A list that arrived more than a day after its date is excluded.
+    Held lists are included. Lists that arrived more than a day after their date are excluded.
     """
     is_on = select(SourceRow.name).where(SourceRow.is_on)
     query = select(DUMP_TABLE.c.source, DUMP_TABLE.c.read_at, DUMP_TABLE.c.date).where(
@@ -321,7 +321,7 @@ def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[i
 
 
 def state(session: Session) -> tuple[object, ...]:
-    """Return a cheap key that changes whenever the catalog does."""
+    """Return a key that is cheap to compute and changes whenever the catalog changes."""
     is_hidden = PAPER_TABLE.c.hidden_at.is_not(None)
     hidden = select(func.count(), func.max(PAPER_TABLE.c.hidden_at)).where(is_hidden)
     dumps = select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))

@@ -1,6 +1,6 @@
 """Explain why a subscriber did or did not get a paper.
 
-`why` needs no data of its own: it reads the decision, or computes it again with the same press and code.
+`why` stores no data of its own. It reads the stored decision, or repeats it with the same press and code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def why(
 
 
 def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnswer | None]:
-    """Yield the possible answers, the most certain first."""
+    """Yield the possible answers, or None, in the order in which they are tried."""
     describe_paper(question, reference)
     yield answer_if_shown(question)
     yield answer_if_not_news(question)
@@ -115,7 +115,7 @@ def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if nothing is sent to this address at all."""
+    """Return the answer if nothing is sent to this address at all, else None."""
     subscriber = question.subscriber
     if bounces.is_suppressed(question.session, question.site, subscriber.email):
         return question.answer(

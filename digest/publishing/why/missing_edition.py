@@ -1,4 +1,4 @@
-"""Explain the outcome of one edition of one subscriber, or why there was none."""
+"""Explain the outcome of one edition of one subscriber, or why the subscriber got no edition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain whether the next edition would show a paper if it were made now."""
+"""Explain whether the next edition would show a paper if the edition were made now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from digest.publishing.why.topic_matches import describe_topics
 
 
 def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if the next edition will consider the paper; return None otherwise."""
+    """Return the answer if the next edition will consider the paper, else None."""
     subscriber, paper = question.subscriber, question.paper
     edition = publishing.edition_for(question.session, subscriber, question.now)
     considered_until = publishing.considered_until_of(subscriber, question.now)

@@ -17,7 +17,7 @@ from digest.publishing.why.topic_matches import describe_topics
 
 
 def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if a published edition considered the paper and left it out."""
+    """Return the answer if a published edition considered the paper and left it out, else None."""
     for delivery in editions_considering(question):
         if delivery.state in shown.UNACCEPTED_STATES:
             reason = f": {delivery.reason}" if delivery.reason else ""
@@ -62,7 +62,7 @@ def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_i
 
 
 def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
-    """Answer why an edition that considered the paper did not show it."""
+    """Return the answer for an edition that considered the paper but did not show it."""
     name = delivery.edition
     if not describe_topics(question, resolved_topics_then(question, delivery)):
         return question.answer(

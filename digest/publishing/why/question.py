@@ -21,15 +21,15 @@ class WhyCause(StrEnum):
 
     SHOWN = "shown"  #: the paper was put into a digest
     UNKNOWN = "unknown"  #: no dump contained the paper
-    HISTORY = "history"  #: back-filled into the catalog, so never in a digest
+    HISTORY = "history"  #: the paper was loaded as history, so that no digest shows it
     WITHDRAWN = "withdrawn"  #: withdrawn by the authors
     UNMATCHED = "unmatched"  #: no topic matches the paper
-    TOO_OLD = "too old"  #: published longer ago than the subscriber wants
-    OVER_CAP = "over the cap"  #: matched, but did not fit into the digest
-    TOO_FEW = "too few"  #: too few papers for a digest; the next edition considers them again
+    TOO_OLD = "too old"  #: the paper is older than the subscriber's maximum age
+    OVER_CAP = "over the cap"  #: the paper matched, but did not fit in the digest
+    TOO_FEW = "too few"  #: there were too few papers for a digest; the next edition considers them again
     NOT_DUE = "not due yet"  #: the edition that considers the paper is not due yet
-    BEFORE = "before"  #: first seen before the subscriber joined
-    LATE = "late"  #: arrived after the editions of its day were published
+    BEFORE = "before"  #: the paper was first seen before the subscriber joined
+    LATE = "late"  #: the paper arrived after the editions of its day were published
     UNSENT = "unsent"  #: the digest with the paper was made but never sent
     SUPPRESSED = "suppressed"
     PENDING = "pending"
@@ -39,7 +39,7 @@ class WhyCause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WhyAnswer:
-    """The answer in one sentence, the findings behind it, and both as JSON values."""
+    """The answer in one sentence, the findings that support it, and both as JSON values."""
 
     verdict: str
     lines: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class WhyAnswer:
 
 @dataclass(kw_only=True)
 class WhyQuestion:
-    """One subscriber, one paper, and the findings so far."""
+    """The question why one subscriber did or did not get one paper, and the findings so far."""
 
     session: Session
     site: Site

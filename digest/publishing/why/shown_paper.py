@@ -11,7 +11,7 @@ from digest.publishing.why.topic_matches import describe_filter
 
 
 def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
-    """Answer if the paper was put into a digest."""
+    """Return the answer if the paper was put into a digest, else None."""
     found = question.session.execute(
         select(Shown.shown_on, Delivery)
         .outerjoin(Delivery, Delivery.id == Shown.delivery_id)

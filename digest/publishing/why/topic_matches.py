@@ -1,4 +1,4 @@
-"""Explain which of a subscriber's topics match a paper, and by which words."""
+"""Explain which of a subscriber's topics match a paper, and because of which words."""
 
 from __future__ import annotations
 

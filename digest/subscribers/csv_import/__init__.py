@@ -1,9 +1,9 @@
 """Import the valid rows of a file of subscribers, and report each other row with its line and the reason.
 
-A file can be imported repeatedly; rows that change nothing are skipped, so an interrupted import continues
-when it is repeated. An import never resubscribes anybody, never overrides a suppression, and never
-activates a subscriber without consent. Rows are processed in batches of a thousand and freed after their
-batch.
+A file can be imported repeatedly. Rows that change nothing are skipped, so an interrupted import can simply
+be repeated. An import never resubscribes anybody, never overrides a suppression, and never activates a
+subscriber without consent. Rows are processed in batches of a thousand, so that a large file needs little
+memory.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from digest.subscribers.csv_import.write_rows import (
 
 __all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
 
-FEW_REMOVED = 10  #: removing up to this many is always allowed
+FEW_REMOVED = 10  #: number of subscribers who may always be removed
 
-BATCH_ROWS = 1_000  #: rows read and written together
+BATCH_ROWS = 1_000  #: number of rows that are read and written together
 
 
 def import_rows(
@@ -52,8 +52,8 @@ def import_rows(
 ) -> ImportReport:
     """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
-    Without consent, subscribers are added as pending, as for rows without a state, and are invited
-    once; `invited_by` names the person who added them. If `rows` is not a CsvRows, lines are counted with the
+    Without consent, or if their row has no state, subscribers are added as pending and invited once;
+    `invited_by` names the person who added them. If `rows` is not a CsvRows, lines are counted with the
     header as line 1. `after_batch` is called after each batch, for example to commit. Raises BadField if the
     file ends inside a quoted cell; the caller must then roll back.
     """
@@ -108,7 +108,7 @@ def import_state(
     report: ImportReport | None,
     now: datetime,
 ) -> ImportState:
-    """Return the state of an import that begins."""
+    """Return the state of an import at its beginning."""
     return ImportState(
         session,
         site,
@@ -146,7 +146,7 @@ def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportS
 
 
 def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
-    """Record the address of a rejected row, since the synchronized list contains the address."""
+    """Record the address of a rejected row, since its owner is a member of the synchronized list."""
     try:
         address = addresses.parse_address("" if isinstance(row, csv.Error) else str(row.get("email", "")))
         state.rejected_keys.append(address.folded)
@@ -155,7 +155,7 @@ def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
 
 
 def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[Layer]:
-    """Split a batch into layers that contain each address once, in the order of rows."""
+    """Split a batch into layers in which no address is repeated, in the order of the rows."""
     left = list(batch)
     while left:
         layer: Layer = {}

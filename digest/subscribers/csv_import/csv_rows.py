@@ -1,7 +1,7 @@
 """Read the rows of a CSV file, and convert the columns of a listmonk export to our columns.
 
-The whole file is refused if a column is unknown or repeated, or if an unclosed quote makes the following
-rows part of a cell.
+The whole file is refused if a column is unknown or repeated, or if a cell contains the following rows because
+of an unclosed quote.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from digest.db.tables import SubscriberState
 from digest.errors import BadField
 
-#: In the order of an export.
+#: The columns, in the order of an export.
 COLUMNS = (
     "email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
     "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
     "consent",
 )  # fmt: skip
-SUPPRESSED_STATE = "suppressed"  #: a state only used in files: suppress the address
+SUPPRESSED_STATE = "suppressed"  #: a state used only in files, which suppresses the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 
 #: The columns of a listmonk export besides address and name. `status` does not show consent:
@@ -43,8 +43,8 @@ Row = Mapping[Any, Any]  #: cells by column; cells without a column are under No
 class CsvRows:
     """An iterator over the rows of a file; `line` is the first line of the row read last.
 
-    Iteration raises csv.Error for an unreadable row, and the caller may then continue. It raises BadField for an
-    unreadable file.
+    Iteration raises csv.Error for an unreadable row, and the caller may then continue. It raises BadField for
+    an unreadable file.
     """
 
     def __init__(self, file: Iterable[str]):
@@ -127,7 +127,7 @@ def has_swallowed_rows(cell: str) -> bool:
 
 
 def row_of_listmonk(row: Row) -> Row:
-    """Return a listmonk row in our columns; a `state` column is used if the status is `enabled`."""
+    """Convert a listmonk row to our columns; if its status is `enabled`, a `state` column sets the state."""
     status = row.get(STATUS, "").strip().lower()
     state = LISTMONK_STATES.get(status)
     if state is None:

@@ -25,16 +25,16 @@ class ImportReport:
     added: int = 0
     updated: int = 0
     unchanged: int = 0
-    invited: int = 0  #: invited pending subscribers; a repeated import does not invite them again
-    suppressed: int = 0  #: addresses newly suppressed by the file
-    removed: int = 0  #: unsubscribed because the synchronized list no longer has them
-    kept_out: int = 0  #: in the synchronized list, but suppressed or unsubscribed
-    rejected: int = 0  #: rows that were not imported
-    names_nobody: int = 0  #: rejected rows whose address cannot be read
-    added_emails: list[str] = field(default_factory=list)  #: the first `MAX_EMAILS` of these addresses
+    invited: int = 0  #: number of invited pending subscribers; a repeated import does not invite them again
+    suppressed: int = 0  #: number of addresses that the file newly suppressed
+    removed: int = 0  #: number of subscribers who were unsubscribed because the list no longer has them
+    kept_out: int = 0  #: number of members of the list who are suppressed or unsubscribed
+    rejected: int = 0  #: number of rows that were not imported
+    names_nobody: int = 0  #: number of rejected rows without a readable address
+    added_emails: list[str] = field(default_factory=list)  #: the first added addresses, at most `MAX_EMAILS`
     changed_emails: list[str] = field(default_factory=list)
     removed_emails: list[str] = field(default_factory=list)
-    problems: list[ImportProblem] = field(default_factory=list)  #: the first `MAX_PROBLEMS` of these rows
+    problems: list[ImportProblem] = field(default_factory=list)  #: the first problems, at most `MAX_PROBLEMS`
 
     @property
     def is_loaded(self) -> bool:
@@ -46,7 +46,7 @@ class ImportReport:
         self.added_emails += islice(emails, MAX_EMAILS - len(self.added_emails))
 
     def note_changed(self, email: str) -> None:
-        """Store a changed address, up to the limit."""
+        """Store a changed address, unless the maximum is reached."""
         if len(self.changed_emails) < MAX_EMAILS:
             self.changed_emails.append(email)
 

@@ -91,7 +91,7 @@ def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
-    """Return the topics after the row; one column replaces filters, the other packs, which come last."""
+    """Return the topics after the row: one column replaces the filters, another replaces the packs, which come last."""
     if not held:
         return (*(row.topics or ()), *(row.packs or ()))
     if row.topics is None and row.packs is None:

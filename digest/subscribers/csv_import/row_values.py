@@ -24,31 +24,31 @@ from digest.subscribers.preferences import check_abstracts
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
-CELLS_CACHED = 4_096  #: distinct topics cells whose parsed filters are cached
+CELLS_CACHED = 4_096  #: maximum number of distinct cells whose parsed filters are cached
 
 CheckedTopics = tuple[tuple[str, str, str], ...]  #: topics: (name, canonical filter, filter as typed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRow:
-    """One checked row. A value of None is missing in the file and changes nothing."""
+    """A checked row. None stands for a value that is missing in the file and changes nothing."""
 
     line: int
     address: addresses.Address
     state: SubscriberState
-    is_suppressed: bool  #: suppress the address and ignore the other cells
+    is_suppressed: bool  #: whether to suppress the address and ignore the other cells
     cadence: str | None = None
     at: str | None = None
     timezone: str | None = None
     not_after: str | None = None
     topics: CheckedTopics | None = None
-    packs: CheckedTopics | None = None  #: topics whose filters are single packs
+    packs: CheckedTopics | None = None  #: the topics that consist of a single pack
     lists_packs: bool = False  #: whether the file has a column for packs
     muted: frozenset[str] | None = None  #: case-folded names of muted topics
-    settings: Mapping[str, Any] = field(default_factory=dict)  #: other columns of the subscriber
-    paused_until: date | None = None  #: of a paused subscriber
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: the values of the subscriber's other columns
+    paused_until: date | None = None  #: end of a subscriber's pause
     confirmed_at: datetime | None = None
-    consent: str = ""  #: how they agreed, if the file has a column for this
+    consent: str = ""  #: how the subscriber agreed, if the file has a column for it
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
@@ -138,7 +138,7 @@ def parse_day(text: str) -> date:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return when somebody confirmed; a day counts from its start in UTC."""
+    """Return when somebody confirmed; a date stands for its first moment in UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -149,7 +149,7 @@ def parse_moment(text: str) -> datetime:
 FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 MAX_AGE = 36_500  #: days
 
-#: The columns of a file that set one column of a subscriber: that column, and the parser of its cells.
+#: The columns of a file that set a single column of a subscriber: this column, and the parser of the cells.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "name": ("name", subscriber_rows.one_line),
     "abstracts": ("abstracts", check_abstracts),
@@ -226,7 +226,7 @@ def parse_topics_cell(cell: str) -> dict[str, str]:
 
 
 HOW_TO_WRITE_TOPICS = 'write Name=filter; Name=filter, or JSON: {"Name": "filter"}'
-NOT_IN_NAMES = frozenset('":()<>')  #: characters that show that the text before `=` belongs to a filter
+NOT_IN_NAMES = frozenset('":()<>')  #: characters that occur only in filters, not in names before an `=`
 
 
 def split_outside_quotes(cell: str) -> list[str]:

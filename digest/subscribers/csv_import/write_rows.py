@@ -30,7 +30,7 @@ from digest.subscribers.csv_import.row_values import (
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
-BATCH_REMOVED = 1_000  #: subscribers removed together
+BATCH_REMOVED = 1_000  #: number of subscribers who are removed together
 Layer = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -74,7 +74,7 @@ class ImportState:
     invited_by: str
     is_sync: bool
     now: datetime
-    moments: Iterator[datetime]  #: times at which the next invitations are due
+    moments: Iterator[datetime]  #: due times for the next invitations
     report: ImportReport = field(default_factory=ImportReport)
     rejected_keys: list[str] = field(default_factory=list)  #: folded addresses of rejected rows
 
@@ -193,7 +193,7 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 
 def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
-    """Return the part of a row that a synchronized list decides for an existing subscriber: the packs.
+    """Return the row reduced to its packs, the only part that a synchronized list changes for existing subscribers.
 
     Unsubscribed members stay unsubscribed and keep their packs.
     """
@@ -211,7 +211,7 @@ def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
 
 
 def returning_columns(existing: Any) -> dict[str, Any]:
-    """Return the changed columns of a removed member who is in the list again."""
+    """Return the columns to change for a removed member who is in the list again."""
     state = SubscriberState.ACTIVE if existing.confirmed_at else SubscriberState.PENDING
     return {"state": state, "unsubscribed_at": None, "is_removed_by_sync": False, "next_due_at": None}
 
@@ -223,7 +223,7 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 
 
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members who are no longer in the list, without a letter; yield their number, by batch.
+    """Unsubscribe members who are no longer in the list, without a letter; yield their number in each batch.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
@@ -260,7 +260,7 @@ def count_membership(session: Session, *, everyone: bool, now: datetime) -> tupl
 
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────
 
-#: The defaults of the mapping, which a Core insert does not apply.
+#: The defaults of the mapped class, which a Core insert does not apply.
 DEFAULTS = {column.name: column.default.arg for column in SUBSCRIBER_TABLE.c if column.default is not None}
 SCHEDULE_COLUMNS = frozenset({"cadence", "at", "timezone", "weekday"})
 SETTING_DEFAULTS = {name: DEFAULTS.get(name) for name in SETTING_COLUMNS}
@@ -318,7 +318,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
-    """Record how these subscribers agreed: in the words of the file, otherwise of the operator."""
+    """Record how these subscribers agreed, in the words of the file or else of the operator."""
     rows = [
         {
             "subscriber_id": number,
@@ -333,7 +333,7 @@ def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
 def insert_topics(
     session: Session, topics: Mapping[int, CheckedTopics], muted: Mapping[int, Set[str]]
 ) -> None:
-    """Add the topics of many subscribers; those with a name in `muted` (case-folded) are muted."""
+    """Add the topics of many subscribers, muting the topics whose case-folded names are in `muted`."""
     filters = {canonical for held in topics.values() for _, canonical, _ in held}
     numbers = filter_registry.filter_ids(session, filters)
     rows = [
@@ -363,7 +363,7 @@ def load_muted(session: Session, ids: Collection[int]) -> dict[int, set[str]]:
 
 
 def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics) -> Invitee:
-    """Return a pending subscriber as an invitee."""
+    """Convert the row of a pending subscriber to an invitee."""
     return Invitee(id=number, email=email, email_key=email_key, topics=tuple(name for name, _, _ in topics))
 
 

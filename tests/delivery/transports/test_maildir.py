@@ -1,4 +1,4 @@
-"""A Maildir holds every message once, complete, and readable by any mail program."""
+"""A Maildir contains every message once and complete, in a form that any mail program can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that bend SMTP: whatever they reply, each letter has one outcome, and the true one."""
+"""Each letter has one correct outcome even with servers that violate SMTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = Callable[["Talk"], bytes]
 
 @dataclass(kw_only=True)
 class Odd:
-    """A server with its own idea of SMTP: its replies, by command."""
+    """A server that violates SMTP, with its replies by command."""
 
     greeting: bytes = b"220 here"
     hello: bytes = b"250-odd\r\n250-PIPELINING\r\n250 AUTH PLAIN"

@@ -97,7 +97,7 @@ def test_server_that_did_not_answer_is_tried_last_for_a_while() -> None:
 
 
 class Shaky(MemoryTransport):
-    """A server that is sometimes away."""
+    """A server that sometimes does not respond."""
 
     is_away = False
 

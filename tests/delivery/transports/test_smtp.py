@@ -321,7 +321,7 @@ def test_message_larger_than_the_servers_limit_is_not_sent() -> None:
 
 @contextmanager
 def deaf(address: str) -> Iterator[tuple[str, int]]:
-    """An address where connecting never ends: its queue is full, and nothing accepts."""
+    """An address to which connecting never ends, because the queue is full and nothing accepts connections."""
     with socket.socket() as listener, ExitStack() as callers:
         listener.bind((address, 0))
         listener.listen(0)

@@ -1,4 +1,4 @@
-"""A server of papers on this machine that answers as scripted: correctly, late, in part, or not at all."""
+"""Run a server of papers on this machine that responds as scripted: correctly, late, partly or never."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def sends_on(to: str, *, status: int = 302) -> Script:
 
 
 def breaks_off(content: bytes, *, after: int) -> Script:
-    """Promise all of the content, and end the connection before it is there."""
+    """Announce the whole content, and close the connection before all of it is sent."""
 
     def answer(handler: Any) -> None:
         handler.send_response(200)
@@ -96,7 +96,7 @@ def drips(seconds: float, *, headers_too: bool = False) -> Script:
 
 
 def packs(content: bytes, *, cut: int = 0, encoding: str = "gzip") -> Script:
-    """Answer with content packed on the way."""
+    """Respond with compressed content."""
     body = gzip.compress(content)
     return says(body[: len(body) - cut], Content_Encoding=encoding)
 

@@ -1,4 +1,4 @@
-"""Fetching: only from the open internet, only from checked addresses, within limits."""
+"""Documents are fetched only from checked addresses of the public internet, within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polling, against a server that misbehaves in every way we could think of; on both databases."""
+"""Sources are polled correctly on both databases, however the server misbehaves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TODAY = NOW.date()
 
 
 class Clock:
-    """A clock that only waiting moves on."""
+    """A clock that only waiting advances."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now

@@ -1,7 +1,7 @@
 """Create the schema
 
-Until the first release, this creates the tables as currently defined. The first release will write the
-schema out here; from then on, migrations are append-only.
+Until the first release, this migration creates the tables as currently defined. With the first release, their
+definitions are copied to this file; from then on, migrations are append-only.
 """
 
 from __future__ import annotations
