@@ -251,7 +251,7 @@ def read_reply_address(site: Site, address: str) -> tuple[int, int, str] | None:
 def confirm_address(site: Site, confirmation_id: int, *, key: str | None = None) -> str:
     """Return the address to which a reply of `yes` confirms a subscription.
 
-    Empty if we receive no replies.
+    The address is empty if we receive no replies.
     """
     if not site.takes_commands:
         return ""

@@ -246,7 +246,7 @@ def exact_zone(word: str) -> str | None:
 def parse_paper(rest: str) -> int | str | None:
     """Return the paper of a command as its number in the answered letter, or as an identifier.
 
-    None for a sentence.
+    The result is None for a sentence.
     """
     text = rest.rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):

@@ -67,7 +67,7 @@ class CommandLine:
     def command_if_clear(self, verb: Verb, *, is_clear: bool) -> Command | None:
         """Return the command, marked as clear or unclear.
 
-        None for a long line that only begins like the command.
+        The result is None for a long line that only begins like the command.
         """
         if is_clear or len(self.text) <= MAX_SENTENCE_LENGTH:
             return replace(self.command(verb), is_clear=is_clear)

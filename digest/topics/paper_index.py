@@ -193,7 +193,7 @@ class PaperIndex:
     def _phrase(self, leaf: TextClause) -> int | None:
         """Return the documents of a phrase if it consists of plain words, as most phrases do.
 
-        Otherwise None.
+        The result is None for any other phrase.
         """
         if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
             return None

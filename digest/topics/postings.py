@@ -141,7 +141,7 @@ class Postings:
     def single_word(self) -> Mapping[str, int]:
         """The only word that matches a token exactly.
 
-        0 if there are several words or a spelling in two parts.
+        It is 0 if there are several words or a spelling in two parts.
         """
         return LazyDict(self._alone)
 

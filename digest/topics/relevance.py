@@ -88,7 +88,7 @@ def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
 def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
     """Return the total score of each paper in `numbers`.
 
-    Fast for few papers, as when all clauses must match.
+    This is fast for few papers, as when all clauses must match.
     """
     scores = dict.fromkeys(numbers, 0.0)
     for clause_scores, weight in weighted:

@@ -71,7 +71,7 @@ def show_paper(request: Request) -> Response:
 def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
     """Return the matches of the filter in the page's URL.
 
-    None if the filter is invalid or refers to a pack.
+    There are none if the filter is invalid or refers to a pack.
     """
     if not filter_:
         return ()

@@ -228,7 +228,7 @@ class SectionRenderer:
     def encode_number(self, number: int, row: int) -> EncodedPair:
         """Encode the beginning of a card with its number.
 
-        Unless the card is the first, a rule precedes it.
+        A rule precedes every card except the first.
         """
         html, text = self.cards.start()
         if row:
