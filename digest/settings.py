@@ -209,7 +209,7 @@ class Settings(BaseSettings):
     still_reading: Annotated[timedelta | None, ParsedBy(parse_still_reading, as_text=still_reading_text)] = (
         Field(
             default=parse_still_reading("24 months"),
-            description="After how many inactive months a reader is asked whether they still read; or never.",
+            description="Inactive months after which readers are asked whether they still read, or never.",
         )
     )
     base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(

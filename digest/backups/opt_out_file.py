@@ -41,7 +41,7 @@ class SavedOptOuts:
     """The content of the file."""
 
     opt_outs: tuple[SavedOptOut, ...] = ()  #: the opt-outs in the order of the file
-    #: number of lines that cannot be read; the opt-out of a line truncated by a crash is written again
+    #: number of unreadable lines; if a crash truncated a line, its opt-out is written again
     damaged: int = 0
 
 

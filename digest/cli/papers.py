@@ -158,7 +158,7 @@ def list_papers(
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
     """Return the papers seen by `now`, by trending score.
 
-    If `ids` is given, only the papers with these ids.
+    If `ids` is given, only the papers with these ids are returned.
     """
     from digest.papers import catalog, trending
 

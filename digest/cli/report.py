@@ -97,7 +97,7 @@ def change_text(one: Series) -> str:
 def chart(counts: Sequence[int], *, width: int = 31) -> str:
     """Return a bar for each count, relative to the highest.
 
-    If there are many days, a bar sums up several days.
+    If there are many days, each bar is the sum of several days.
     """
     size = -(-len(counts) // width)
     sums = [sum(counts[start : start + size]) for start in range(0, len(counts), size)]

@@ -322,7 +322,7 @@ def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
 def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
     """Return the position of the topic for which a paper has the highest relevance.
 
-    On a tie, of the first topic.
+    If several topics have this relevance, the first of them is used.
     """
     best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
     for at, requested in enumerate(topics):

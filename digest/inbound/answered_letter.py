@@ -27,7 +27,7 @@ class AnsweredLetter:
     def papers(self) -> Sequence[int]:
         """Return the ids of the letter's papers in order.
 
-        For a reply, return those of the digest it was about.
+        A reply has the papers of the digest to which it replied.
         """
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers

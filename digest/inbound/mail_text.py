@@ -33,7 +33,7 @@ def parse_mail(content: bytes) -> EmailMessage:
 def header_values(message: EmailMessage, name: str) -> list[str]:
     """Return the values of a header.
 
-    If Python cannot parse the header, as in some crafted mail, undecoded.
+    If Python cannot parse the header, as in some crafted mail, the values are not decoded.
     """
     try:
         return [str(value) for value in message.get_all(name, [])]

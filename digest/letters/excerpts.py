@@ -161,7 +161,7 @@ def excerpt(text: str, *, max_sentences: int = 2) -> str:
 
 
 def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_LENGTH) -> str:
-    """Return the first sentences."""
+    """Return the first sentences of a text, up to a maximum number and length."""
     return first_sentences(to_sentence_end(text, max_length), max_sentences)
 
 
@@ -244,7 +244,7 @@ def claim_in(words: Sequence[str]) -> float:
 
 
 def claim_at(words: Sequence[str], place: int) -> float:
-    """Return the score of the statement of which the word at `place` is the subject."""
+    """Return the score of the statement whose subject is the word at `place`."""
     word, following = words[place], words[place + 1 : place + 6]
     if word in AUTHORS:
         return 0 if not HOPES.isdisjoint(following[:2]) else max(map(verb_score, following), default=0)

@@ -19,7 +19,7 @@ MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size, and for expe
 FAR_BELOW_SHARE = 0.4
 MIN_USUAL = 10  #: minimum usual number of papers; smaller lists vary too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
-MAX_SPREAD_FACTOR = 3  #: the same minimum delay as a multiple of the median deviation from the usual time
+MAX_SPREAD_FACTOR = 3  #: minimum delay as a multiple of the median deviation from the usual time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -366,7 +366,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
 def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:
     """Record the reminders of all unused confirmations as expired, so that none is sent.
 
-    Return their number.
+    Returns the number of these reminders.
     """
     unanswered = (
         select(Subscriber.id, Subscriber.email)

@@ -37,7 +37,7 @@ class SubscriberTopic:
     resolved: str  #: the canonical filter with its packs resolved
     resolved_filter_id: int  #: the filter used for matching
     typed: str  #: the filter as typed by the subscriber
-    is_muted: bool = False  #: left out of digests
+    is_muted: bool = False  #: whether digests leave the topic out
 
     @property
     def text(self) -> str:

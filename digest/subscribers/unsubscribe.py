@@ -72,7 +72,7 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
 def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     """Resubscribe a subscriber who confirmed and unsubscribed less than 30 days ago.
 
-    Return False for others.
+    Returns False for any other subscriber.
     """
     session.refresh(subscriber, with_for_update=True)
     if not can_undo(subscriber, now=now):

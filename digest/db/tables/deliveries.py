@@ -19,7 +19,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from digest.db import Base, BigKey, UtcDateTime
 from digest.db.tables.papers import ChangeKind
 
-#: PostgreSQL reuses the space of old rows, which are deleted every day, sooner than by default.
+#: Old rows are deleted every day; with this setting PostgreSQL reuses their space sooner.
 VACUUMED = {"autovacuum_vacuum_scale_factor": 0.02}
 
 
@@ -151,8 +151,8 @@ class Shown(Base):
     """A paper that was put into a subscriber's digest, so that it is not shown again.
 
     A million readers make eight million rows a day, so the row is as small as possible. It has no foreign
-    keys, for which PostgreSQL would look up three rows for each new row. It has no second index, which would
-    cost as much as the row itself.
+    keys, because PostgreSQL would then look up three rows for each new row. It has no second index, because
+    the index would cost as much as the row itself.
     """
 
     __tablename__ = "shown"

@@ -59,7 +59,7 @@ class SourceRow(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     name: Mapped[str] = mapped_column(String(80), unique=True)  #: hf-daily, arxiv:cs.CL+cs.LG, ...
-    kind: Mapped[str] = mapped_column(String(20))  #: the preset, or url
+    kind: Mapped[str] = mapped_column(String(20))  #: the name of the preset, or `url`
     url: Mapped[str]  #: the beginning of every request's URL
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     interval_seconds: Mapped[int]  #: seconds between two polls

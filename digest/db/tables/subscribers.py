@@ -212,7 +212,9 @@ class Confirmation(Base):
     #: keyed hash of the network that sent the form, or of the domain that signed the mail; deleted
     #: after 72 hours
     network: Mapped[str] = mapped_column(String(16), default="")
-    lifts_suppression: Mapped[bool] = mapped_column(default=False)  #: the address was suppressed at sign-up
+    lifts_suppression: Mapped[bool] = mapped_column(
+        default=False
+    )  #: whether the address was suppressed at sign-up
 
     __table_args__ = (Index("ix_confirmation_made", "made_at"), {"sqlite_autoincrement": True})
 

@@ -70,7 +70,7 @@ class LimitedDecompressor(RewindableStream):
     def clear(self) -> None:
         """Discard the content read so far."""
         self.unpacked = 0  #: decompressed bytes
-        self.lines = 0  #: whole lines read so far
+        self.lines = 0  #: number of whole lines read so far
         self.ready = b""
         self.pending = b""  #: the beginning of a line whose end has not been read
         self.is_over = False

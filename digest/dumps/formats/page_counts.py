@@ -37,7 +37,7 @@ class StatedCount:
 
 
 def stated_count(line: str) -> StatedCount | None:
-    """Return the count that a line consists of, or None."""
+    """Return the count if a line consists of a count, else None."""
     if len(line) > LONGEST_LINE or not DIGIT.search(line) or not MENTION.search(line):
         return None
     text = line.strip(LEADING_SIGNS)
