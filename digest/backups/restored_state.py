@@ -20,7 +20,6 @@ from digest import bounces, db, subscribers
 from digest.backups.opt_out_file import SavedOptOut
 from digest.bounces import OptOutKind, SuppressionReason
 from digest.db.tables import (
-    DeliveryState,
     Heartbeat,
     OptOut,
     SignUp,
@@ -31,8 +30,8 @@ from digest.db.tables import (
 )
 from digest.delivery import outbox
 from digest.editions import restore_point
-from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, missed_editions, next_edition, open_edition
+from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
 from digest.subscribers import schedule_of
 
@@ -89,7 +88,8 @@ def record_editions(
     by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in past_editions(reader, made_at=made_at, now=now):
-            by_edition[edition.name].append(expired_row(reader, edition, now))
+            row = expired_row(reader.id, reader.email, edition, now, reason=RESTORED)
+            by_edition[edition.name].append(row)
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
 
 
@@ -101,22 +101,6 @@ def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> li
     since = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
     current = open_edition(schedule, now)
     return [*missed_editions(schedule, since, now), *([current] if current else [])]
-
-
-def expired_row(reader: Subscriber, edition: Edition, now: datetime) -> dict[str, Any]:
-    """Return the row of an edition that may have been sent after the backup."""
-    return {
-        "subscriber_id": reader.id,
-        "email": reader.email,
-        "edition": edition.name,
-        "decision": Digest(sections=(), checked=0).to_json(),
-        "dated_at": now,
-        "state": DeliveryState.EXPIRED,
-        "reason": RESTORED,
-        "due_at": edition.due_at,
-        "expires_at": edition.closes_at,
-        "settled_at": now,
-    }
 
 
 # ── opt-outs ────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,9 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.publishing.reader_values import Reader, ScheduleStatus
 
+#: The reason of an edition that no run published before it closed.
+CLOSED = "nothing was published before it closed; its papers go into the next edition"
+
 
 def record_missed_editions(
     session: Session, readers: Iterable[Reader], slots: Mapping[int, ScheduleStatus], *, now: datetime
@@ -23,20 +26,22 @@ def record_missed_editions(
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in slots[reader.id].missed_editions:
-            by_edition[edition.name].append(missed_row(reader, edition, now))
+            by_edition[edition.name].append(expired_row(reader.id, reader.email, edition, now, reason=CLOSED))
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
 
 
-def missed_row(reader: Reader, edition: Edition, now: datetime) -> dict[str, Any]:
-    """Return the row of a missed edition; it covers no papers, so they remain new for the next edition."""
+def expired_row(
+    subscriber_id: int, email: str, edition: Edition, now: datetime, *, reason: str
+) -> dict[str, Any]:
+    """Return the row of an edition that was not sent; it covers no papers, so they remain new for later editions."""
     return {
-        "subscriber_id": reader.id,
-        "email": reader.email,
+        "subscriber_id": subscriber_id,
+        "email": email,
         "edition": edition.name,
         "decision": Digest(sections=(), checked=0).to_json(),
         "dated_at": now,
         "state": DeliveryState.EXPIRED,
-        "reason": "nothing was published before it closed; its papers go into the next edition",
+        "reason": reason,
         "due_at": edition.due_at,
         "expires_at": edition.closes_at,
         "settled_at": now,

@@ -27,21 +27,13 @@ from digest.delivery.transports import open_transport
 from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
-from tests.delivery.test_send_policy import put_edition
+from tests.delivery.test_send_policy import ALARM_DECISION, put_edition
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 
 pytestmark = pytest.mark.slow
 
 WORKERS, WINDOW = 3, 5
-ALARM_DECISION = {
-    "commands": [],
-    "manage_url": "",
-    "message": "It",
-    "fix": "Fix it.",
-    "since": "",
-    "facts": [],
-}
 MINUTE = timedelta(minutes=1)
 
 
