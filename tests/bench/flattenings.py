@@ -70,11 +70,7 @@ def measured(tool: str, sizes: Sequence[int], python: str) -> Iterator[Measured]
 
 def copied(tool: str, page: str, python: str) -> str | None:
     """Return what a tool makes of a page, or None if the tool is absent."""
-    if tool == "html":
-        return page
-    if tool == paper_pages.BROWSER:
-        return paper_pages.copied_by_browser(page)
-    return paper_pages.flattened(tool, page, python=python)
+    return page if tool == "html" else paper_pages.copied(tool, page, python=python)
 
 
 def measure(tool: str, shape: str, papers: Sequence[InventedPaper], content: str) -> Measured:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from tests.support.firefox_text import saved_by_firefox
+
 FOLDER = Path(__file__).parents[1] / "dumps" / "flattenings"
 PAGE_DAY = date(2026, 11, 19)
 SITE = "https://huggingface.co"
@@ -265,7 +267,16 @@ BROWSER = "browser"
 BROWSER_SCRIPT = """<script>window.onload = () => { const text = document.body.innerText;
 document.documentElement.innerHTML = '<body><pre id="copy"></pre></body>';
 document.getElementById('copy').textContent = text; }</script></body>"""
-ALL_TOOLS = (*COMMANDS, *MORE_COMMANDS, *SCRIPTS, *MORE_SCRIPTS, BROWSER)
+FIREFOX = "firefox"  #: what Firefox saves as text
+COPIED = (*TOOLS, FIREFOX)  #: tools whose copies are committed
+ALL_TOOLS = (*COMMANDS, *MORE_COMMANDS, *SCRIPTS, *MORE_SCRIPTS, BROWSER, FIREFOX)
+
+
+def copied(tool: str, content: str, *, python: str = sys.executable) -> str | None:
+    """Return what a tool or a browser makes of a page, or None if it is not installed."""
+    if tool == BROWSER:
+        return copied_by_browser(content)
+    return saved_by_firefox(content) if tool == FIREFOX else flattened(tool, content, python=python)
 
 
 def copied_by_browser(content: str) -> str | None:
@@ -310,8 +321,8 @@ def write_copies(python: str) -> None:
     """Write the committed copies of pages with ten papers."""
     for shape in CARDS:
         content = page(shape, invented_papers(10))
-        for tool in TOOLS:
-            text = flattened(tool, content, python=python)
+        for tool in COPIED:
+            text = copied(tool, content, python=python)
             if text is not None:
                 target = FOLDER / shape / f"{tool}.txt"
                 target.parent.mkdir(parents=True, exist_ok=True)

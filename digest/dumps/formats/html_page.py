@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from digest.dumps.formats import field_parsing, page_appraisal, page_copy, page_layout, xml_stream
+from digest.dumps.formats import field_parsing, page_appraisal, page_copy, page_layout, page_text, xml_stream
 from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
@@ -46,7 +46,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     page = page_layout.read_page_header(
         DumpInput(BytesIO(text.encode(errors="replace")), name=source.name, observed_on=source.observed_on)
     )
-    found = list(page_copy.records_of(page_copy.drafts_of_lines(lines, page)))
+    found = list(page_text.records_of(page_copy.drafts_of(lines, page), page))
     if (single := paper_in_metadata(root)) is not None and len(found) < page_copy.MIN_PAPERS:
         found = [single]
     if not is_list([one for one in found if isinstance(one, Record)]):

@@ -24,6 +24,7 @@ TAG = re.compile(r"</?[A-Za-z][^<>]{0,600}>|<!--.{0,600}?-->")
 STRONG_TAG = re.compile(r"</?(?:strong|b)>", re.IGNORECASE)
 LINE_BREAK = re.compile(r"<br\s*/?>|</?p>|</?summary>|</?details>", re.IGNORECASE)
 EMPHASIS = re.compile(r"\*\*|__|~~|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+MARKUP = re.compile(r"[\[<*_~`\\]")
 LEAD = re.compile(
     r"(?:\[[ xX]\]\s+|\W{0,6}(?:19|20)\d\d(?:[-./]\d{1,2}){0,2}[^\w*(\[\"“]{1,6}|[^\w\s(\[\"“'‘$*_`<]+\s*)+",
     re.ASCII,
@@ -74,6 +75,9 @@ COLUMN_NAMES = {
     "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
+#: Columns of which a table of papers has at least one besides the titles.
+PAPER_COLUMNS = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
+CELL_END = re.compile(r"(?<!\\)\|")
 ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
 LONG_CELL = 120  #: number of characters from which a title's cell may also contain a description
 ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
@@ -134,12 +138,15 @@ def is_host(name: str, hosts: Sequence[str]) -> bool:
 
 def links_in(text: str) -> list[ListLink]:
     """Return the links to other sites in a text, without images."""
+    if "http" not in text:
+        return []
+    linked = list(LINK.finditer(text))
     found = [
         ListLink(label=plain_text(link["label"]), url=link["url"], start=link.start(), end=link.end())
-        for link in LINK.finditer(text)
+        for link in linked
         if not link["image"] and link["url"].startswith("http")
     ]
-    covered = [(link.start(), link.end()) for link in LINK.finditer(text)]
+    covered = [(link.start(), link.end()) for link in linked]
     bare = [
         ListLink(label="", url=one[1].rstrip(".,;:*"), start=one.start(), end=one.end())
         for one in BARE.finditer(text)
@@ -158,6 +165,8 @@ def as_markdown(text: str) -> str:
 
 def plain_text(text: str) -> str:
     """Return a text without links, images and emphasis."""
+    if MARKUP.search(text) is None:
+        return " ".join(text.split())
     bare = LINK.sub(lambda link: "" if link["image"] else link["label"], text)
     bare = EMPHASIS.sub("", TAG.sub(" ", bare)).replace("\\|", "|").replace("\\_", "_")
     return " ".join(bare.split())
@@ -338,7 +347,8 @@ def abstract_in(rest: str) -> str:
 
 def cells_of(row: str) -> list[str]:
     """Return the cells of a row."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().removeprefix("|").removesuffix("|"))]
+    bare = row.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in (CELL_END.split(bare) if "\\" in bare else bare.split("|"))]
 
 
 def column_names(header: Sequence[str]) -> list[str]:
@@ -353,8 +363,7 @@ def column_names(header: Sequence[str]) -> list[str]:
 
 def has_paper_columns(names: Sequence[str]) -> bool:
     """Return whether a table lists papers: it has a column of titles and another known column."""
-    others = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
-    return "title" in names and any(name in others for name in names)
+    return "title" in names and not PAPER_COLUMNS.isdisjoint(names)
 
 
 def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: int) -> Record | None:
@@ -389,11 +398,12 @@ def split_title(cell: str) -> tuple[str, str]:
 
 def cell_value(cell: str) -> str:
     """Return the text of a cell, or an empty string if the cell has only a link's label, a dash or a symbol."""
-    text = plain_text(BARE.sub(" ", cell) if not LINK.search(cell) else cell)
+    is_linked = LINK.search(cell) is not None
+    text = plain_text(cell if is_linked else BARE.sub(" ", cell))
     is_label = (
-        bool(LINK.search(cell))
-        and all(link.word in LINK_WORDS for link in links_in(cell))
+        is_linked
         and text.casefold() in LINK_WORDS
+        and all(link.word in LINK_WORDS for link in links_in(cell))
     )
     return "" if is_label or text.casefold() in ("", "-", "–", "null", "none", "n/a", "tbd", "❌") else text
 

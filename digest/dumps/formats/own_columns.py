@@ -219,6 +219,7 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
     """Return the authors, and whether all of them are named: the text may end with `et al.`"""
     may_have_others = isinstance(value, str) and any(word in value[-12:] for word in ("al", "AL", "others"))
+    value = field_parsing.as_text(value) if may_have_others else value
     bare = OTHERS.sub("", value) if may_have_others else value
     return author_names(bare), bare == value
 

@@ -23,7 +23,7 @@ from digest.dumps.formats.page_segments import (
     paper_key,
     segments_of,
 )
-from digest.dumps.formats.page_text import PaperDraft
+from digest.dumps.formats.page_text import PaperDraft, records_of
 from digest.dumps.formats.reader_interface import DumpInput, Format, Header, Items, RecordProblem
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES
 from digest.papers import Organization, Record
@@ -33,6 +33,7 @@ NAME = "page"
 BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
 GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 LONG_PARAGRAPH = 200
+MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
 SAMPLE_BYTES = 192 * 1024  #: number of bytes that are read to choose the reader of a page
 MIN_PAPERS = 4  #: minimum number of papers with the same layout
@@ -40,7 +41,7 @@ MIN_PAPERS = 4  #: minimum number of papers with the same layout
 
 def recognises(head: str) -> bool:
     """Return whether the dump begins with a list of papers that have abstracts."""
-    if head.lstrip()[:1] in ("{", "[{", "<"):
+    if head.lstrip()[:1] in ("{", "<"):
         return False
     found = sample_items(read, head.encode(errors="replace"), date.min, is_cut=len(head) > HEAD_BYTES // 2)
     papers = [one for one in found if isinstance(one, Record) and one.abstract]
@@ -78,30 +79,8 @@ def sample_items(
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the whole page and split it into papers."""
     found = page_layout.read_page_header(source)
-    return found.header, records_of(drafts_of(source, found))
-
-
-def records_of(drafts: Iterator[PaperDraft]) -> Items:
-    """Yield the papers without copies of the same paper."""
-    position, number = 0, 1
-    seen: set[tuple[str, str]] = set()
-    for draft in drafts:
-        draft.title, number = page_layout.without_number(
-            page_layout.without_leading_sign(draft.title), number
-        )
-        record = draft.record(position + 1)
-        if isinstance(record, Record):
-            key = (record.title, record.ids.get("arxiv", "") or record.abstract)
-            if key in seen:
-                continue
-            seen.add(key)
-            position += 1
-        yield record
-
-
-def drafts_of(source: DumpInput, found: PageHeader) -> Iterator[PaperDraft]:
-    """Yield the papers of a page in order."""
-    return drafts_of_lines(page_lines(list(without_blank_runs(source.lines()))), found)
+    lines = page_lines(list(without_blank_runs(source.lines())))
+    return found.header, records_of(drafts_of(lines, found), found)
 
 
 def without_blank_runs(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
@@ -114,7 +93,7 @@ def without_blank_runs(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[
         was_blank = is_blank
 
 
-def drafts_of_lines(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDraft]:
+def drafts_of(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDraft]:
     """Yield the papers on the given lines in order."""
     segments = segments_of(passages_of(lines))
     drafts = [draft for segment in segments if (draft := draft_of(segment, found)) is not None]
@@ -155,7 +134,7 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft | None:
     for one in phrases_of(behind) or parse_metadata_line(behind):
         apply_one(draft, one, page, is_above=False)
         behind = ""
-    take_texts(draft, segment, behind, page)
+    take_texts(draft, segment, behind)
     for passage in segment.passages[segment.title + 1 :]:
         apply_found(draft, passage, page, is_above=False)
         take_links(draft, passage, segment)
@@ -185,15 +164,19 @@ def split_title(draft: PaperDraft, title: Passage, segment: Segment) -> str:
         if is_own and link.label and title.text.startswith(link.label) and link.label != title.text:
             draft.title = link.label
             return LEADING_DASHES.sub("", title.text[len(link.label) :].strip(" *_"), count=1)
+        if not link.has_start and link.label and paper_key(link.url) == segment.key is not None:
+            above, found, behind = title.text.partition(link.label)
+            draft.title = above + found
+            return behind.strip()
     return ""
 
 
-def take_texts(draft: PaperDraft, segment: Segment, behind: str, page: PageHeader) -> None:  # noqa: PLR0912  (a branch for each kind of text)
+def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noqa: PLR0912  (a branch for each kind of text)
     """Store the abstract, the authors and the organisation."""
     start = (segment.title or 0) + 1
     texts = [
         (index, passage)
-        for index, passage in enumerate(segment.passages)
+        for index, passage in enumerate(segment.passages[: start + MAX_PASSAGES])
         if index >= start and passage.is_text and passage.text not in (draft.title, draft.abstract)
     ]
     if behind and len(behind) > 20:
@@ -219,7 +202,6 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str, page: PageHeade
             draft.organization = named
         elif draft.abstract is None and (len(passage.text.split()) > 3 or segment.key is None):
             draft.abstract = passage.text
-    draft.is_summary = page.is_trending and len(draft.abstract or "") < page_layout.MAX_SUMMARY_LENGTH
 
 
 def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tuple[int, Passage]]:

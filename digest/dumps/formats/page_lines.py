@@ -1,8 +1,9 @@
 """Split a copied page into lines of plain text with their links, whichever tool made the copy.
 
 A link is written inline (`[text](address)`), as a reference (`[text][12]`), as the number of a text
-browser (`[12]text`, with a list of addresses at the end), as an HTML tag or as a bare address. A link may
-span several lines.
+browser (`[12]text`, with a list of addresses at the end), with its address after its text (`text
+<address>`, as browsers save pages as text), as an HTML tag or as a bare address. A link may span several
+lines.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ KNOWN_TAG = re.compile(
 )
 HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 ALT = re.compile(r"\balt\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+#: An address after the text of its link, which may be wrapped.
+TRAILING_ADDRESS = re.compile(r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>")
+ADDRESS_AT_END = re.compile(r"<https?:/[^\s<>]*>\s*$")
 FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
 FORM_FIELD = re.compile(r"_{4,}")
 ATTRIBUTES = re.compile(r"\{[^{}]{0,300}\}|\(https?:[^\s()]{0,500}(?:\s+\"[^\"\n]{0,300}\")?\)")
@@ -49,6 +53,8 @@ BRACKETS = re.compile(r"[\[\]]")
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
+MAX_CHUNKS = 8  #: pieces of a line that may be the text of a link whose beginning is not marked
+MAX_LABEL = 300
 MAX_SHORT_LINE = 100  #: number of characters beyond which a line may have empty brackets in its text
 ESCAPABLE = "$<>^~'\"@|`"
 
@@ -63,6 +69,7 @@ class PageLink:
     last: int
     image: str = ""  #: the alternative text of an image in the link
     is_bounded: bool = True  #: whether the page marks the end of the link
+    has_start: bool = True  #: whether the page marks its beginning; if not, its text may begin above
 
 
 @dataclass(kw_only=True, slots=True)
@@ -86,6 +93,10 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
     listed, list_lines = listed_addresses(raw)
     bare = ["" if index in list_lines else text for index, text in enumerate(raw)]
     whole = FENCED_DIV.sub("", without_tags("\n".join(bare)))
+    if writes_addresses_after_texts(whole):
+        whole = TRAILING_ADDRESS.sub(on_one_line, whole)
+        bare = [ADDRESS_AT_END.sub("", line) for line in whole.split("\n")]
+        whole = "\n".join(with_bracketed_links(whole.split("\n")))
     found = LinkFinder(listed).read(whole)
     escapes = escaped_signs(whole)
     result = []
@@ -120,6 +131,28 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
             found[(listed["name"] or listed["number"]).casefold()] = listed["url"]
             places.add(index)
     return found, places
+
+
+def writes_addresses_after_texts(text: str) -> bool:
+    """Return whether the copying tool wrote the address of each link after its text."""
+    return "](" not in text and len(TRAILING_ADDRESS.findall(text)) >= MIN_LINK_NUMBERS
+
+
+def on_one_line(address: re.Match[str]) -> str:
+    """Return an address on one line, followed by the line breaks that it contained."""
+    return f"<{''.join(address[1].split())}>" + "\n" * address[1].count("\n")
+
+
+def with_bracketed_links(lines: Sequence[str]) -> list[str]:
+    """Return the lines with `text <address>` rewritten as `text](address)`; an address alone belongs to the line above."""
+    found: list[str] = []
+    for line in lines:
+        *linked, rest = TRAILING_ADDRESS.split(line)
+        pairs = list(zip(linked[::2], linked[1::2], strict=True))
+        if pairs and not pairs[0][0].strip() and found and "](" not in found[-1]:
+            found[-1] += f"]({pairs.pop(0)[1]})"
+        found.append("".join(f"{text.rstrip()}]({url}) " for text, url in pairs) + rest)
+    return found
 
 
 def without_tags(text: str) -> str:
@@ -251,7 +284,9 @@ class LinkFinder:
             place, _ = self.open.pop()
             inner = "".join(self.out[place + 1 :])[:LONGEST_LABEL]
             words = IMAGE_WORDS.fullmatch(inner)
-            is_first = bool(self.open) and not "".join(self.out[self.open[-1][0] + 1 : place]).strip()
+            is_first = bool(self.open) and not any(
+                self.out[index].strip() for index in range(self.open[-1][0] + 1, place)
+            )
             if words or (is_first and "\n" not in inner):
                 del self.out[place:]
                 self.on_image(words[1] if words else inner)
@@ -271,7 +306,12 @@ class LinkFinder:
     def close(self, url: str) -> None:
         """End the open link; if it began too many lines above, record only the address."""
         if not self.open:
-            self.links.append(PageLink(label="", url=url, first=self.line, last=self.line))
+            label = " ".join("".join(self.out[-MAX_CHUNKS:]).rpartition("\n")[2][-MAX_LABEL:].split())
+            self.links.append(
+                PageLink(
+                    label=label, url=url, first=self.line, last=self.line, is_bounded=False, has_start=False
+                )
+            )
             return
         place, first = self.open.pop()
         joins_digits = self.sign_before(place).isalnum()

@@ -30,9 +30,9 @@ from digest.dumps.formats.page_metadata import (
     parse_figure,
     parse_metadata_line,
 )
-from digest.dumps.formats.page_text import MAX_TEXT, PaperDraft
+from digest.dumps.formats.page_text import MAX_TEXT, PaperDraft, records_of
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
-from digest.papers import Organization, Record, id_in
+from digest.papers import Organization, id_in
 
 NAME = "markdown"
 
@@ -49,7 +49,7 @@ LINKED_TITLE = re.compile(
 )
 EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
 CLOSING_HASHES = re.compile(r"\s+#+\s*$")
-LEADING_DASHES = re.compile(r"(?:[-:–—]+\s+)+")
+LEADING_DASHES = re.compile(r"\A(?:[-:–—]+\s+)+")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
 MIN_CELL = 40  #: minimum characters of a table cell that contains an abstract
 MAX_LINES = 2_000  #: maximum number of lines of one text
@@ -66,24 +66,8 @@ def recognises(head: str) -> bool:
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the page; each heading begins a paper."""
     found = page_layout.read_page_header(source)
-    return found.header, papers_in_page(source, found, MarkdownStripper(read_references(source)))
-
-
-def papers_in_page(source: DumpInput, found: PageHeader, inline: MarkdownStripper) -> Items:
-    """Yield the papers of the page without duplicates of the same title and abstract."""
-    position, number = 0, 1
-    seen: set[int] = set()
-    for draft in MarkdownPageReader(found, inline).drafts(page_layout.clean_lines(source)):
-        draft.title, number = page_layout.without_number(
-            page_layout.without_leading_sign(draft.title), number
-        )
-        record = draft.record(position + 1)
-        if isinstance(record, Record):
-            if (key := hash((record.title, record.abstract))) in seen:
-                continue
-            seen.add(key)
-            position += 1
-        yield record
+    reader = MarkdownPageReader(found, MarkdownStripper(read_references(source)))
+    return found.header, records_of(reader.drafts(page_layout.clean_lines(source)), found)
 
 
 class MarkdownPageReader:
@@ -315,7 +299,6 @@ class MarkdownPageReader:
         self.may_be_title = False
         if draft.abstract is None:
             draft.abstract = text
-            draft.is_summary = self.page.is_trending and len(text) < page_layout.MAX_SUMMARY_LENGTH
             is_short = len(draft.title) + len(text) < LONGEST_TITLE and not text.endswith((".", ":"))
             self.may_be_title = self.is_below_heading and is_short
         elif MAX_TEXT > len(draft.abstract) > page_layout.MAX_SUMMARY_LENGTH < len(text):

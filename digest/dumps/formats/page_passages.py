@@ -35,6 +35,9 @@ PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 SUBMITTER = re.compile(r"submitted by(?:\s+(?P<name>\S.{0,60}))?", re.IGNORECASE)
+#: A date and the number of comments that a tool joined to it: `Nov 32` is 3 November with 2 comments.
+DATE_AND_COMMENTS = re.compile(r"\b([A-Z][a-z]{2} (?:\d{1,2}, (?:19|20)\d\d|[12]\d|3[01]|\d))(\d+)$")
+DAY_WITHOUT_YEAR = re.compile(r"\b[A-Z][a-z]{2} \d{1,2},$")
 URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
 SPLIT_ADDRESS = re.compile(r"\(?https?:/\S*[/_=&?%-]$")
 SPLIT_WORD = re.compile(r"\S*[_^\\]$")
@@ -55,6 +58,7 @@ LONG_LINE = 200  #: number of characters of a long line; a page with many long l
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
+LONGEST_WORD = 2_000  #: characters; a longer word is no address
 LONGEST_PHRASE = 7  #: words
 
 
@@ -228,11 +232,13 @@ def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> b
         return False
     if above.length + 1 + line.first_word < width - 1:
         return False
-    if above.text[-1:] in HANGING:
+    if above.text[-1:] in HANGING or (line.text[:2] == "20" and DAY_WITHOUT_YEAR.search(above.text[-8:])):
         return True
+    if line.text[0] == "*" and (line.text[-1] == "*" or line.text.count("*") == 1):
+        return False  # text in bold
     if "·" in line.text and len(line.text) < LONG_LINE and split_name_and_metadata(line.text)[1]:
         return False
-    if any(link.label and line.text.startswith(link.label[:20]) for link in line.links):
+    if any(link.label and link.has_start and line.text.startswith(link.label[:20]) for link in line.links):
         return False
     found = parse_metadata_line(line.text) if len(line.text) < 40 else ()
     return all(one.kind in (MetadataKind.COUNT, MetadataKind.NAVIGATION) for one in found)
@@ -276,20 +282,23 @@ def without_strong(text: str) -> str:
 
 def join(lines: Sequence[str]) -> str:
     """Join the lines of a wrapped text, including words broken after a hyphen and broken addresses."""
-    text = ""
+    parts: list[str] = []
+    last = ""  #: the last word so far
     for line in lines:
-        last = text.rsplit(" ", 1)[-1]
-        word = line.split(maxsplit=1)[0] if line else ""
+        word = next(iter(line.split(maxsplit=1)), "")
         hyphenated = len(last) > 1 and last[-1] == "-" and last[-2].isalnum() and word[:1].isalnum()
         is_address = SPLIT_ADDRESS.match(last) or ("https:" in last and word[:1] == "/") or last == "https:"
         is_glued = (
-            (hyphenated and word not in SUSPENDED)
+            not last
+            or (hyphenated and word not in SUSPENDED)
             or is_address
             or SPLIT_WORD.match(last)
             or SUFFIX.match(word)
         )
-        text += line if is_glued or not text else f" {line}"
-    return text
+        parts.append(line if is_glued else f" {line}")
+        last = (last + line if is_glued else line).rsplit(" ", 1)[-1]
+        last = last if len(last) < LONGEST_WORD else last[-1]
+    return "".join(parts)
 
 
 def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]:  # noqa: PLR0911  (one return for each kind)
@@ -327,6 +336,8 @@ def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
     """Return the metadata that a line consists of; its links determine the meaning of bare numbers."""
     if is_bullet(text, line):
         return ()
+    if any("#community" in link.url and link.label == text for link in line.inside):
+        text = DATE_AND_COMMENTS.sub(r"\1 \2", text)
     found = parse_metadata_line(text) or phrases_of(text)
     if text.startswith("- ") and any("/login" in link.url for link in line.inside):
         found = (MetadataLine(kind=MetadataKind.COUNT, number=0.0), *(phrases_of(text[2:]) or found))

@@ -318,6 +318,7 @@ def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
 
 def lacks_abstract(passages: Sequence[Passage], index: int, low: int) -> bool:
     """Return whether a text is the title of a paper without an abstract: it has authors and a date of its own."""
-    after = passages[index + 1] if index + 1 < len(passages) else None
-    dated = any(one.has(MetadataKind.DATE, MetadataKind.AUTHORS) for one in passages[low:index])
-    return after is not None and after.has(MetadataKind.AUTHORS) and (dated or low == 0)
+    counts_authors = index + 1 < len(passages) and passages[index + 1].has(MetadataKind.AUTHORS)
+    return counts_authors and (
+        low == 0 or any(passages[i].has(MetadataKind.DATE, MetadataKind.AUTHORS) for i in range(low, index))
+    )

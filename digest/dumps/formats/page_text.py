@@ -43,7 +43,8 @@ def recognises(head: str) -> bool:
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the page, joining the lines between two blank lines into one text."""
     found = page_layout.read_page_header(source)
-    return found.header, papers_of_units(text_blocks(page_layout.page_lines(source)), found)
+    units = text_blocks(page_layout.page_lines(source))
+    return found.header, records_of(drafts_of_units(units, found), found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,17 +180,17 @@ class PaperDraft:
     signals: dict[str, float] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     urls: list[str] = field(default_factory=list)  #: URLs in addition to those in the abstract
-    is_summary: bool = False
     has_meta: bool = False
     fault: str = ""
 
-    def record(self, position: int) -> Record | RecordProblem:
+    def record(self, position: int, page: PageHeader) -> Record | RecordProblem:
         """Return the finished paper, or the problem with it."""
         if not self.fault and self.abstract is None and len(self.title) > LONGEST_TITLE:
             self.fault = "an abstract with no title above it"
         if self.fault:
             return RecordProblem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
         urls = dict.fromkeys((*self.urls, *page_layout.urls_in(self.abstract or "")))
+        is_summary = page.is_trending and 0 < len(self.abstract or "") < page_layout.MAX_SUMMARY_LENGTH
         return Record(
             title=self.title,
             abstract=self.abstract or "",
@@ -201,27 +202,26 @@ class PaperDraft:
             published_inferred=self.inferred,
             urls=tuple(urls),
             signals=self.signals,
-            summary_by=page_layout.SUMMARY_BY if self.is_summary else "",
+            summary_by=page_layout.SUMMARY_BY if is_summary else "",
             position=position,
             line=self.line,
         )
 
 
-def papers_of_units(units: Iterable[PageUnit], found: PageHeader) -> Items:
-    """Assemble papers from titles, abstracts and metadata, of which only the title is required."""
+def records_of(drafts: Iterable[PaperDraft], page: PageHeader) -> Items:
+    """Yield each paper once; trending pages list every paper twice."""
     position, number = 0, 1
     seen: set[int] = set()
-    for draft in drafts_of_units(units, found):
+    for draft in drafts:
         draft.title, number = page_layout.without_number(
             page_layout.without_leading_sign(draft.title), number
         )
-        draft.is_summary = found.is_trending and len(draft.abstract or "") < page_layout.MAX_SUMMARY_LENGTH
-        record = draft.record(position + 1)
-        if isinstance(record, Record) and record.abstract:
-            if (key := hash((record.title, record.abstract))) in seen:
-                continue  # trending pages list every paper twice
+        record = draft.record(position + 1, page)
+        if isinstance(record, Record):
+            if (key := hash((record.title, record.ids.get("arxiv") or record.abstract))) in seen:
+                continue
             seen.add(key)
-        position += isinstance(record, Record)
+            position += 1
         yield record
 
 
@@ -275,7 +275,10 @@ class LoneFigures:
 
 
 def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[PaperDraft]:  # noqa: PLR0912, PLR0915  (a state machine over units)
-    """Yield the drafts in order; a text that cannot belong to the current draft begins the next draft."""
+    """Assemble papers from titles, abstracts and metadata, of which only the title is required.
+
+    A text that cannot belong to the current draft begins the next draft.
+    """
     draft: PaperDraft | None = None
     votes = LoneFigures()
     is_glued: bool | None = None  #: whether each title is directly above its abstract, as the first title is

@@ -49,7 +49,9 @@ def recognises(head: str) -> bool:
 def page_mark(head: str) -> bool:
     """Return whether a text has links in Markdown or a table."""
     return (
-        "](" in head or "<a " in head or re.search(r"^\s*\|?\s*:?-+:?\s*\|", head, re.MULTILINE) is not None
+        "](" in head
+        or "<a " in head
+        or re.search(r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}\|", head, re.MULTILINE) is not None
     )
 
 

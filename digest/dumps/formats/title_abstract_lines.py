@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from digest.dumps.formats import page_layout
 from digest.dumps.formats.page_metadata import parse_metadata_line
-from digest.dumps.formats.page_text import PageUnit, TextBlock, UnreadableLine, papers_of_units, parse_link
+from digest.dumps.formats.page_text import (
+    PageUnit,
+    TextBlock,
+    UnreadableLine,
+    drafts_of_units,
+    parse_link,
+    records_of,
+)
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 
 NAME = "pairs"
@@ -22,7 +29,8 @@ def recognises(head: str) -> bool:
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the page, treating each line as one text."""
     found = page_layout.read_page_header(source)
-    return found.header, papers_of_units(units(page_layout.page_lines(source)), found)
+    drafts = drafts_of_units(units(page_layout.page_lines(source)), found)
+    return found.header, records_of(drafts, found)
 
 
 def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:
