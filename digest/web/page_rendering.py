@@ -110,7 +110,7 @@ INCOMPLETE_LINK = (
     "This link is incomplete",
     "Some mail programs cut long links. Copy the whole link, or enter your address and we will mail you a new one.",
 )
-#: For a confirmation link after 48 hours.
+#: The headline and sentence for a confirmation link that has expired.
 EXPIRED_LINK = (
     "This link has expired",
     "Enter your address and we will mail you a new one. Your topics and time are kept.",

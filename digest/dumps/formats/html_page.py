@@ -19,7 +19,7 @@ from digest.papers import Record
 NAME = "html"
 
 MAX_PAGE_BYTES = 32 * 1024 * 1024
-#: The first element of a page's part that a browser put on the clipboard.
+#: The first element of a part of a page, as copied from a browser.
 FRAGMENT_ROOTS = frozenset(
     ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
 )
