@@ -191,7 +191,7 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
         raise BadField("DIGEST_SEND_HOURS", f"{text!r} is not a range of hours; write 06:00-22:00.")
     begin, end = (parse_time(part.strip(), field="DIGEST_SEND_HOURS") for part in (opens, closes))
     if begin == end:
-        raise BadField("DIGEST_SEND_HOURS", "the hours are empty; leave the setting empty for all day.")
+        raise BadField("DIGEST_SEND_HOURS", "the hours are empty; to send all day, leave the setting empty.")
     return SendHours(opens=begin, closes=end, zone=zone)
 
 
