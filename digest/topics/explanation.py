@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import and_, or_
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
 from digest.topics import (
     author_names,
     bitsets,
+    filter_parser,
+    filter_shapes,
     filter_tree,
     phrase_spellings,
     tokenizer,
@@ -19,6 +21,7 @@ from digest.topics import (
     word_roots,
 )
 from digest.topics.filter_parser import Filter
+from digest.topics.filter_shapes import FilterShape
 from digest.topics.filter_tree import (
     And,
     AnnouncementClause,
@@ -41,6 +44,7 @@ from digest.topics.word_rows import LazyDict
 
 MAX_REASON_WORDS = 4  #: maximum number of description words listed in a reason
 MAX_FAILED_WORDS = 8  #: maximum number of description words listed for a paper that does not match
+MARKS_CACHED = 32768  #: one entry per paper and matching clause, about 300 bytes each
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
 #: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of spans with
 #: the same start, the longest is first.
@@ -91,6 +95,7 @@ class Explainer:
         self.index = index
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
+        self._marks = lru_cache(MARKS_CACHED)(self._find_marks)
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
@@ -102,28 +107,27 @@ class Explainer:
         words = tuple([page.word(*place) for place in _places(found)])
         return Explanation(matched=True, why=tuple(why), words=words, failed=())
 
-    def find(self, filter_: Filter, number: int) -> MatchFinding | None:
-        """Return the reasons and positions of a filter's matches in a paper, or None if it does not match."""
-        clauses = self.matched_clauses(filter_, (number,)).get(number)
-        return None if clauses is None else self.finding(clauses, number)
-
-    def matched_clauses(self, filter_: Filter, numbers: Iterable[int]) -> dict[int, tuple[Leaf, ...]]:
+    def matched_clauses(self, canonical: str, numbers: Sequence[int]) -> dict[int, tuple[Leaf, ...]]:
         """Return the clauses of a filter that match each of these papers, in the order of the filter.
 
         Clauses under a NOT and papers that the filter does not match are left out. The sets of papers that
-        match a clause are looked up once for all papers, and no text is searched.
+        match a clause are looked up once for all papers and filters, and no text is searched.
         """
-        clauses: list[tuple[Leaf, int]] = []
-        matching = self._batch.matches_among(filter_.tree, bitsets.bitset_of(numbers), clauses)
-        return {
-            number: tuple([clause for clause, among in clauses if among >> number & 1])
-            for number in bitsets.members(matching)
-        }
+        shape, clauses = self._batch.outline(canonical)
+        matching = filter_shapes.matches_among(
+            shape.node, [one.papers for one in clauses], bitsets.bitset_of(numbers)
+        )
+        found: dict[int, tuple[Leaf, ...]] = {number: () for number in numbers if matching >> number & 1}
+        for place in shape.positive:
+            for leaf, papers in clauses[place].parts:
+                for number in bitsets.members(papers & matching):
+                    found[number] += (leaf,)
+        return found
 
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
         """Return the reasons and positions of the matches of these clauses in a paper."""
         page = self._pages[number]
-        found = [(leaf, page.marks(leaf)) for leaf in clauses]
+        found = [(leaf, self._marks(leaf, number)) for leaf in clauses]
         found.sort(key=_strength)
         words, authors, others = dict[str, None](), dict[str, None](), dict[str, None]()
         for leaf, marks in found:
@@ -135,8 +139,18 @@ class Explainer:
                 others[page.reason(leaf, marks)] = None
         return MatchFinding(tuple(words), tuple(authors), tuple(others), _places(found))
 
+    def _find_marks(self, leaf: Leaf, number: int) -> list[WordSpan]:
+        return self._pages[number].marks(leaf)
+
     def _page(self, number: int) -> _IndexedPaper:
         return _IndexedPaper(self._batch, number)
+
+
+class _ClausePapers(NamedTuple):
+    """A clause with the papers that it matches."""
+
+    papers: int
+    parts: tuple[tuple[Leaf, int], ...]  #: itself, or the parts of a clause that matches in several fields
 
 
 class _IndexedBatch:
@@ -150,20 +164,26 @@ class _IndexedBatch:
         #: The papers that each clause matches.
         self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
+        self._spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
 
-    def matches_among(self, node: Node, among: int, found: list[tuple[Leaf, int]]) -> int:
-        """Return which papers of the set `among` match; append every clause not under a NOT, with its papers."""
-        if isinstance(node, Or):
-            return reduce(or_, [self.matches_among(child, among, found) for child in node.children])
-        if isinstance(node, And):
-            return reduce(and_, [self.matches_among(child, among, found) for child in node.children])
-        if isinstance(node, AnywhereClause):
-            return reduce(or_, [self.matches_among(part, among, found) for part in node.parts])
-        if isinstance(node, Not):
-            return among & ~self.matches_among(node.child, among, [])
-        matching = self.leaves[node] & among
-        found.append((node, matching))
-        return matching
+    def outline(self, canonical: str) -> tuple[FilterShape, Sequence[_ClausePapers]]:
+        """Return the shape of a canonical filter, and its clauses with the papers that they match."""
+        if split := filter_shapes.split_filter(canonical):
+            shape, texts = split
+            clauses = [found for text in texts if (found := self._spelled[text])]
+            if len(clauses) == len(texts):
+                return shape, clauses
+        tree = filter_parser.parse(canonical).tree
+        return filter_shapes.shape_of(tree), [*map(self._papers_of, filter_tree.leaves(tree))]
+
+    def _read_clause(self, text: str) -> _ClausePapers | None:
+        leaf = filter_shapes.read_clause(text)
+        return self._papers_of(leaf) if leaf else None
+
+    def _papers_of(self, leaf: Leaf) -> _ClausePapers:
+        parts = leaf.parts if isinstance(leaf, AnywhereClause) else (leaf,)
+        found = tuple([(part, self.leaves[part]) for part in parts])
+        return _ClausePapers(reduce(or_, [papers for _, papers in found]), found)
 
     def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
         """Return (search, number of words) for each spelling of a clause."""

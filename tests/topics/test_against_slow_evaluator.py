@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from digest import errors, papers, topics
-from digest.topics import tokenizer
+from digest.topics import filter_tree, tokenizer
 from digest.topics.filter_tree import TextClause, conjunction, disjunction, negation
 from digest.topics.paper_index import FIELDS, fields_of, texts_of
 from digest.topics.phrase_spellings import near_window
@@ -92,6 +92,26 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
             else getattr(paper, word.field)
         )
         assert shown[word.start : word.end] == word.text != ""
+
+
+@settings(max_examples=200)
+@given(strategies.batches, strategies.filters)
+def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(batch, written):
+    filter_ = read(written)
+    explainer, holds = topics.Explainer(topics.PaperIndex(batch)), slow_evaluator.holds
+    clauses = [
+        part
+        for leaf in filter_tree.positive_leaves(filter_.tree)
+        for part in (leaf.parts if isinstance(leaf, filter_tree.AnywhereClause) else (leaf,))
+    ]
+
+    found = explainer.matched_clauses(filter_.canonical, range(len(batch)))
+
+    assert found == {
+        number: tuple(clause for clause in clauses if holds(clause, paper))
+        for number, paper in enumerate(batch)
+        if holds(filter_.tree, paper)
+    }
 
 
 @settings(max_examples=200)

@@ -8,7 +8,6 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from digest import topics
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
 from digest.letters import Personalization, figures_in_words
 from digest.letters.cards import (
@@ -102,6 +101,7 @@ class DigestPage:
     manage_url: str
     unsubscribe_url: str
     browser_url: str
+    has_save_line: bool
     share: str  #: the label of the link for somebody who got the digest forwarded
     share_url: str
     anchors: tuple[Anchor, ...]
@@ -168,6 +168,7 @@ def make_page(
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
+        has_save_line=has_save_line(digest, copy),
         share=share_label(digest, copy),
         share_url=f"{copy.browser_url}{SHARE_PATH}" if shares_topics(digest, copy) else f"{site.url}/",
         anchors=anchors([(section.topic, len(section.papers)) for section in plan]),
@@ -257,6 +258,11 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
     """Return whether a page offers the topics of this digest to others."""
     return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
+
+
+def has_save_line(digest: Digest, copy: Personalization) -> bool:
+    """Return whether the footer explains how to save papers; the text part has no other mention of it."""
+    return bool(copy.save_url) and digest.abstracts != "titles"
 
 
 def share_label(digest: Digest, copy: Personalization) -> str:
@@ -378,7 +384,7 @@ def matched_clauses(
     press: Press, numbers: Sequence[int], canonical: str | None
 ) -> Mapping[int, tuple[Leaf, ...]]:
     """Return the clauses by which a filter matches each of these papers; none for trending papers."""
-    return press.explainer.matched_clauses(topics.parse(canonical), numbers) if canonical else {}
+    return press.explainer.matched_clauses(canonical, numbers) if canonical else {}
 
 
 def reason_of(press: Press, number: int, clauses: Sequence[Leaf], printed: PrintedText) -> ReasonLine:

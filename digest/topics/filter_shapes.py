@@ -1,0 +1,96 @@
+"""Split a canonical filter into its clauses and its shape, instead of parsing it.
+
+A run has up to 100,000 distinct filters, but they share clauses, and even more often shapes such as `_ AND (_ OR _)`.
+Splitting a filter takes about a tenth of the time that parsing takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import count
+from typing import NamedTuple, TypeAlias
+
+from digest.errors import BadFilter
+from digest.topics import filter_parser, filter_tree
+from digest.topics.filter_tree import And, Leaf, Node, Not, Or
+
+#: A clause as canonical filters spell it; everything between two clauses belongs to the shape.
+_CLAUSE = re.compile(
+    r"""(?<![^\s(])((?:[a-z0-9]+:)?(?:"(?:\\"|[^"])*"(?:~\d+)?|\[[^\]]*\])|(?!(?:AND|OR|NOT|ANDNOT)(?![^\s()]))[^\s()"]+)"""
+)
+#: The number of a clause in the order in which the clauses are written, or an operator and its operands.
+ShapeNode: TypeAlias = "int | tuple[type[And | Or | Not], tuple[ShapeNode, ...]]"
+
+
+class FilterShape(NamedTuple):
+    """The operators of a filter, without its clauses."""
+
+    node: ShapeNode
+    positive: tuple[int, ...]  #: the numbers of the clauses that are not under a NOT
+
+
+def split_filter(canonical: str) -> tuple[FilterShape, list[str]] | None:
+    """Return the shape and the clauses of a canonical filter, or None if it must be parsed."""
+    pieces = _CLAUSE.split(canonical)
+    shape = _shape_between(tuple(pieces[::2]))
+    return None if shape is None else (shape, pieces[1::2])
+
+
+@lru_cache(maxsize=4096)  # a run has a few hundred shapes
+def _shape_between(operators: tuple[str, ...]) -> FilterShape | None:
+    """Return the shape of filters with this text between their clauses, found by parsing a filter of stand-ins."""
+    words = [f"w{number}" for number in range(len(operators) - 1)]
+    written = "".join([part for pair in zip(operators, [*words, ""], strict=True) for part in pair])
+    try:
+        tree = filter_parser.parse(written).tree
+    except BadFilter:
+        return None
+    return shape_of(tree) if [leaf.canonical for leaf in filter_tree.leaves(tree)] == words else None
+
+
+def read_clause(text: str) -> Leaf | None:
+    """Return the clause with this canonical spelling, or None if the text is anything else."""
+    try:
+        tree = filter_parser.parse(text).tree
+    except BadFilter:
+        return None
+    return None if isinstance(tree, And | Or | Not) or tree.canonical != text else tree
+
+
+def shape_of(tree: Node) -> FilterShape:
+    """Return the shape of a parsed filter."""
+    numbers = count()
+    positive: list[int] = []
+
+    def number_clauses(node: Node, *, is_negated: bool) -> ShapeNode:
+        if isinstance(node, Not):
+            return Not, (number_clauses(node.child, is_negated=True),)
+        if isinstance(node, And | Or):
+            return type(node), tuple(
+                [number_clauses(child, is_negated=is_negated) for child in node.children]
+            )
+        number = next(numbers)
+        if not is_negated:
+            positive.append(number)
+        return number
+
+    return FilterShape(number_clauses(tree, is_negated=False), tuple(positive))
+
+
+def matches_among(node: ShapeNode, sets: Sequence[int], among: int) -> int:
+    """Return which papers of the set `among` match, given the set of papers that each clause matches."""
+    if isinstance(node, int):
+        return sets[node] & among
+    operator, operands = node
+    if operator is Or:
+        found = 0
+        for operand in operands:
+            found |= matches_among(operand, sets, among)
+        return found
+    if operator is And:
+        for operand in operands:
+            among = matches_among(operand, sets, among)
+        return among
+    return among & ~matches_among(operands[0], sets, among)
