@@ -12,14 +12,13 @@ from urllib.parse import quote, urlsplit
 from digest.letters import excerpts, figures_in_words
 from digest.letters.excerpts import SKIPPED
 from digest.letters.headers import break_addresses, one_line
-from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine
+from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine, readable
 from digest.papers import Paper, byline, display, links_of
 
 MAX_TITLE_LENGTH = 300
 MAX_SPOKEN_LENGTH = 40
 MAX_CATEGORY_LENGTH = 40
 _ = figures_in_words.TRANSLATIONS.gettext
-NO_DATE = _("No date")
 READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links that differ from reader to reader
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
@@ -61,8 +60,12 @@ class Card:
 
     @property
     def text_links(self) -> tuple[Link, ...]:
-        """Return the links of the plain-text card, the title's link first."""
-        return (Link(self.leads_to or _("Read"), self.href), *self.links)
+        """Return the links of the plain-text card, the title's link first.
+
+        The links that differ from reader to reader are left out: the letter's footer has one line instead.
+        """
+        shared = [link for link in self.links if link.label not in READERS_LABELS]
+        return (Link(self.leads_to or _("Read"), self.href), *shared)
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON values, to be stored with a decision."""
@@ -92,11 +95,12 @@ def make_card(
     abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
     href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
     short = form is CardForm.LINE
+    meta, written_by = meta_line(paper), break_addresses(one_line(byline(paper)))
     return Card(
-        meta=meta_line(paper),
+        meta=meta or written_by or figures_in_words.listed_on(paper.first_seen_at),
         href=href,
         title=display_title(paper),
-        byline="" if short else break_addresses(one_line(byline(paper))),
+        byline="" if short or not meta else written_by,
         abstract=shown_abstract(paper, form),
         why=why,
         links=()
@@ -116,24 +120,23 @@ def make_card(
 def link_text(link: Link) -> str:
     """Return a link in plain text: on one line if it fits, else the URL on its own line."""
     line = f"{link.label}: {link.href}"
-    is_short = len(line) <= figures_in_words.LINE_WIDTH and link.label not in READERS_LABELS
-    return line if is_short else f"{link.label}:\n{link.href}"
+    return line if len(line) <= figures_in_words.LINE_WIDTH else f"{link.label}:\n{link.href}"
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
     """Return the parts of the paper's texts that a card of this form prints."""
     shown = shown_parts(paper, form)[1].removesuffix("…")
-    start = max(display(paper.abstract).find(shown), 0)
+    start = max(readable(paper.abstract).find(shown), 0)
     return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date if known: `cs.LG · 19 Nov 2026`, or `No date`."""
+    """Return the category and the date if known: `cs.LG · 19 Nov 2026`."""
     known = [
         *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),
     ]
-    return " · ".join(filter(None, known)) or NO_DATE
+    return " · ".join(filter(None, known))
 
 
 def display_title(paper: Paper) -> str:
@@ -156,7 +159,7 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
 @lru_cache(maxsize=4096)  # the papers of a press, each in one or two forms
 def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
-    text, max_sentences = display(abstract), 1 if form is CardForm.BRIEF else 2
+    text, max_sentences = readable(abstract), 1 if form is CardForm.BRIEF else 2
     if form is CardForm.WHOLE:
         return label, text
     if label:

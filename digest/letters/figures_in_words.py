@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from gettext import NullTranslations
 from math import ceil
 
@@ -64,6 +64,11 @@ def short_day(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
 
 
+def listed_on(moment: datetime) -> str:
+    """Return `Listed 20 Nov 2026`, for a paper of which nothing but the title is known."""
+    return _("Listed %s") % short_day(moment.astimezone(UTC).date())
+
+
 def day_and_hour(moment: datetime) -> str:
     """Return `20 November 2026, 07:12 UTC`."""
     utc = moment.astimezone(UTC)
@@ -104,7 +109,7 @@ def schedule_in_words(schedule: Schedule) -> str:
 
 
 def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
-    """Return a description of the requested digest: `a daily paper digest on: diffusion, robots`.
+    """Return a description of the requested digest: `a daily paper digest on: diffusion and robots`.
 
     The names may be a stranger's words, so they are short, few and without links.
     """
@@ -117,11 +122,19 @@ def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:
-    """Return `diffusion, robots and 3 more topics`."""
-    named, others = ", ".join(topics[:at_most]), len(topics) - at_most
+    """Return `diffusion, robots and 3 more topics`, or `diffusion and robots` if all are named."""
+    others = len(topics) - at_most
     if others <= 0:
-        return named
+        return listed_words(topics)
+    named = ", ".join(topics[:at_most])
     return f"{named} " + ngettext("and %d more topic", "and %d more topics", others) % others
+
+
+def listed_words(words: Sequence[str]) -> str:
+    """Return `flows, robots and vision`."""
+    if len(words) < 2:
+        return "".join(words)
+    return _("%(first)s and %(last)s") % {"first": ", ".join(words[:-1]), "last": words[-1]}
 
 
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
@@ -139,6 +152,7 @@ def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: b
     return sentence % number
 
 
+@lru_cache(maxsize=256)  # every letter has one, and most have fewer than 30 papers
 def headline(papers: int) -> str:
     """Return `5 papers for you`."""
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
@@ -151,8 +165,11 @@ def long_headline(cadence: str, papers: int) -> str:
 
 
 def more_on_topic(topic: str) -> str:
-    """Return `More on Diffusion`, the heading of the papers after the one in the headline."""
-    return _("Also trending") if topic == TRENDING_TOPIC else _("More on %s") % topic
+    """Return `More: Diffusion`, the heading of the papers after the one in the headline.
+
+    A colon suits every topic's name: a subject, a person or a project.
+    """
+    return _("Also trending") if topic == TRENDING_TOPIC else _("More: %s") % topic
 
 
 def share_of_matches(papers: int, matches: int) -> str:

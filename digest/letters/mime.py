@@ -109,13 +109,16 @@ def build_message(
 
 def multipart_pieces(top: bytes, line: bytes, text: Iterable[bytes], html: Iterable[bytes]) -> list[bytes]:
     """Return the pieces of a multipart/alternative message around two encoded bodies."""
-    return [
+    pieces = [
         top,
         b'Content-Type: multipart/alternative; boundary="', line, b'"\r\n\r\n--', line,
         b'\r\nContent-Type: text/plain; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n',
-        *text,
+    ]  # fmt: skip
+    pieces += text
+    pieces += (
         b"\r\n--", line,
         b'\r\nContent-Type: text/html; charset="utf-8"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n',
-        *html,
-        b"\r\n--", line, b"--\r\n",
-    ]  # fmt: skip
+    )  # fmt: skip
+    pieces += html
+    pieces += b"\r\n--", line, b"--\r\n"
+    return pieces

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.letters import figures_in_words
@@ -18,6 +19,9 @@ MAX_WORDS_NAMED = 3
 QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
 
 Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
+
+
+readable = lru_cache(maxsize=4096)(display)  # the abstracts of a press; several cards and reasons show each
 
 
 class ReasonLine(NamedTuple):
@@ -67,7 +71,7 @@ def topic_reason(
     if not found.places or any(printed.holds(place) for place in found.places):
         return ReasonLine(one_sentence(facts))
     field, start, end = found.places[0]
-    text = display(getattr(paper, field)) if field in QUOTED_FIELDS else ""
+    text = readable(getattr(paper, field)) if field in QUOTED_FIELDS else ""
     if not text:
         return ReasonLine(one_sentence(facts))
     before, word, after = quotation(text, start, end)
@@ -81,9 +85,7 @@ def matched_facts(found: MatchFinding) -> list[str]:
     if not found.words:
         return others
     named = [f"“{word}”" for word in found.words[:MAX_WORDS_NAMED]]
-    *first, last = named
-    words = _("%(first)s and %(last)s") % {"first": ", ".join(first), "last": last} if first else last
-    return [_("Matches %s") % words, *others]
+    return [_("Matches %s") % figures_in_words.listed_words(named), *others]
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:

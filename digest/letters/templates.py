@@ -106,6 +106,7 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
     made.extend(is_cutting=is_cutting)
     made.filters.update(
         unlinked=break_addresses,
+        in_words=figures_in_words.topics_in_words,
         as_text=mark_link_text if is_cutting else link_text,
         wrapped=str if is_cutting else figures_in_words.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else figures_in_words.wrap_with_bar,

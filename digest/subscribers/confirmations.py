@@ -254,7 +254,7 @@ def confirmation_decision(
 class Request:
     """The requested digest and schedule in words, and the requested topics."""
 
-    digest: str  #: such as `a daily paper digest on: diffusion, robots`
+    digest: str  #: such as `a daily paper digest on: diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
 

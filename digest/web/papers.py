@@ -17,7 +17,7 @@ from digest.db import Session
 from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
-from digest.papers import Paper, catalog, display, links_of, title_key
+from digest.papers import Paper, byline, catalog, display, links_of, title_key
 from digest.papers.trending import Appearance
 from digest.topics import MatchedWord
 from digest.web import page_rendering, request_context
@@ -54,6 +54,8 @@ def show_paper(request: Request) -> Response:
         request,
         "paper",
         card=card,
+        meta=cards.meta_line(found),
+        written_by=byline(found),
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
         title=topics.marked_html(card.title, "title", words),
         abstract=escape(cards.summary_label(found))

@@ -196,7 +196,7 @@ def sections_in(message: EmailMessage) -> dict[str, list[str]]:
             lead = [words] if element.find("a") is not None else []
         elif element.tag == "h2":
             topic = " ".join((element[0].text or "").split()) if len(element) else words
-            sections[topic.removeprefix("More on ") if lead else topic] = lead
+            sections[topic.removeprefix("More: ") if lead else topic] = lead
             lead = []
         else:
             sections[list(sections)[-1]].append(words)

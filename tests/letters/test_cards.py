@@ -52,16 +52,33 @@ def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
     assert found.byline == "7 authors"
 
 
-def test_a_card_of_a_paper_with_only_a_title_shows_the_title() -> None:
+def test_a_card_of_a_paper_with_only_a_title_says_when_it_was_listed() -> None:
     found = shown(BARE)
 
-    assert (found.meta, found.byline, found.abstract) == ("No date", "", "")
+    assert (found.meta, found.byline, found.abstract) == ("Listed 20 Nov 2026", "", "")
     assert found.title == BARE.title
 
 
+def test_a_card_without_category_and_date_has_its_authors_beside_the_number() -> None:
+    undated = replace(FLOW, categories=(), published=None)
+
+    assert (shown(undated).meta, shown(undated).byline) == ("Ito, Okafor, Lind + 4", "")
+    assert shown(undated, form=CardForm.LINE).meta == "Ito, Okafor, Lind + 4"
+    assert shown(replace(FLOW, published=None)).meta == "cs.LG"
+
+
+def test_the_text_of_a_card_has_no_link_that_differs_from_reader_to_reader() -> None:
+    found = shown(FLOW, save_url="https://digest.example.org/s/a", less_url="https://digest.example.org/l/a")
+
+    assert [link.label for link in found.links] == ["PDF", "Code", "Save", "Less like this"]
+    assert [link.label for link in found.text_links] == ["Read", "PDF", "Code"]
+
+
 def test_the_organisation_is_shown_if_there_are_no_authors() -> None:
-    assert shown(ATTENTION).byline == "Example Lab"
-    assert shown(replace(ATTENTION, organization=Organization(handle="lab", name=""))).byline == "lab"
+    dated = replace(ATTENTION, published=FLOW.published)
+
+    assert shown(dated).byline == "Example Lab"
+    assert shown(replace(dated, organization=Organization(handle="lab", name=""))).byline == "lab"
 
 
 def test_three_hundred_authors_fit_on_a_line() -> None:

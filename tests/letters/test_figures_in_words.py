@@ -96,7 +96,9 @@ def test_the_headline_of_a_long_digest_names_its_span(cadence: str, headline: st
     ("topics", "reason"),
     [
         ([], "You asked for the day's trending papers."),
-        (["graphs", "cups"], "You asked for papers on graphs, cups."),
+        (["graphs"], "You asked for papers on graphs."),
+        (["graphs", "cups"], "You asked for papers on graphs and cups."),
+        (["graphs", "cups", "chairs"], "You asked for papers on graphs, cups and chairs."),
         (list("abcdefghi"), "You asked for papers on a, b, c, d, e, f, g, h and 1 more topic."),
         (list("abcdefghij"), "You asked for papers on a, b, c, d, e, f, g, h and 2 more topics."),
     ],
@@ -172,7 +174,7 @@ def test_a_schedule_is_one_phrase(cadence: Cadence, words: str) -> None:
     ("cadence", "topics", "words"),
     [
         (Cadence.DAILY, (), "a daily paper digest"),
-        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily paper digest on: diffusion, robots"),
+        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily paper digest on: diffusion and robots"),
         (Cadence.WEEKLY, ("robots",), "a weekly paper digest on: robots"),
         (Cadence.MONTHLY, tuple("abcdefg"), "a monthly paper digest on: a, b, c, d, e and 2 more topics"),
         (

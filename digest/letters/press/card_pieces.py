@@ -27,23 +27,22 @@ TEMPLATES_CACHED = 4096  #: maximum number of cards; each shown paper has one or
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
+CARD_PIECES = 4  #: number of pieces of a card, of which the first is its number
+LINKED_CARD_PIECES = 8  #: number of pieces of a card in HTML with links that differ from reader to reader
+REASON_PIECE, SAVE_PIECE, LESS_PIECE = 2, 4, 6  #: the indices of the other pieces that are replaced
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
-class BodyCardTemplate(NamedTuple):
-    """A card in one of the bodies, split at its reason line, without its number."""
-
-    head: bytes
-    tail: bytes  #: the rest of the card, up to the start of the link that saves the paper, if there is one
-    after_save: bytes = b""
-    after_less: bytes = b""
-
-
 class CardTemplate(NamedTuple):
-    """A card without its number and without its reason line, the only part that depends on the filter."""
+    """A card as encoded pieces with empty pieces between them, which are replaced in each letter.
 
-    html: BodyCardTemplate
-    text: BodyCardTemplate
+    The empty pieces are the card's number, its reason line, the only part that depends on the filter, and in
+    HTML the start of each link that differs from reader to reader.
+    """
+
+    html: tuple[bytes, ...]
+    text: tuple[bytes, ...]
+    octets: int  #: bytes of encoded HTML
     size: int  #: bytes of HTML, decoded
     words: int  #: words to read
     has_readers_links: bool  #: whether it has links that differ from reader to reader
@@ -75,19 +74,14 @@ class CardRenderer:
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
         self.printed = lru_cache(TEMPLATES_CACHED)(self.find_printed_text)
-        self.reason = lru_cache(REASONS_CACHED)(self.encode_reason)
+        self.matched = lru_cache(REASONS_CACHED)(self.encode_matched)
         self.card = lru_cache(REASONS_CACHED)(self.encode_card)
 
     def start(self) -> tuple[str, str]:
-        """Return the HTML and the text before a card's number."""
-        return (
-            fill_card(self.html_parts, html_values(self.html_parts, BLANK_CARD, number=NUMBER)).partition(
-                NUMBER
-            )[0],
-            fill_card(self.text_parts, text_values(self.text_parts, BLANK_CARD, number=NUMBER)).partition(
-                NUMBER
-            )[0],
-        )
+        """Return the beginning of a card in HTML and text, up to its number, which it contains as a marker."""
+        html = fill_card(self.html_parts, html_values(self.html_parts, BLANK_CARD, number=NUMBER))
+        text = fill_card(self.text_parts, text_values(self.text_parts, BLANK_CARD, number=NUMBER))
+        return html.rpartition(NUMBER)[0] + NUMBER, text.rpartition(NUMBER)[0] + NUMBER
 
     def encode_card(
         self,
@@ -103,17 +97,26 @@ class CardRenderer:
         self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm], *, has_links: bool
     ) -> list[EncodedCard]:
         """Return the cards of papers without their numbers; `has_links` is whether some links differ by reader."""
-        numbers = [self.press.rank_of_paper[paper] for paper in papers]
-        matched = digest_page.matched_clauses(self.press, numbers, canonical)
+        rank_of_paper, card = self.press.rank_of_paper, self.matched
+        numbers = [rank_of_paper[paper] for paper in papers]
+        clauses = digest_page.matched_clauses(self.press, numbers, canonical).get
         return [
-            EncodedCard(
-                self.frame(number, form, has_links), self.reason(number, form, matched.get(number, ()))
-            )
+            card(number, form, has_links, clauses(number, ()))
             for number, form in zip(numbers, forms, strict=True)
         ]
 
+    def encode_matched(
+        self,
+        number: int,
+        form: CardForm,
+        has_links: bool,  # noqa: FBT001 - part of the cache key
+        clauses: tuple[Leaf, ...],
+    ) -> EncodedCard:
+        """Encode the card of a paper matched by these clauses; many filters share the card."""
+        return EncodedCard(self.frame(number, form, has_links), self.encode_reason(number, form, clauses))
+
     def encode_reason(self, number: int, form: CardForm, clauses: tuple[Leaf, ...]) -> EncodedReason:
-        """Encode the reason line of a paper matched by these clauses; many filters share the line."""
+        """Encode the reason line of a paper matched by these clauses."""
         why = digest_page.reason_of(self.press, number, clauses, self.printed(number, form))
         if not why.text:
             return EncodedReason()
@@ -131,10 +134,11 @@ class CardRenderer:
     def encode_template(self, number: int, form: CardForm, has_links: bool) -> CardTemplate:  # noqa: FBT001 - part of the cache key
         """Encode the part of a card after its number, without the reason line."""
         card = self.make_card(number, form, has_links=has_links)
-        html, text = self.fill_bodies(card)
+        html, text = self.fill_bodies(card, has_links=has_links)
         return CardTemplate(
             html=html,
             text=text,
+            octets=sum(map(len, html)),
             size=len(decode_quoted_printable(b"".join(html)).encode()),
             words=digest_page.count_words(card),
             has_readers_links=has_links and bool(card.links),
@@ -145,10 +149,10 @@ class CardRenderer:
         paper_id: int,
         form: CardForm,
         has_links: bool,  # noqa: FBT001 - part of the cache key
-    ) -> tuple[BodyCardTemplate, BodyCardTemplate]:
+    ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         """Encode the part of a card after its number, without the reason line and the title (the headline)."""
         card = self.make_card(self.press.rank_of_paper[paper_id], form, has_links=has_links)
-        return self.fill_bodies(replace(card, title=""))
+        return self.fill_bodies(replace(card, title=""), has_links=has_links)
 
     def make_card(self, number: int, form: CardForm, *, has_links: bool) -> Card:
         """Return a card without a reason line, with gaps at the start of the links that differ by reader."""
@@ -160,22 +164,23 @@ class CardRenderer:
         """Return the parts of its paper's texts that a card prints."""
         return printed_text(self.press.papers[number], form)
 
-    def fill_bodies(self, card: Card) -> tuple[BodyCardTemplate, BodyCardTemplate]:
-        """Return the encoded parts of a card in HTML and text."""
-        return (
-            body_card_template(self.html_parts, html_values(self.html_parts, card, number=NUMBER)),
-            body_card_template(self.text_parts, text_values(self.text_parts, card, number=NUMBER)),
-        )
+    def fill_bodies(self, card: Card, *, has_links: bool) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """Return the pieces of a card in HTML and text; only HTML has links that differ by reader."""
+        html = fill_card(self.html_parts, html_values(self.html_parts, card, number=NUMBER), reason=REASON)
+        text = fill_card(self.text_parts, text_values(self.text_parts, card, number=NUMBER), reason=REASON)
+        return split_card(html, (REASON, SAVE, LESS) if has_links else (REASON,)), split_card(text, (REASON,))
 
 
-def body_card_template(parts: Parts, values: Mapping[str, str]) -> BodyCardTemplate:
-    """Fill a card and split it at its reason line and at the start of the links that differ by reader."""
-    card = fill_card(parts, values, reason=REASON).partition(NUMBER)[2]
-    head, _, tail = card.partition(REASON)
-    if SAVE in head:
-        raise TemplateError("the links of a card must follow its reason line")
-    tail, _, rest = tail.partition(SAVE)
-    return BodyCardTemplate(*map(encode_quoted_printable, (head, tail, *rest.partition(LESS)[::2])))
+def split_card(card: str, marks: Sequence[str]) -> tuple[bytes, ...]:
+    """Return the encoded pieces of a filled card after its number, with an empty piece for each mark."""
+    pieces: list[bytes] = []
+    rest = card.rpartition(NUMBER)[2]
+    for mark in marks:
+        piece, _, rest = rest.partition(mark)
+        if "\0" in piece:
+            raise TemplateError("the links of a card must follow its reason line")
+        pieces += b"", encode_quoted_printable(piece)
+    return (*pieces, b"", encode_quoted_printable(rest))
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
@@ -204,7 +209,7 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
         for link in card.text_links
     ]
     return {
-        "meta": card.meta,
+        "meta": wrap(card.meta),
         "byline": wrap(card.byline),
         "link": separator_part(parts, "dot").join(ways),
         "title": wrap(card.title),

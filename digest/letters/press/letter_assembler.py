@@ -8,10 +8,10 @@ the same filter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from digest.letters.cards import CardForm
 from digest.letters.figures_in_words import wrap
 from digest.letters.headers import header_block, one_line, subject_line
 from digest.letters.mime import (
+    MAX_LINE_LENGTH,
     SOFT_BREAK,
     decode_quoted_printable,
     encode_quoted_printable,
@@ -39,19 +40,21 @@ from digest.letters.press.section_pieces import (
     GAP_MARK,
     EncodedPair,
     ReadersLinks,
+    SectionPieces,
     SectionRenderer,
 )
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
+OUTERS_CACHED = 256  #: one for each schedule of a run and layout, about 8 KB each
 WORDS_CACHED = 4096  #: maximum number of short texts, most of which many readers share
 #: Upper bounds, in bytes, for nearly every title line and nearly every section without its cards. If a
 #: digest fits in the budget by these bounds, its size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
 SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(
-    r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,74}"
-)  #: matches text that needs no escaping, encoding or line break
+    r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]*"
+)  #: matches text that needs no escaping or encoding
 VALUES_BYTES = 3000  #: reserved for personal values
 
 
@@ -59,20 +62,25 @@ VALUES_BYTES = 3000  #: reserved for personal values
 OPTIONAL_PARTS = frozenset(
     {
         "next", "anchors", "browser", "sample", "note", "news", "offer", "lead", "lead_link", "lead_end", "titles",
+        "save_line",
     }
 )  # fmt: skip
 
 
+PARTS_OF_SOME = ("news", "offer", "sample")
+PARTS_OF_LEAD = ("lead", "lead_link", "lead_end")
+
+
 class LetterPieces(NamedTuple):
-    """The pieces of one letter: its sections, and the parts around them."""
+    """The encoded pieces of one letter."""
 
     subject: str
     header: bytes  #: the value of the Subject header
-    values: dict[str, EncodedPair]
-    html: list[bytes]  #: the sections
+    html: list[bytes]  #: the HTML body
     text: list[bytes]
 
 
+SECTIONS = "section"  #: the part of the templates that is repeated
 MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the press before, and two for retries
 
 
@@ -84,33 +92,47 @@ def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
 
 
 class OuterTemplate:
-    """The parts around the sections in one body: encoded literals, and placeholders."""
+    """The parts around the sections in one body: encoded text, and the names of the values and parts to insert."""
 
-    def __init__(self, outer: PieceTemplate):
-        self.literals = [
-            encode_quoted_printable(piece) if isinstance(piece, str) else b"" for piece in outer.pieces
-        ]
-        self.places = tuple(
-            (place, piece.name)
-            for place, piece in enumerate(outer.pieces)
-            if isinstance(piece, Placeholder)
-            or (isinstance(piece, PieceTemplate) and piece.name in OPTIONAL_PARTS)
+    def __init__(self, pieces: Sequence[bytes | str]):
+        self.pieces = pieces
+        self.names = tuple(
+            (place, piece)
+            for place, piece in enumerate(pieces)
+            if isinstance(piece, str) and piece != SECTIONS
         )
-        self.section = next(
-            place
-            for place, piece in enumerate(outer.pieces)
-            if isinstance(piece, PieceTemplate) and piece.name == "section"
-        )
+        self.section = pieces.index(SECTIONS)
+        self.literals = [piece if isinstance(piece, bytes) else b"" for piece in pieces]
 
-    def joined(
-        self, values: Mapping[str, EncodedPair], sections: list[bytes], side: Literal[0, 1]
-    ) -> list[bytes]:
+    def fill(self, values: Mapping[str, EncodedPair], side: int) -> OuterTemplate:
+        """Return the template with some values inserted, in fewer and longer pieces; `side` selects HTML or text."""
+        made: list[bytes | str] = []
+        for piece in self.pieces:
+            known = piece if isinstance(piece, bytes) else values[piece][side] if piece in values else None
+            if known is None:
+                made.append(piece)
+            elif made and isinstance(last := made[-1], bytes):
+                made[-1] = last + known
+            else:
+                made.append(known)
+        return OuterTemplate(made)
+
+    def joined(self, values: Mapping[str, EncodedPair], sections: list[bytes], side: int) -> list[bytes]:
         """Return the pieces of a whole body; `side` selects HTML or text from every pair."""
         made = self.literals.copy()
-        for place, name in self.places:
+        for place, name in self.names:
             made[place] = values[name][side]
         made[self.section : self.section + 1] = sections
         return made
+
+
+def outer_pieces(template: PieceTemplate) -> list[bytes | str]:
+    """Return the encoded pieces of a body, with a name for each placeholder and optional part."""
+    return [
+        encode_quoted_printable(piece) if isinstance(piece, str) else piece.name
+        for piece in template.pieces
+        if isinstance(piece, str | Placeholder) or piece.name in OPTIONAL_PARTS or piece.name == SECTIONS
+    ]
 
 
 class LetterAssembler:
@@ -120,8 +142,6 @@ class LetterAssembler:
         self.press = press
         self.site = site
         self.sections = SectionRenderer(press, site)
-        self.html = OuterTemplate(press.html)
-        self.text = OuterTemplate(press.text)
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
         literals = (piece for piece in press.html.pieces if isinstance(piece, str))
@@ -129,12 +149,17 @@ class LetterAssembler:
             size_budget.HTML_BYTES - VALUES_BYTES - sum(len(piece.encode()) for piece in literals)
         )
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
-        self.note = self.encode_note()
+        self.sample, self.save_line = map(self.encode_fixed_part, ("sample", "save_line"))
+        self.outer = [
+            OuterTemplate(outer_pieces(body)).fill({"note": self.encode_note()}, side)
+            for side, body in enumerate((press.html, press.text))
+        ]
         self.front_page = encode_words(f"{site.url}/")
         self.around_page = self.encode_browser_link()
         self.letterhead = lru_cache(WORDS_CACHED)(self.encode_headers)
-        self.anchors = lru_cache(WORDS_CACHED)(self.encode_anchors)
-        self.next_due = lru_cache(WORDS_CACHED)(self.encode_next_due)
+        self.topics = lru_cache(WORDS_CACHED)(self.encode_topics)
+        self.around = lru_cache(OUTERS_CACHED)(self.fill_outer)
+        self.title = lru_cache(WORDS_CACHED)(partial(digest_page.title_of, press))
         self.subject = lru_cache(WORDS_CACHED)(self.encode_subject)
         self.named_papers = lru_cache(WORDS_CACHED)(self.encode_named_papers)
         self.news = lru_cache(WORDS_CACHED)(self.encode_followups)
@@ -149,8 +174,8 @@ class LetterAssembler:
         pieces = self.assemble(digest, copy)
         return RenderedLetter(
             subject=pieces.subject,
-            html=decode_quoted_printable(b"".join(self.html.joined(pieces.values, pieces.html, 0))),
-            text=decode_quoted_printable(b"".join(self.text.joined(pieces.values, pieces.text, 1))),
+            html=decode_quoted_printable(b"".join(pieces.html)),
+            text=decode_quoted_printable(b"".join(pieces.text)),
         )
 
     def message(self, digest: Digest, copy: Personalization) -> bytes:
@@ -166,11 +191,7 @@ class LetterAssembler:
             b"mailto": copy.unsubscribe_address.encode(),
             b"reply": copy.reply_address.encode(),
         }
-        text, html = (
-            self.text.joined(pieces.values, pieces.text, 1),
-            self.html.joined(pieces.values, pieces.html, 0),
-        )
-        return b"".join(multipart_pieces(top, mime_boundary(message_id), text, html))
+        return b"".join(multipart_pieces(top, mime_boundary(message_id), pieces.text, pieces.html))
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
         """Return the content of the letter as a value, which is rendered later."""
@@ -209,47 +230,102 @@ class LetterAssembler:
             layout = digest_page.layout_of(self.press, plan, digest, cadence)
             sections = self.sections.render_sections(plan, page, layout, links)
             titles = self.encode_titles(sections.papers) if layout is Layout.LISTED else EMPTY_PAIR
-        papers = sections.papers
-        topics = tuple([(section.topic, len(section.papers)) for section in plan])
+        return self.surround(sections, plan, layout, digest, copy, page=page, titles=titles)
+
+    def surround(
+        self,
+        sections: SectionPieces,
+        plan: Sequence[SectionPlan],
+        layout: Layout,
+        digest: Digest,
+        copy: Personalization,
+        *,
+        page: EncodedPair,
+        titles: EncodedPair,
+    ) -> LetterPieces:
+        """Return the pieces of a letter with these sections."""
+        cadence, papers = (
+            digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up),
+            sections.papers,
+        )
+        asked, anchors = self.topics(tuple([(section.topic, len(section.papers)) for section in plan]))
         line = checked(digest.checked, sections.words)
         subject, header, titled = self.subject(cadence, papers[0], len(papers))
-        is_led = layout is Layout.LED
         link, headline = (
             self.lead_headline(papers[0])
-            if is_led
+            if layout is Layout.LED
             else (EMPTY_PAIR, encode_words_cached(digest_page.headline(digest, cadence, len(papers), layout)))
         )
+        is_plain = not digest.news and self.samples.isdisjoint(papers)
+        has_suggestion = digest_page.has_suggestion(digest, copy)
+        outer_html, outer_text = self.around(
+            layout,
+            copy.day,
+            copy.next_due_at,
+            copy.timezone,
+            copy.dated_at,
+            digest_page.has_save_line(digest, copy),
+            digest_page.share_label(digest, copy),
+            is_plain and not has_suggestion,
+        )
         values = {
-            "next": EMPTY_PAIR,
-            "sample": self.sample(papers),
-            "note": self.note,
-            "news": news,
-            "offer": self.encode_suggestion(digest, copy)
-            if digest_page.has_suggestion(digest, copy)
-            else EMPTY_PAIR,
             "browser": self.browser_link(page) if copy.browser_url else EMPTY_PAIR,
             "subject": titled,
             "preheader": self.encode_preheader(papers, line, is_catch_up=digest.is_catch_up),
             "headline": headline,
             "lead_link": link,
-            "lead_end": self.lead_end if is_led else EMPTY_PAIR,
+            "lead_end": self.lead_end,
             "lead": sections.lead,
             "titles": titles,
             "checked": encode_words_cached(line),
-            "day": encode_day(copy.day),
             "recipient": encode_words(copy.recipient),
-            "asked": encode_subscription_reason(topics),
-            "anchors": self.anchors(topics),
-            "share": encode_words_cached(digest_page.share_label(digest, copy)),
+            "asked": asked,
+            "anchors": anchors,
             "share_url": EncodedPair(page.html + SHARE_PATH, page.text + SHARE_PATH)
             if digest_page.shares_topics(digest, copy)
             else self.front_page,
             "manage_url": encode_words(copy.manage_url),
             "unsubscribe_url": encode_words(copy.unsubscribe_url),
         }
-        if copy.next_due_at is not None:
-            values["next"] = self.next_due(copy.next_due_at, copy.timezone, copy.dated_at)
-        return LetterPieces(subject, header, values, sections.html, sections.text)
+        if not is_plain or has_suggestion:
+            values["news"] = self.news(digest.news)
+            values["sample"] = EMPTY_PAIR if self.samples.isdisjoint(papers) else self.sample
+            values["offer"] = self.encode_suggestion(digest, copy) if has_suggestion else EMPTY_PAIR
+        return LetterPieces(
+            subject,
+            header,
+            outer_html.joined(values, sections.html, 0),
+            outer_text.joined(values, sections.text, 1),
+        )
+
+    def fill_outer(  # noqa: PLR0917 - the arguments are the cache key
+        self,
+        layout: Layout,
+        day: date,
+        next_due_at: datetime | None,
+        timezone: str,
+        dated_at: datetime,
+        has_save_line: bool,  # noqa: FBT001 - part of the cache key
+        share: str,
+        is_plain: bool,  # noqa: FBT001 - part of the cache key
+    ) -> list[OuterTemplate]:
+        """Return the parts around the sections with the values that many letters share, in HTML and text.
+
+        A plain letter has no updates, no suggestion and no invented papers.
+        """
+        values = {
+            "day": encode_words(figures_in_words.weekday_and_day(day)),
+            "next": self.encode_next_due(next_due_at, timezone, dated_at) if next_due_at else EMPTY_PAIR,
+            "share": encode_words(share),
+            "save_line": self.save_line if has_save_line else EMPTY_PAIR,
+        }
+        left_out = (
+            *(PARTS_OF_SOME if is_plain else ()),
+            *(() if layout is Layout.LED else PARTS_OF_LEAD),
+            *(() if layout is Layout.LISTED else ("titles",)),
+        )
+        values |= dict.fromkeys(left_out, EMPTY_PAIR)
+        return [outer.fill(values, side) for side, outer in enumerate(self.outer)]
 
     def plan(
         self, digest: Digest, filters: Mapping[int, str], edition: str, *, has_links: bool
@@ -307,11 +383,16 @@ class LetterAssembler:
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
-    def encode_anchors(self, topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-        """Encode the list of links to the sections; it is omitted from the text part and from letters with one section."""
+    def encode_topics(self, topics: tuple[tuple[str, int], ...]) -> tuple[EncodedPair, EncodedPair]:
+        """Encode the reason why the reader gets this letter, and the links to its sections.
+
+        The links are omitted from the text part and from letters with one section.
+        """
+        said = digest_page.subscription_reason(tuple(topic for topic, _ in topics))
         anchors = digest_page.anchors(topics)
         return (
-            EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR
+            EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said))),
+            EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR,
         )
 
     def anchors_html(self, anchors: Sequence[digest_page.Anchor]) -> str:
@@ -396,18 +477,14 @@ class LetterAssembler:
         html, text = self.around_page
         return EncodedPair(page.html.join(html), page.text.join(text))
 
-    def sample(self, papers: Iterable[int]) -> EncodedPair:
-        """Return the note about sample papers, if any of these papers is a sample."""
-        if self.samples.isdisjoint(papers):
-            return EMPTY_PAIR
-        return EncodedPair(
-            encode_quoted_printable(separator_part(self.html_parts, "sample")),
-            encode_quoted_printable(separator_part(self.text_parts, "sample")),
-        )
+    def encode_fixed_part(self, name: str) -> EncodedPair:
+        """Encode a part without values, if the templates have it."""
+        html, text = (separator_part(parts, name) for parts in (self.html_parts, self.text_parts))
+        return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
 
     def encode_subject(self, cadence: str, lead: int, count: int) -> tuple[str, bytes, EncodedPair]:
         """Return the subject, its header value, and the page's title as a piece."""
-        subject = figures_in_words.subject(cadence, digest_page.title_of(self.press, lead), count)
+        subject = figures_in_words.subject(cadence, self.title(lead), count)
         return subject, subject_line(subject).encode(), encode_words(subject)
 
     def encode_preheader(self, papers: Sequence[int], checked: str, *, is_catch_up: bool) -> EncodedPair:
@@ -417,7 +494,7 @@ class LetterAssembler:
 
     def encode_named_papers(self, papers: tuple[int, ...], is_catch_up: bool) -> EncodedPair:  # noqa: FBT001 - part of the cache key
         """Encode the preheader that names these papers."""
-        titles = [digest_page.title_of(self.press, paper) for paper in papers]
+        titles = [*map(self.title, papers)]
         return encode_words(figures_in_words.preheader(titles, is_catch_up=is_catch_up))
 
     def encode_lead_headline(self, paper: int) -> tuple[EncodedPair, EncodedPair]:
@@ -457,7 +534,7 @@ class LetterAssembler:
 
     def encode_listed_title(self, number: int, paper: int) -> EncodedPair:
         """Encode one title of the list."""
-        title = digest_page.title_of(self.press, paper)
+        title = self.title(paper)
         html = self.html_parts["listed"].fill({"number": str(number), "title": escape_html(title)})
         text = self.text_parts["listed"].fill({"number": str(number), "title": wrap(title)})
         return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
@@ -468,14 +545,18 @@ class LetterAssembler:
 
 def readers_links(copy: Personalization) -> ReadersLinks | None:
     """Return the start of the links in cards that differ from reader to reader, if there are any."""
-    return ReadersLinks(encode_words(copy.save_url), encode_words(copy.less_url)) if copy.save_url else None
+    if not copy.save_url:
+        return None
+    return ReadersLinks(encode_words(copy.save_url).html, encode_words(copy.less_url).html)
 
 
 def encode_words(text: str) -> EncodedPair:
     """Encode a short text for both bodies; addresses and URLs need neither escaping nor encoding."""
+    if not text:
+        return EMPTY_PAIR
     if NEEDS_NO_ENCODING.fullmatch(text):
-        unchanged = text.encode() + SOFT_BREAK
-        return EncodedPair(unchanged, unchanged)
+        encoded = text.encode() + SOFT_BREAK if len(text) < MAX_LINE_LENGTH else encode_quoted_printable(text)
+        return EncodedPair(encoded, encoded)
     shown = escape_html(text)
     encoded = encode_quoted_printable(text)
     return EncodedPair(encoded if shown == text else encode_quoted_printable(shown), encoded)
@@ -483,16 +564,3 @@ def encode_words(text: str) -> EncodedPair:
 
 encode_words_cached = lru_cache(WORDS_CACHED)(encode_words)
 checked = lru_cache(WORDS_CACHED)(figures_in_words.checked_line)
-
-
-@lru_cache(WORDS_CACHED)
-def encode_day(local: date) -> EncodedPair:
-    """Encode the day of the edition."""
-    return encode_words(figures_in_words.weekday_and_day(local))
-
-
-@lru_cache(WORDS_CACHED)
-def encode_subscription_reason(topics: tuple[tuple[str, int], ...]) -> EncodedPair:
-    """Encode the sentence with the reason why the reader gets this letter."""
-    said = digest_page.subscription_reason(tuple(topic for topic, _ in topics))
-    return EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said)))

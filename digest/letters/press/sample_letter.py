@@ -64,5 +64,5 @@ def sample_page() -> dict[str, Any]:
     words = {word: placeholder_mark(word) for word in PAGE_VALUES}
     repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
     words |= {"offer": placeholder_mark("offer"), "offer_url": placeholder_mark("offer_url")}
-    repeated["titles"] = [{"number": placeholder_mark("number"), "title": placeholder_mark("title")}] * 2
-    return {**words, "is_sample": True, "lead": section["cards"][0], **repeated}
+    repeated["titles"] = [{name: placeholder_mark(name) for name in ("number", "title")}] * 2
+    return {**words, "is_sample": True, "has_save_line": True, "lead": section["cards"][0], **repeated}

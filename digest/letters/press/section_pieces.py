@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from digest.letters import figures_in_words
@@ -11,22 +12,28 @@ from digest.letters.cards import CardForm
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import escape_html
 from digest.letters.press import digest_page
-from digest.letters.press.card_pieces import CardRenderer, optional_part, separator_part
+from digest.letters.press.card_pieces import (
+    CARD_PIECES,
+    LESS_PIECE,
+    LINKED_CARD_PIECES,
+    NUMBER,
+    REASON_PIECE,
+    SAVE_PIECE,
+    CardRenderer,
+    optional_part,
+    separator_part,
+)
 from digest.letters.press.digest_page import Layout
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
 PIECES_CACHED = 4096  #: maximum number of short pieces, such as topic names and numbers of cards
-ROWS_CACHED = 8192  #: maximum number of rows of cards, which the readers of one filter share
+ROWS_CACHED = 4096  #: maximum number of rows of cards, which the readers of one filter share
 MAX_TOKEN_LENGTH = 60  #: maximum bytes of the path at the start of a reader's links
 MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
 GAP_MARK = "\0"  #: a marker at which a filled part is split, and which never occurs in text
 WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share of any section
-CARD_PIECES = 4  #: number of pieces of a card, the first of which includes the card's number
-LINKED_CARD_PIECES = 8  #: number of pieces of a card with links that differ from reader to reader
-SAVE_PIECE, LESS_PIECE = 4, 6  #: the indices of the pieces with the start of a reader's links
-REASON_PIECE = 2  #: the index of the piece with the reason line
 
 
 class EncodedPair(NamedTuple):
@@ -59,25 +66,20 @@ class CardSequence(NamedTuple):
     words: int = 0  #: words to read
     has_links: tuple[bool, ...] = ()  #: whether each card has links that differ from reader to reader
 
-    def without_first(self, step: int) -> CardSequence:
-        """Return the sequence without its first card, which has `step` pieces."""
-        octets = self.octets - sum(map(len, self.html[:step]))
-        return CardSequence(self.html[step:], self.text[step:], octets, 0, self.has_links[1:])
-
 
 class ReadersLinks(NamedTuple):
-    """The start of the links in cards that differ from reader to reader."""
+    """The start of the links in cards that differ from reader to reader, encoded."""
 
-    save: EncodedPair
-    less: EncodedPair
+    save: bytes
+    less: bytes
 
-    def insert_into(
-        self, html: list[bytes], text: list[bytes], start: int, has_links: Sequence[bool]
-    ) -> None:
-        """Insert a reader's links into the cards that have links, beginning at piece `start`."""
-        for place, link in ((start + SAVE_PIECE, self.save), (start + LESS_PIECE, self.less)):
-            html[place::LINKED_CARD_PIECES] = [link.html if one else b"" for one in has_links]
-            text[place::LINKED_CARD_PIECES] = [link.text if one else b"" for one in has_links]
+    def insert_into(self, html: list[bytes], start: int, has_links: Sequence[bool]) -> int:
+        """Insert the links into the cards that end the list and begin at `start`, and return their bytes."""
+        for place, link in ((SAVE_PIECE, self.save), (LESS_PIECE, self.less)):
+            html[start + place :: LINKED_CARD_PIECES] = (
+                [link] * len(has_links) if all(has_links) else [link if one else b"" for one in has_links]
+            )
+        return sum(has_links) * (len(self.save) + len(self.less))
 
 
 class SectionRenderer:
@@ -88,6 +90,7 @@ class SectionRenderer:
         self.text_parts = press.text.parts()
         self.cards = CardRenderer(press, site)
         self.row = lru_cache(ROWS_CACHED)(self.encode_cards)
+        self.placed = lru_cache(ROWS_CACHED)(self.place_cards)
         self.numbers = lru_cache(PIECES_CACHED)(self.encode_numbers)
         self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
         self.ending = lru_cache(PIECES_CACHED)(self.encode_ending)
@@ -105,94 +108,75 @@ class SectionRenderer:
         links: ReadersLinks | None = None,
     ) -> SectionPieces:
         """Return the pieces of all sections; `page` is the URL of the digest on the web, or empty."""
-        has_links = links is not None
-        rows = [self.row(section.canonical, section.papers, section.forms, has_links) for section in plan]
-        if layout is not Layout.LED:
-            return self.join_sections(plan, rows, page, layout, links)
-        (section,), (row,) = plan, rows
-        lead = self.lead_card(section, row, links)
-        rest = row.without_first(LINKED_CARD_PIECES if has_links else CARD_PIECES)
-        made = self.join_sections(
-            digest_page.without_lead(plan, layout), [rest], page, layout, links, first=2
-        )
-        return SectionPieces(
-            html=made.html,
-            text=made.text,
-            papers=[*section.papers],
-            octets=made.octets + len(lead.html),
-            words=row.words,
-            lead=lead,
-        )
-
-    def join_sections(
-        self,
-        plan: Sequence[SectionPlan],
-        rows: Sequence[CardSequence],
-        page: EncodedPair,
-        layout: Layout,
-        links: ReadersLinks | None,
-        *,
-        first: int = 1,
-    ) -> SectionPieces:
-        """Return the pieces of sections whose cards are numbered from `first`."""
         html: list[bytes] = []
         text: list[bytes] = []
-        papers: list[int] = []
-        octets = reading = 0
-        step = LINKED_CARD_PIECES if links else CARD_PIECES
-        for place, (section, row) in enumerate(zip(plan, rows, strict=False), start=1):
-            opening = self.opening(place, section.topic, digest_page.share_of_matches(section), layout)
-            numbers = self.numbers(len(papers) + first, len(section.papers))
-            html.append(opening.html)
-            text.append(opening.text)
-            start = len(html)  # both bodies have the same number of pieces
-            html += row.html
-            text += row.text
-            html[start::step] = numbers.html
-            text[start::step] = numbers.text
-            octets += len(opening.html) + numbers.octets + row.octets
+        lead, number, octets, words = EMPTY_PAIR, 1, 0, 0
+        if layout is Layout.LED:
+            lead = self.lead_card(plan[0], links)
+            number, octets = 2, len(lead.html)
+        for place, section in enumerate(plan, start=1):
+            is_continued = bool(section.more and page.html)
+            placed = self.placed(section, place, number, layout, links is not None, is_continued)
+            start = len(html) + 1  # after the beginning of the section
+            html += placed.html
+            text += placed.text
+            octets += placed.octets
+            words += placed.words
+            number += len(section.papers)
             if links:
-                links.insert_into(html, text, start, row.has_links)
-                octets += sum(row.has_links) * (len(links.save.html) + len(links.less.html))
-            reading += row.words
-            papers += section.papers
-            for piece in self.overflow_pieces(section.more, place, page):
-                html.append(piece.html)
-                text.append(piece.text)
-                octets += len(piece.html)
-        return SectionPieces(html, text, papers, octets, reading, EMPTY_PAIR)
-
-    def lead_card(self, section: SectionPlan, row: CardSequence, links: ReadersLinks | None) -> EncodedPair:
-        """Return the first card of a section without its title, which is the headline."""
-        untitled = self.cards.untitled(section.papers[0], section.forms[0], links is not None)
-        save, less = links if links and row.has_links[0] else (EMPTY_PAIR, EMPTY_PAIR)
-        html, text = (
-            b"".join(
-                (
-                    before,
-                    body.head,
-                    reason,
-                    body.tail,
-                    save[side],
-                    body.after_save,
-                    less[side],
-                    body.after_less,
-                    after,
-                )
-            )
-            for side, body, reason, (before, after) in (
-                (0, untitled[0], row.html[REASON_PIECE], self.around_lead[0]),
-                (1, untitled[1], row.text[REASON_PIECE], self.around_lead[1]),
-            )
+                octets += links.insert_into(html, start, placed.has_links)
+            if is_continued:
+                before, after = self.rest(section.more, place)
+                html += before.html, page.html, after.html
+                text += before.text, page.text, after.text
+                octets += len(before.html) + len(page.html) + len(after.html)
+        return SectionPieces(
+            html, text, [*chain.from_iterable([one.papers for one in plan])], octets, words, lead
         )
-        return EncodedPair(html, text)
 
-    def overflow_pieces(self, more: int, place: int, page: EncodedPair) -> tuple[EncodedPair, ...]:
-        """Return the end of a section, with a link to the omitted papers if a page lists them."""
-        if more and page.html:
-            before, after = self.rest(more, place)
-            return before, page, after
-        return (self.ending(more),)
+    def place_cards(
+        self,
+        section: SectionPlan,
+        place: int,
+        first: int,
+        layout: Layout,
+        has_links: bool,  # noqa: FBT001 - part of the cache key
+        is_continued: bool,  # noqa: FBT001 - part of the cache key
+    ) -> CardSequence:
+        """Return a section with its cards numbered from `first`, without the lead.
+
+        The end is missing if a page lists the papers that were left out, because its URL differs.
+        """
+        row = self.row(section.canonical, section.papers, section.forms, has_links)
+        rest = digest_page.without_lead([section], layout)
+        if not rest:
+            return CardSequence((), (), 0, row.words)
+        skipped = len(section.papers) - len(rest[0].papers)
+        steps = LINKED_CARD_PIECES if has_links else CARD_PIECES, CARD_PIECES
+        opening = self.opening(place, section.topic, digest_page.share_of_matches(rest[0]), layout)
+        numbers = self.numbers(first, len(rest[0].papers))
+        html, text = (
+            [begin, *pieces[skipped * step :]]
+            for begin, pieces, step in zip(opening, (row.html, row.text), steps, strict=True)
+        )
+        html[1 :: steps[0]], text[1 :: steps[1]] = numbers.html, numbers.text
+        if not is_continued:
+            ending = self.ending(section.more)
+            html.append(ending.html)
+            text.append(ending.text)
+        return CardSequence(tuple(html), tuple(text), sum(map(len, html)), row.words, row.has_links[skipped:])
+
+    def lead_card(self, section: SectionPlan, links: ReadersLinks | None) -> EncodedPair:
+        """Return the first card of a section without its title, which is the headline."""
+        has_links = links is not None
+        row = self.row(section.canonical, section.papers, section.forms, has_links)
+        bodies = self.cards.untitled(section.papers[0], section.forms[0], has_links)
+        html, text = map(list, bodies)
+        (html[0], after_html), (text[0], after_text) = self.around_lead
+        html[REASON_PIECE], text[REASON_PIECE] = row.html[REASON_PIECE], row.text[REASON_PIECE]
+        if links:
+            links.insert_into(html, 0, row.has_links[:1])
+        return EncodedPair(b"".join((*html, after_html)), b"".join((*text, after_text)))
 
     def encode_cards(
         self,
@@ -202,21 +186,18 @@ class SectionRenderer:
         has_links: bool,  # noqa: FBT001 - part of the cache key
     ) -> CardSequence:
         """Encode the cards of a section, with gaps for the numbers and for the start of the reader's links."""
-        html: list[bytes] = []
-        text: list[bytes] = []
         cards = self.cards.cards(papers, canonical, forms, has_links=has_links)
-        for frame, reason in cards:
-            html += b"", frame.html.head, reason.html, frame.html.tail
-            text += b"", frame.text.head, reason.text, frame.text.tail
-            if has_links:
-                html += b"", frame.html.after_save, b"", frame.html.after_less
-                text += b"", frame.text.after_save, b"", frame.text.after_less
+        frames, reasons = [one.frame for one in cards], [one.reason for one in cards]
+        html = [*chain.from_iterable([one.html for one in frames])]
+        text = [*chain.from_iterable([one.text for one in frames])]
+        html[REASON_PIECE :: LINKED_CARD_PIECES if has_links else CARD_PIECES] = [one.html for one in reasons]
+        text[REASON_PIECE::CARD_PIECES] = [one.text for one in reasons]
         return CardSequence(
             tuple(html),
             tuple(text),
-            sum(map(len, html)),
-            sum(card.frame.words for card in cards),
-            tuple([card.frame.has_readers_links for card in cards]),
+            sum(one.octets for one in frames) + sum(len(one.html) for one in reasons),
+            sum(one.words for one in frames),
+            tuple([one.has_readers_links for one in frames]),
         )
 
     def encode_numbers(self, first: int, cards: int) -> CardSequence:
@@ -237,7 +218,7 @@ class SectionRenderer:
                 separator_part(self.text_parts, "rule") + text,
             )
         return EncodedPair(
-            encode_quoted_printable(f"{html}{number}"), encode_quoted_printable(f"{text}{number}")
+            *(encode_quoted_printable(body.replace(NUMBER, str(number))) for body in (html, text))
         )
 
     def encode_around_lead(self) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
