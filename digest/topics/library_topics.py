@@ -71,6 +71,9 @@ def suggest_from_library(
         return LibraryTopics((), ())
     library = sorted(library, key=lambda paper: (paper.id, paper.title))
     background = _background_of(library, index)
+    by_title = {title_key(paper.title): number for number, paper in enumerate(background.papers)}
+    numbers = [by_title[title_key(paper.title)] for paper in library]
+    all_papers = bitsets.bitset_of(numbers)
     found: dict[str, LibraryTopic] = {}
     for cluster in clusters_of(library, background, weights):
         examples, others = cluster[:MAX_EXAMPLES], cluster[MAX_EXAMPLES:]
@@ -80,6 +83,7 @@ def suggest_from_library(
             index,
             replace(weights, topic_share=share),
             background=background,
+            others=all_papers & ~bitsets.bitset_of([numbers[at] for at in cluster]),
         )
         found.setdefault(topic.name.casefold(), LibraryTopic(topic, len(cluster)))
     return LibraryTopics(tuple(found.values()), tuple(frequent_authors(library)))

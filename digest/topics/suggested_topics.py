@@ -34,6 +34,7 @@ LEAST_COMPOUND_BITS = 2.5  #: minimum number of bits of a compound, such as "in-
 SHORTEST_PREFIX = 5  #: minimum number of letters before a `*`
 #: Words of abstracts that describe the publication, not its subject.
 BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
+TITLE_SHARE = 1 / 15  #: share of the words of a paper that are in its title
 STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be added at once
 
 
@@ -74,7 +75,7 @@ class SuggestionWeights:
 
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
-    example: float = 3.5  #: number of papers that an example counts as
+    example: float = 3.5  #: number of papers that an example, or a paper of another topic, counts as
     #: assumed number of papers outside the catalog, with words as rare as in the fixed table
     unseen: float = 25.0
     extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
@@ -110,6 +111,7 @@ class Candidate:
     """A clause for a topic, with the sets of examples and of papers of the catalog that it finds."""
 
     clause: TextClause
+    in_title: TextClause  #: the clause limited to titles
     examples: int
     titles: int  #: the examples that contain it in the title
     found: int
@@ -122,18 +124,21 @@ def suggest_topic(
     weights: SuggestionWeights = WEIGHTS,
     *,
     background: PaperSearch | None = None,
+    others: int = 0,
 ) -> SuggestedTopic:
     """Return a topic for `examples`, which may be any papers; `index` has the papers of the catalog.
 
     An example needs no abstract and need not be in the catalog. The order of the examples has no effect. The
     suggestion is not cached in `index`, which many visitors may therefore share. The clauses are tested on
     the papers of `background`, by default the papers of the catalog.
+    `others` is the set of those papers that are known not to belong to the topic.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
     own = PaperIndex(examples)
     tested: PaperSearch = background or index
     candidates = candidates_of(examples, own, tested)
-    chosen = _choose(candidates, _Chances(examples, tested, weights), weights)
+    candidates += [*_limited_to_titles(candidates, tested)]
+    chosen = _choose(candidates, _Chances(examples, others, tested, weights), weights)
     if not chosen:
         chosen = (_title_clause(examples, own, tested),)
     filter_ = parse(" OR ".join([one.clause.canonical for one in chosen]))
@@ -169,17 +174,24 @@ def _reported(chosen: Iterable[Candidate], index: PaperIndex) -> Iterator[Sugges
 class _Chances:
     """The chance of each paper of the catalog to belong to the topic of the examples."""
 
-    def __init__(self, examples: Sequence[Paper], index: PaperSearch, weights: SuggestionWeights):
+    def __init__(
+        self, examples: Sequence[Paper], others: int, index: PaperSearch, weights: SuggestionWeights
+    ):
         described = common_words([similar_papers.counted_roots(paper) for paper in examples])
         scores = index.description_scores(described)
         keys = {papers.title_key(paper.title) for paper in examples}
-        own = [number for number in scores if papers.title_key(index.papers[number].title) in keys]
+        own = {number for number in scores if papers.title_key(index.papers[number].title) in keys}
         self.examples = bitsets.bitset_of(own)
         self.number_of_examples = len(examples)
-        others = {number: score for number, score in scores.items() if number not in own}
-        even = _even_score(others.values(), weights.topic_share * index.size)
-        chances = {number: _chance(score / even, weights.steepness) for number, score in others.items()}
-        steps_by_number = {number: round(chance * STEPS) for number, chance in chances.items()}
+        self.others = others & ~self.examples  #: papers that certainly do not belong to the topic
+        unknown = {number: score for number, score in scores.items() if number not in own}
+        even = _even_score(unknown.values(), weights.topic_share * index.size)
+        chances = {number: _chance(score / even, weights.steepness) for number, score in unknown.items()}
+        steps_by_number = {
+            number: round(chance * STEPS)
+            for number, chance in chances.items()
+            if not self.others >> number & 1
+        }
         #: Each binary digit of the chances: its value, and the papers whose chance has the digit 1.
         self._digits = [
             (
@@ -269,7 +281,8 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
     own = weights.example * (one.examples & ~choice.examples).bit_count()
     added = one.found & ~choice.found & ~chances.examples
     hits = choice.hits + own + chances.of(added)
-    size = choice.size + own + added.bit_count() + weights.unseen * one.usual
+    wrong = (weights.example - 1) * (added & chances.others).bit_count()
+    size = choice.size + own + added.bit_count() + wrong + weights.unseen * one.usual
     total = chances.total + weights.example * chances.number_of_examples
     return _Choice(
         (*choice.chosen, one),
@@ -310,7 +323,18 @@ def _candidate(written: str, own: PaperIndex, index: PaperSearch) -> Candidate:
     quoted = written[0] == '"'
     leaf = clauses.text_clause("tiab", written.strip('"'), quoted=quoted)
     in_title = clauses.text_clause("ti", written.strip('"'), quoted=quoted)
-    return Candidate(leaf, own.look_up(leaf), own.look_up(in_title), index.look_up(leaf), usual_share(leaf))
+    return Candidate(
+        leaf, in_title, own.look_up(leaf), own.look_up(in_title), index.look_up(leaf), usual_share(leaf)
+    )
+
+
+def _limited_to_titles(candidates: Iterable[Candidate], index: PaperSearch) -> Iterator[Candidate]:
+    """Yield the clauses that several titles have, limited to titles, where this finds fewer papers."""
+    for one in candidates:
+        if one.titles.bit_count() > 1 and (found := index.look_up(one.in_title)) != one.found:
+            yield Candidate(
+                one.in_title, one.in_title, one.titles, one.titles, found, one.usual * TITLE_SHARE
+            )
 
 
 def usual_share(clause: TextClause) -> float:

@@ -57,6 +57,22 @@ def test_authors_of_three_papers_are_suggested_however_they_are_written():
     assert topics.PaperIndex(TIDES).matches(author.filter) == 0b1111
 
 
+def test_words_of_another_topic_of_the_library_are_not_clauses():
+    chance = random.Random(3)
+    words = ["moon", "harbour", "gull", "sail", "rope", "anchor", "buoy", "lock"]
+
+    def about(subject, start):
+        return [
+            paper(f"{subject} {n}", f"A shared {subject} pulley. {' '.join(chance.sample(words, 4))}", id=n)
+            for n in range(start, start + 5)
+        ]
+
+    found = topics.suggest_from_library([*about("Winches", 1), *about("Capstans", 11)], CATALOG)
+
+    assert all("pulley" not in one.topic.filter.canonical for one in found.topics)
+    assert {one.topic.name for one in found.topics} == {"Winches", "Capstans"}
+
+
 def test_a_library_in_another_order_gives_the_same_topics():
     mixed = [*GRASPS, *TIDES]
     random.Random(1).shuffle(mixed)
@@ -122,7 +138,7 @@ def test_libraries_of_three_labelled_topics_give_them_back(seeds, labelled):  # 
         assert 1 <= len(found.topics) <= MAX_TOPICS
         figures += best_f1s(found, index, keys, [labelled[name] for name in names])
 
-    assert sum(figure >= ENOUGH for figure in figures) >= 0.8 * len(figures)
+    assert sum(figure >= ENOUGH for figure in figures) >= 0.9 * len(figures)
 
 
 def test_joined_indexes_answer_like_one_index_of_all_papers():

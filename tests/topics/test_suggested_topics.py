@@ -119,6 +119,30 @@ def test_a_prefix_that_is_another_word_is_not_suggested():
     assert "contrast*" not in suggested.filter.canonical
 
 
+def test_a_word_that_many_abstracts_mention_is_limited_to_titles():
+    batch = [
+        paper(f"{place} Kites", f"We {verb} a tail of string in the sky.", id=n)
+        for n, (place, verb) in enumerate([("Oslo", "fly"), ("Bergen", "knot"), ("Bodo", "paint")])
+    ]
+    like = [paper(f"A Tail {n}", "A tail of string in the sky, a tail of string.", id=n) for n in (40, 41)]
+    mentions = [
+        paper(f"Weather of {n}", "Rain, hail, fog and wind; kites were lost.", id=n) for n in range(50, 60)
+    ]
+    suggested = topics.suggest_topic(batch, topics.PaperIndex([*batch, *like, *mentions, *OTHERS]))
+
+    assert suggested.clauses[0].clause == "ti:kite"
+    assert (suggested.clauses[0].examples, suggested.found) == (3, 3)
+
+
+def test_papers_of_another_topic_are_not_found():
+    others = [paper(f"Soft Gripper {n}", "A soft gripper bends.", id=40 + n) for n in range(4)]
+    index = topics.PaperIndex([*others, *GRASPS, *OTHERS])
+
+    suggested = topics.suggest_topic(GRASPS, index, others=0b1111)
+
+    assert not index.matches(suggested.filter) & 0b1111
+
+
 def test_a_shared_index_keeps_nothing_of_a_suggestion():
     index = topics.PaperIndex([*GRASPS, *OTHERS])
     topics.suggest_topic(GRASPS, index)
