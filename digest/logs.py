@@ -1,6 +1,6 @@
 """Write logs to stderr, one line per event, as text or JSON (`DIGEST_LOG_FORMAT`).
 
-Log messages identify deliveries and subscribers by id. Addresses in server replies or errors are
+If stderr is systemd's journal, each line begins with its level, so that `journalctl -p warning` works. Log messages identify deliveries and subscribers by id. Addresses in server replies or errors are
 masked.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -36,15 +37,31 @@ ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )
 
+#: The journal's levels; it stores the level at the beginning of a line instead of showing it.
+JOURNAL_LEVELS = {
+    logging.DEBUG: 7,
+    logging.INFO: 6,
+    logging.WARNING: 4,
+    logging.ERROR: 3,
+    logging.CRITICAL: 2,
+}
 
-def set_up_logging(log_format: str, *, level: int | str = logging.INFO) -> None:
-    """Log to stderr from `level` upwards, as `text` or `json`."""
+
+def set_up_logging(log_format: str, *, level: int | str = logging.INFO, journal_stream: str = "") -> None:
+    """Log to stderr from `level` upwards, as `text` or `json`; `journal_stream` is systemd's name of the journal."""
+    formatter = JsonFormatter() if log_format == "json" else TextFormatter(TEXT_FORMAT)
     logging.basicConfig(level=level, format=TEXT_FORMAT, force=True)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter(TEXT_FORMAT))
+        handler.setFormatter(JournalFormatter(formatter) if is_stderr(journal_stream) else formatter)
     for name in QUIETED_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger(NOISY_LOGGER).setLevel(logging.CRITICAL)
+
+
+def is_stderr(stream: str) -> bool:
+    """Return whether stderr is the file with this device and inode, such as `8:1234`."""
+    stderr = os.fstat(2)
+    return stream == f"{stderr.st_dev}:{stderr.st_ino}"
 
 
 def limit_warnings(*names: str) -> None:
@@ -103,3 +120,16 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             entry["error"] = without_addresses(self.formatException(record.exc_info))
         return json.dumps(entry, ensure_ascii=False)
+
+
+class JournalFormatter(logging.Formatter):
+    """Write every line of another formatter after the journal's level."""
+
+    def __init__(self, formatter: logging.Formatter):
+        super().__init__()
+        self.formatter = formatter
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of the record, each with its level."""
+        level = JOURNAL_LEVELS.get(record.levelno, JOURNAL_LEVELS[logging.INFO])
+        return "\n".join(f"<{level}>{line}" for line in self.formatter.format(record).splitlines())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import smtplib
 import time
 from collections.abc import Iterator
@@ -62,6 +64,24 @@ def test_for_machines_every_line_is_an_object_even_with_a_traceback(
     assert datetime.fromisoformat(told.pop("at")).tzinfo is not None
     assert "RuntimeError: broken" in told.pop("error")
     assert told == {"level": "error", "logger": "digest.delivery.delivery_run", "event": "delivery 7 failed"}
+
+
+@pytest.mark.parametrize(
+    ("log_format", "text"), [("text", r"W digest: a disk is full"), ("json", r"{.*full.*}")]
+)
+def test_the_journal_gets_the_level_of_every_line(
+    capfd: pytest.CaptureFixture[str], log_format: str, text: str
+) -> None:
+    stderr = os.fstat(2)
+    logs.set_up_logging(log_format, journal_stream=f"{stderr.st_dev}:{stderr.st_ino}")
+    logging.getLogger("digest").warning("a disk is full")
+
+    line = capfd.readouterr().err
+    assert re.fullmatch(rf"<4>.*{text}\n", line), line
+
+    logs.set_up_logging(log_format, journal_stream="1:2")
+    logging.getLogger("digest").warning("a disk is full")
+    assert not capfd.readouterr().err.startswith("<4>")
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

@@ -27,7 +27,11 @@ def main(arguments: list[str]) -> int:
     """Run a role until it is stopped; if it cannot run, print the reason on one line."""
     try:
         settings = load_settings()
-        logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
+        logs.set_up_logging(
+            settings.log_format,
+            level=settings.log_level.upper(),
+            journal_stream=os.environ.get("JOURNAL_STREAM", ""),
+        )
         for chatty in ("alembic", "celery"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
         match arguments:

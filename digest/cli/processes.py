@@ -35,7 +35,11 @@ def web(host: Host = None, port: Port = None) -> None:
     from digest.web import serve
 
     settings = command_context.read_settings(host=host, port=port)
-    logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
+    logs.set_up_logging(
+        settings.log_format,
+        level=settings.log_level.upper(),
+        journal_stream=os.environ.get("JOURNAL_STREAM", ""),
+    )
     serve(settings)
 
 
@@ -61,7 +65,11 @@ def inbound() -> None:
     from digest.inbound import server
 
     settings = command_context.read_settings()
-    logs.set_up_logging(settings.log_format, level=settings.log_level.upper())
+    logs.set_up_logging(
+        settings.log_format,
+        level=settings.log_level.upper(),
+        journal_stream=os.environ.get("JOURNAL_STREAM", ""),
+    )
     context = app_context.open_context(settings)
     context.check_setup(renders=False)
     server.serve(context)
