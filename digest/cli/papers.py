@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
 
@@ -78,35 +79,70 @@ def papers(
         show(found, limit or terminal.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
 
 
+Reference = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.", show_default=False
+    ),
+]
+OnlyOfDump = Annotated[
+    int | None,
+    typer.Option(
+        "--dump",
+        parser=positive_number,
+        metavar="ID",
+        help="Every paper that only this dump lists.",
+        show_default=False,
+    ),
+]
+
+
 def hide(
-    reference: Annotated[
-        str, typer.Argument(metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.")
-    ],
-    now: Now = None,
-    as_json: AsJson = False,
+    reference: Reference = "", dump_id: OnlyOfDump = None, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Hide a paper from all pages, feeds and new digests. The paper's page then returns 410 (Gone)."""
+    """Hide papers from all pages, feeds and new digests. The page of a hidden paper returns 410 (Gone)."""
     from digest.papers import catalog, display
 
+    check_choice(reference, dump_id)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        if dump_id is not None:
+            changed = catalog.hide_dump(session, dump_id, now=current_time(now))
+            show_changed(dump_id, changed, hidden=True, as_json=as_json)
+            return
         paper, is_new = catalog.hide(session, reference, now=current_time(now))
     sentence = f"{display(paper.title)} is {'' if is_new else 'already '}hidden. To show it: digest unhide {paper.id}"
     terminal.print_result({"id": paper.id, "hidden": True, "changed": is_new}, sentence, as_json=as_json)
 
 
-def unhide(
-    reference: Annotated[
-        str, typer.Argument(metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Show a hidden paper again."""
+def unhide(reference: Reference = "", dump_id: OnlyOfDump = None, as_json: AsJson = False) -> None:
+    """Show hidden papers again."""
     from digest.papers import catalog, display
 
+    check_choice(reference, dump_id)
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
+        if dump_id is not None:
+            show_changed(dump_id, catalog.unhide_dump(session, dump_id), hidden=False, as_json=as_json)
+            return
         paper, is_changed = catalog.unhide(session, reference)
     sentence = f"{display(paper.title)} {'is shown again' if is_changed else 'was not hidden'}."
     terminal.print_result({"id": paper.id, "hidden": False, "changed": is_changed}, sentence, as_json=as_json)
+
+
+def check_choice(reference: str, dump_id: int | None) -> None:
+    """Raise BadParameter unless either a paper or a dump is named."""
+    if bool(reference) == (dump_id is not None):
+        raise typer.BadParameter("Name either a PAPER or a dump with --dump ID.")
+
+
+def show_changed(dump_id: int, changed: int, *, hidden: bool, as_json: bool) -> None:
+    """Print how many papers of a dump were hidden or are shown again."""
+    papers = plurals.count(changed, "paper is", "papers are")
+    sentence = (
+        f"{papers} hidden. To show them: digest unhide --dump {dump_id}"
+        if hidden
+        else f"{papers} shown again."
+    )
+    terminal.print_result({"dump": dump_id, "hidden": hidden, "changed": changed}, sentence, as_json=as_json)
 
 
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:

@@ -257,6 +257,28 @@ def is_open(port: int) -> bool:
     return True
 
 
+def test_a_wrong_dump_is_hidden_and_digests_that_wait_expire_without_it(
+    digest: Digest, tmp_path: Path, mail_server: FaultyServer
+) -> None:
+    emails = addresses_at("lab.example", 6)
+    import_members(digest, tmp_path, emails)
+    read_list(digest, tmp_path, 20)  # the right list
+    wrong = write_list(tmp_path, 21)
+    digest("intake", wrong, "--date", "2026-11-20", "--now", "2026-11-20T07:40Z")
+    digest("publish", "--now", "2026-11-20T08:30Z")
+
+    stopped = digest("deliveries", "stop", "--reason", "a wrong list", "--now", "2026-11-20T08:31Z")
+    hidden = digest("hide", "--dump", "2", "--now", "2026-11-20T08:32Z", "--json").document
+    kept_back = digest("run", "--now", "2026-11-20T08:35Z", "--json").document["delivered"]["sent"]
+    expired = digest("run", "--now", "2026-11-21T00:10Z", "--json").document["delivered"]["expired"]
+    resumed = digest("deliveries", "resume", "--now", "2026-11-21T07:00Z")
+    sent = digest("run", "--now", "2026-11-21T08:30Z", "--json").document["delivered"]["sent"]
+
+    assert (stopped.code, hidden["changed"], kept_back, resumed.code) == (0, 2, 0, 0)
+    assert (expired, sent) == (6, 6)
+    assert mailed(mail_server) == expected_papers(emails, 20)
+
+
 def test_an_erasure_request_leaves_nothing_in_database_files_and_letters(
     digest: Digest, tmp_path: Path
 ) -> None:

@@ -246,6 +246,31 @@ def test_trending_gives_reasons(digest: Digest) -> None:
     assert "12 comments" in first["reasons"]
 
 
+def test_the_papers_that_only_a_wrong_dump_lists_are_hidden_and_shown_again(
+    digest: Digest, dump: Path, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    rows = [
+        {"title": title, "abstract": "We measure how gravel sorts itself."} for title in (TITLES[2], "Gravel")
+    ]
+    wrong.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert (digest("intake", dump).code, digest("intake", wrong).code) == (0, 0)
+
+    hidden = digest("hide", "--dump", "2", "--json").document
+    again = digest("hide", "--dump", "2", "--json").document
+    shown = digest("unhide", "--dump", "2", "--json").document
+
+    assert hidden == {"dump": 2, "hidden": True, "changed": 1}
+    assert (again["changed"], shown["changed"]) == (0, 1)
+    assert "was not hidden" in digest("unhide", "Gravel").out
+
+
+@pytest.mark.parametrize("arguments", [(), ("Gravel", "--dump", "1")])
+def test_hide_takes_either_a_paper_or_a_dump(digest: Digest, arguments: tuple[str, ...]) -> None:
+    assert digest("hide", *arguments).code == 2
+    assert "There is no dump 7" in digest("hide", "--dump", "7").err
+
+
 def test_bad_records_are_shown(digest: Digest, dump: Path) -> None:
     text = dump.read_text()
     dump.write_text(

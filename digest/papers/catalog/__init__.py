@@ -1,7 +1,7 @@
 """Store and look up papers and their observations; callers commit."""
 
 from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
-from digest.papers.catalog.hidden_papers import hide, unhide
+from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
 from digest.papers.catalog.queries import (
     arrivals,
     days_with_news,
@@ -22,6 +22,7 @@ __all__ = [
     "evidence",
     "find",
     "hide",
+    "hide_dump",
     "lock_catalog_writes",
     "observed_at",
     "papers",
@@ -29,4 +30,5 @@ __all__ = [
     "resolve",
     "state",
     "unhide",
+    "unhide_dump",
 ]

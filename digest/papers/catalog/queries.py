@@ -309,15 +309,20 @@ def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[i
 
     A merged paper is listed by the id of the paper it was merged into. Raises NotFound for an unknown dump.
     """
-    if dump_id is not None and session.get(DumpRow, dump_id) is None:
-        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
     query = select(AppearanceRow.paper_id, AppearanceRow.dump_id, AppearanceRow.position)
     if dump_id is not None:
+        require_dump(session, dump_id)
         query = query.where(AppearanceRow.dump_id == dump_id)
     rows = session.execute(query.order_by(AppearanceRow.dump_id))
     found = {row.paper_id: (-row.dump_id, row.position) for row in rows}
     merged = resolve(session, found.keys())
     return {merged.get(paper_id, paper_id): position for paper_id, position in found.items()}
+
+
+def require_dump(session: Session, dump_id: int) -> None:
+    """Raise NotFound if there is no such dump."""
+    if session.get(DumpRow, dump_id) is None:
+        raise NotFound(f"There is no dump {dump_id}; see digest dumps list.")
 
 
 def state(session: Session) -> tuple[object, ...]:
