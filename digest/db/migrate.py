@@ -28,9 +28,13 @@ def alembic_config(engine: Engine) -> Config:
 
 
 def upgrade(engine: Engine) -> None:
-    """Create the schema, or upgrade it to the newest revision; a second call changes nothing."""
+    """Create the schema, or upgrade it to the newest revision; a second call changes nothing.
+
+    Raises SetupMismatch if a newer version of Digest made the schema.
+    """
     from alembic import command
 
+    refuse_newer_schema(revision(engine))
     with report_unreachable(engine):
         command.upgrade(alembic_config(engine), "head")
 
@@ -49,9 +53,19 @@ def newest_revision() -> str:
     return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
+def refuse_newer_schema(found: str | None) -> None:
+    """Raise SetupMismatch if a newer version of Digest made the schema."""
+    if found is not None and found > newest_revision():
+        raise SetupMismatch(
+            f"The database schema is at {found}, which a newer version of Digest made; this version needs"
+            f" {newest_revision()}. Install the newer version, or restore a backup made before the upgrade."
+        )
+
+
 def ensure_schema(engine: Engine) -> None:
     """Create the schema in an empty database; raise SetupMismatch if an existing schema has another revision."""
     found, needed = revision(engine), newest_revision()
+    refuse_newer_schema(found)
     if found is None:
         upgrade(engine)
     elif found != needed:
