@@ -1,4 +1,4 @@
-"""`digest init`: ask seven questions, write the settings file and send a test mail."""
+"""`digest init`: ask seven questions, write the settings file, send a test mail and start the service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formataddr
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -55,6 +55,7 @@ QUESTIONS = (
     ),
 )
 LAST_QUESTION = "Your address, for a test mail (empty: none)"
+START_QUESTION = "Start the service now"
 
 OptionalText = str | None
 
@@ -84,9 +85,12 @@ def init(
         OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
     ] = None,
     test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
+    start: Annotated[
+        bool, typer.Option("--start", help="Then start the service, as digest up does.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask seven questions, write the settings file and send a test mail.
+    """Ask seven questions, write the settings file, send a test mail and start the service.
 
     With any option, or without a terminal, nothing is asked. Settings in the file are kept unless you give new values.
     """
@@ -97,7 +101,8 @@ def init(
     answers: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
     path = settings_file(command_context.read_settings())
     kept = read_settings_file(path)
-    if not answers and test_to is None and sys.stdin.isatty():
+    is_asking = not answers and test_to is None and not start and sys.stdin.isatty()
+    if is_asking:
         answers, test_to = ask_questions(kept)
     values = {name: value for name, value in (kept | answers).items() if value != ""}
     settings = command_context.read_settings(**values)
@@ -112,10 +117,19 @@ def init(
     tested = send_test(settings, test_to) if test_to else None
     if as_json:
         terminal.print_json({"file": str(path), "changed": sorted(answers), "test_mail_to": tested})
-        return
-    if tested:
+    elif tested:
         terminal.print_line(f"Sent a test mail to {tested}.")
-    terminal.print_line("Start it with: digest up")
+    if start or (is_asking and typer.confirm(START_QUESTION, default=True, err=True)):
+        start_service(settings)
+    if not as_json:
+        terminal.print_line("Start it with: digest up")
+
+
+def start_service(settings: Settings) -> NoReturn:
+    """Run the service until Ctrl-C."""
+    from digest.cli import up
+
+    raise typer.Exit(up.run(settings))
 
 
 def settings_file(settings: Settings) -> Path:

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import tomllib
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -38,8 +39,9 @@ from tests.support import sample_mails
 from tests.support.certificates import make
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import run_mail_sink
+from tests.support.product_processes import installation
 from tests.support.proxies import ProxiedSites
-from tests.support.real_servers import Server, restartable_broker, valkey_program
+from tests.support.real_servers import Server, free_port, restartable_broker, valkey_program
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -328,7 +330,7 @@ def test_a_test_mail_that_cannot_be_sent_is_reported(digest: Digest) -> None:
 
 
 def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
-    answers = ["Papers", "", "nonsense", "", "", "1 Main Street", "closed", "me@localhost"]
+    answers = ["Papers", "", "nonsense", "", "", "1 Main Street", "closed", "me@localhost", "n"]
     master, slave = pty.openpty()
     with os.fdopen(master, "wb", buffering=0) as typing, os.fdopen(slave):
         typing.write("".join(f"{answer}\n" for answer in answers).encode())
@@ -351,6 +353,22 @@ def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
     }
     assert "DIGEST_MAIL_URL: write smtp" in asked.stderr
     assert "Sent a test mail to me@localhost." in asked.stdout
+
+
+@pytest.mark.slow  # starts real processes
+def test_init_ends_with_a_test_mail_and_a_running_service(tmp_path: Path) -> None:
+    port = free_port()
+    with installation(tmp_path / "home", settings={"PORT": str(port)}) as ours:
+        ours.start("init", "--site-name", "Papers", "--test-to", "me@localhost", "--start")
+        ours.wait_until("the service", lambda: "Digest is up" in ours.logs())
+
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+            assert "Papers" in page.read().decode()
+        assert ours.stop() == [0]
+
+    mails = [path.read_bytes() for path in (tmp_path / "home" / "outbox" / "new").iterdir()]
+    assert [b"Papers can write to you" in mail for mail in mails].count(True) == 1
+    assert (tmp_path / "home" / "digest.toml").exists()
 
 
 def test_the_schema_is_made_once(digest: Digest) -> None:
