@@ -15,6 +15,7 @@ import pytest
 
 from digest.dumps import formats
 from digest.papers import Record
+from requirements import licences
 
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -60,6 +61,21 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def test_the_page_of_licences_is_current() -> None:
+    rows = re.compile(r"(?m)^\| ([a-z0-9.-]+) \| (\d\S*) \| (.+) \|$")
+    written = {
+        name: (version, licence)
+        for name, version, licence in rows.findall((ROOT / "docs" / "licences.md").read_text())
+    }
+    made = {name: (version, licence) for name, version, licence in licences.rows()}
+
+    assert written.keys() == made.keys(), "run: make licences"
+    for name, (version, licence) in made.items():
+        assert written[name][0] == version, "run: make licences"
+        assert licence in {written[name][1], licences.ELSEWHERE}, "run: make licences"
+    assert [name for name, (_, licence) in written.items() if licence == "see the package"] == []
+
+
 def test_what_runs_in_production_pins_the_same_versions_as_what_is_tested() -> None:
     pins = [dict(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+)", lock.read_text())) for lock in LOCKS]
     base, dev = pins
@@ -92,7 +108,7 @@ def test_make_run_installs_every_package_on_a_fresh_machine(tmp_path: Path) -> N
 def test_make_help_names_every_target_a_person_may_call() -> None:
     targets = {
         "run", "test", "judge", "picture", "chaos", "bench", "bench-million", "lint", "format", "lock", "help",
-        "coverage", "words", "letters", "pages", "reference",
+        "coverage", "words", "letters", "pages", "reference", "licences",
     }  # fmt: skip
 
     answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
