@@ -39,6 +39,7 @@ GLANCE = 0.5  #: seconds between two looks at memory
 WAYS = ("ours", "middle", "naive")
 ROUNDS = 3  #: the best of which counts, of every way
 OURS = (sys.executable, "-m", "workers")
+DATABASE_SIZE = text("SELECT pg_database_size(current_database())")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,7 @@ class Figures:
     readers: int
     mails: int = 0
     sent_bytes: int = 0  #: of all letters together
+    stored_bytes: int = 0  #: by which the database has grown
     seconds: float = 0.0
     published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
     memory: float = 0.0  #: MB of the largest process of a worker, at its peak
@@ -214,11 +216,13 @@ def run_morning(
             servers, engine, service, figures, readers
         )
         before = {name: process_usage.seconds(pid) for name, pid in pids.items()}
+        stored = count(engine, DATABASE_SIZE)
         began = time.perf_counter()
         start()
         wait_for_end(is_over, began, service, opened, figures)
         figures.seconds = time.perf_counter() - began
         figures.cpu = {name: process_usage.seconds(pid) - before[name] for name, pid in pids.items()}
+        figures.stored_bytes = count(engine, DATABASE_SIZE) - stored
         figures.mails, figures.sent_bytes = opened.accepted_count(), opened.accepted_bytes()
         figures.memory = max(figures.memory, process_usage.peak(pids["workers"]))
         sent = count(engine, select(func.count()).where(Delivery.state == DeliveryState.SENT))
