@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -17,39 +14,10 @@ DEPLOY = ROOT / "deploy"
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 ALERTS = (DEPLOY / "alerts.yaml").read_text(encoding="utf-8")
 METRICS = (ROOT / "digest" / "web" / "metrics.py").read_text(encoding="utf-8")
-MAX_EXPOSURE = 3.0
 
 
 def settings_in(text: str) -> set[str]:
     return set(re.findall(rf"\b{PREFIX}([A-Z_]+)\b", text))
-
-
-@pytest.fixture
-def unit(tmp_path: Path) -> Path:
-    """The unit of one role, with a program that exists here."""
-    text = (DEPLOY / "digest@.service").read_text(encoding="utf-8")
-    path = tmp_path / "digest@web.service"
-    path.write_text(text.replace("/opt/digest/bin/digest", "/bin/true"))
-    return path
-
-
-def analyzed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
-    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
-
-
-def test_systemd_finds_no_error_in_the_unit(unit: Path) -> None:
-    answer = analyzed("verify", str(unit))
-
-    assert (answer.returncode, answer.stderr) == (0, "")
-
-
-def test_systemd_finds_the_unit_well_protected(unit: Path) -> None:
-    answer = analyzed("security", "--offline=true", str(unit))
-
-    (exposure,) = re.findall(r"exposure level for \S+: ([\d.]+)", answer.stdout)
-    assert float(exposure) < MAX_EXPOSURE
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "compose.yaml"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import os
 import re
 import shlex
@@ -146,15 +147,23 @@ def test_the_changelog_has_entries() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_inside_the_docs_has_a_target(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8"))
 
-    inside = [link for link in links if "://" not in link]
-    assert [link for link in inside if not (page.parent / link).exists()] == []
+    inside = [(page.parent / link if link else page, anchor) for link, anchor in links if "://" not in link]
+    assert [(target, anchor) for target, anchor in inside if not has_target(target, anchor)] == []
+
+
+def has_target(target: Path, anchor: str) -> bool:
+    """Return whether a file exists and, if the link names one, has the heading."""
+    if not anchor:
+        return target.exists()
+    headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_the_deployment_settings_parse_in_a_shell_and_in_digest(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-    (settings,) = re.findall(r"environment <<'END'\n(.*?)^END$", page, flags=re.MULTILINE | re.DOTALL)
+    settings, _dkim = re.findall(r"environment <<'END'\n(.*?)^END$", page, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "environment").write_text(settings)
     program = "from digest.settings import load_settings; s = load_settings(); print(s.sender, s.database, s.mail, sep=chr(10))"
 
@@ -217,5 +226,9 @@ def examples(text: str) -> Iterator[tuple[str, str]]:
     """The commands of every console block in turn, each with the output it should print."""
     for block in re.findall(r"^```console\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, wanted = part.partition("\n")
-            yield command, wanted
+            command, *more = part.splitlines(keepends=True)
+            continued = list(itertools.takewhile(lambda line: line.startswith("> "), more))
+            yield (
+                "".join([command, *(line.removeprefix("> ") for line in continued)]).rstrip("\n"),
+                "".join(more[len(continued) :]),
+            )

@@ -9,7 +9,7 @@ EXAMPLES = {
     "init": (
         "init",
         "init --site-name 'Lab Papers' --base-url https://papers.example.org",
-        "init --test-to you@example.org",
+        "init --test-to you@example.org --start",
     ),
     "web": ("web", "web --host 0.0.0.0 --port 8080"),
     "worker": ("worker", "--data-dir /srv/digest worker"),
@@ -36,8 +36,8 @@ EXAMPLES = {
         "papers --dump 12 --json",
     ),
     "trending": ("trending", "trending --limit 50", "trending --now 2026-11-20T08:00Z --json"),
-    "hide": ("hide 2411.00001", "hide 'Tidal Sorting' --json"),
-    "unhide": ("unhide 2411.00001", "unhide 12 --json"),
+    "hide": ("hide 2411.00001", "hide 'Tidal Sorting' --json", "hide --dump 12"),
+    "unhide": ("unhide 2411.00001", "unhide 12 --json", "unhide --dump 12"),
     "dumps list": ("dumps list", "dumps list --limit 100 --json"),
     "dumps show": ("dumps show 12", "dumps show 12 --json"),
     "dumps retry": (

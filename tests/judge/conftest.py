@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.judge)
-            item.add_marker(pytest.mark.timeout(600))  # the first run installs its judges
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(600))  # the first run installs its judges
             if not IS_ASKED:
                 item.add_marker(pytest.mark.skip(reason="installs programs: run by make judge"))
 
