@@ -46,6 +46,8 @@ def add_soft_breaks(octets: bytes) -> bytes:
     """Split text that needs no encoding into lines of the maximum length, each ending with a soft break."""
     if len(octets) < MAX_LINE_LENGTH:
         return octets + SOFT_BREAK if octets else b""
+    if len(octets) < 2 * MAX_LINE_LENGTH - 1:  # most long links
+        return octets[: MAX_LINE_LENGTH - 1] + SOFT_BREAK + octets[MAX_LINE_LENGTH - 1 :] + SOFT_BREAK
     lines = [octets[at : at + MAX_LINE_LENGTH - 1] for at in range(0, len(octets), MAX_LINE_LENGTH - 1)]
     return SOFT_BREAK.join([*lines, b""])
 

@@ -53,7 +53,11 @@ class EncodedReason(NamedTuple):
 
     html: bytes = b""
     text: bytes = b""
-    size: int = 0  #: bytes of HTML, decoded
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of HTML, decoded."""
+        return len(decode_quoted_printable(self.html).encode())
 
 
 class EncodedCard(NamedTuple):
@@ -71,6 +75,10 @@ class CardRenderer:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
+        self.why_html, self.why_text = (
+            encode_literals(parts["why"]) for parts in (self.html_parts, self.text_parts)
+        )
+        self.bold = encode_literals(self.html_parts["bold"]) if "bold" in self.html_parts else ()
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
         self.printed = lru_cache(TEMPLATES_CACHED)(self.find_printed_text)
@@ -121,15 +129,20 @@ class CardRenderer:
         if not why.text:
             return EncodedReason()
         shown = {
-            "why": escape_html(why.before),
-            "word": escape_html(why.word),
-            "after": escape_html(why.after),
+            "why": encode_quoted_printable(escape_html(why.before)),
+            "word": encode_quoted_printable(escape_html(why.word)),
+            "after": encode_quoted_printable(escape_html(why.after)),
+            "bold": b"",
         }
         if why.word and "bold" in self.html_parts:
-            shown["bold"] = self.html_parts["bold"].fill(shown)
-        html = self.html_parts["why"].fill(shown)
-        text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
-        return EncodedReason(encode_quoted_printable(html), encode_quoted_printable(text), len(html.encode()))
+            shown["bold"] = fill_encoded(self.bold, shown)
+        text = {
+            "why": encode_quoted_printable(wrap_with_bar(why.text)),
+            "word": b"",
+            "after": b"",
+            "bold": b"",
+        }
+        return EncodedReason(fill_encoded(self.why_html, shown), fill_encoded(self.why_text, text))
 
     def encode_template(self, number: int, form: CardForm, has_links: bool) -> CardTemplate:  # noqa: FBT001 - part of the cache key
         """Encode the part of a card after its number, without the reason line."""
@@ -236,6 +249,18 @@ def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> s
         if part in parts or part != "heading"
     }
     return parts["card"].fill({**values, **shown, "why": reason})
+
+
+def encode_literals(part: PieceTemplate) -> tuple[bytes | str, ...]:
+    """Return the pieces of a part: encoded text, and the names of placeholders and nested parts."""
+    return tuple(
+        [encode_quoted_printable(piece) if isinstance(piece, str) else piece.name for piece in part.pieces]
+    )
+
+
+def fill_encoded(pieces: Sequence[bytes | str], values: Mapping[str, bytes]) -> bytes:
+    """Return the pieces joined, with the encoded values in the place of their names."""
+    return b"".join([piece if isinstance(piece, bytes) else values[piece] for piece in pieces])
 
 
 def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:

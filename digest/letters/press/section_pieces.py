@@ -75,10 +75,13 @@ class ReadersLinks(NamedTuple):
 
     def insert_into(self, html: list[bytes], start: int, has_links: Sequence[bool]) -> int:
         """Insert the links into the cards that end the list and begin at `start`, and return their bytes."""
-        for place, link in ((SAVE_PIECE, self.save), (LESS_PIECE, self.less)):
-            html[start + place :: LINKED_CARD_PIECES] = (
-                [link] * len(has_links) if all(has_links) else [link if one else b"" for one in has_links]
-            )
+        cards = len(has_links)
+        if False not in has_links:
+            html[start + SAVE_PIECE :: LINKED_CARD_PIECES] = [self.save] * cards
+            html[start + LESS_PIECE :: LINKED_CARD_PIECES] = [self.less] * cards
+            return cards * (len(self.save) + len(self.less))
+        html[start + SAVE_PIECE :: LINKED_CARD_PIECES] = [self.save if one else b"" for one in has_links]
+        html[start + LESS_PIECE :: LINKED_CARD_PIECES] = [self.less if one else b"" for one in has_links]
         return sum(has_links) * (len(self.save) + len(self.less))
 
 
