@@ -24,6 +24,7 @@ from digest.settings import Settings
 from digest.site_profile import Site
 from tests.judge import readme_picture
 from tests.judge.installed_programs import npm_package, program
+from tests.judge.journey_walks import BrowserPrograms
 from tests.judge.spam import Rspamd, running
 from tests.judge.thunderbird import Thunderbird
 from tests.support.mail_bodies import body_of
@@ -100,6 +101,11 @@ def node() -> str:
 def axe() -> Path:
     """The script of axe-core."""
     return npm_package("axe-core") / "axe.min.js"
+
+
+@pytest.fixture(scope="session")
+def browser_programs(node: str, chromium: str, axe: Path) -> BrowserPrograms:
+    return BrowserPrograms(node=node, chromium=chromium, axe=axe)
 
 
 @dataclass(frozen=True, kw_only=True)

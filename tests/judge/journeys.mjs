@@ -1,175 +1,127 @@
-// Uses the site as a visitor does, in Chromium driven by Playwright: node journeys.mjs PACKAGE OPTIONS
-// OPTIONS is JSON: journey, site, chromium, device, scheme, hasScript, axe, library, pictures.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+// Uses the site as a visitor does: see journey_browser.mjs. The options also have site and library.
+import { options, seen, walk } from "./journey_browser.mjs";
 
-const { chromium } = createRequire(import.meta.url)(process.argv[2]);
-const options = JSON.parse(process.argv[3]);
-const DEVICES = {
-  phone: { viewport: { width: 375, height: 740 }, hasTouch: true, isMobile: true },
-  desktop: { viewport: { width: 1280, height: 900 } },
-};
-const SHOWN = { phone: 1700, desktop: 1300 }; // pixels of the upper part of a page, for pictures
 const FORM_SECONDS = 2.3; // no person fills in a form faster, so the site refuses it
-const seen = { violations: [], errors: [], requests: [], steps: {} };
 const address = `${options.journey}-${options.device}-${options.scheme}-${options.hasScript ? "script" : "plain"}@example.org`;
 
-const browser = await chromium.launch({ executablePath: options.chromium, args: ["--no-sandbox"] });
-const context = await browser.newContext({
-  ...DEVICES[options.device],
-  colorScheme: options.scheme,
-  javaScriptEnabled: options.hasScript,
-  timezoneId: "Europe/Oslo",
-  locale: "en-GB",
-});
-const page = await context.newPage();
-page.setDefaultTimeout(15000);
-page.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
-page.on("pageerror", (error) => seen.errors.push(String(error)));
-page.on("request", (request) => seen.requests.push(request.url()));
+await walk(({ page, context, look }) => {
+  const text = (selector) => page.locator(selector).innerText();
 
-const text = (selector) => page.locator(selector).innerText();
-
-async function look(step) {
-  // axe needs scripts, which the CSP of the page would not allow, but the debugger may run
-  if (options.hasScript) {
-    await page.evaluate(readFileSync(options.axe, "utf8"));
-    const result = await page.evaluate(() => axe.run());
-    for (const one of result.violations) seen.violations.push(`${step}: ${one.id}: ${one.nodes[0].html}`);
-  }
-  const wide = await page.locator("html").evaluate((root) => root.scrollWidth - root.clientWidth);
-  if (wide > 0) seen.violations.push(`${step}: ${wide} pixels wider than the screen`);
-  seen.steps[step] = await page.locator("main").innerText();
-  if (options.pictures) {
-    const name = `${options.pictures}/${step}-${options.device}-${options.scheme}.png`;
-    const size = await page.evaluate(() => ({ width: innerWidth, height: document.documentElement.scrollHeight }));
-    const height = Math.min(size.height, SHOWN[options.device]);
-    await page.screenshot({ path: name, fullPage: true, clip: { x: 0, y: 0, width: size.width, height } });
-  }
-}
-
-async function openTopics() {
-  await page.goto(`${options.site}/`);
-  if (!options.pictures || options.journey === "chips") await look("front");
-  await page.locator("#topics > summary").click();
-}
-
-// The preview appears by itself with a script, and by a button without.
-async function preview() {
-  if (!options.hasScript) await page.getByRole("button", { name: "Show what I would get" }).click();
-  await page.locator("#preview .would").first().waitFor();
-  await page.waitForLoadState("networkidle");
-  seen.preview = await text("#preview");
-  await look(`preview-${options.journey}`);
-}
-
-async function subscribe() {
-  await page.getByLabel("Your email").fill(address);
-  await page.waitForTimeout(FORM_SECONDS * 1000);
-  await page.getByRole("button", { name: "Send me papers" }).click();
-  await page.getByRole("heading", { name: "Check your inbox." }).waitFor();
-  await look("sent");
-}
-
-async function mailed(subject) {
-  for (let round = 0; round < 60; round++) {
-    await page.goto(`${options.site}/outbox/`);
-    const mail = page.locator("a", { hasText: address }).filter({ hasText: subject });
-    if (await mail.count()) return mail.first().getAttribute("href");
-    await page.waitForTimeout(1000);
-  }
-  throw new Error(`no mail "${subject}" to ${address}`);
-}
-
-async function confirm() {
-  await page.goto(`${options.site}${await mailed("Confirm your subscription")}?as=text`);
-  const link = (await text("main")).match(/\/c\/[\w.-]+/)[0];
-  await page.goto(options.site + link);
-  await look("confirm");
-  await page.getByRole("button", { name: "Confirm" }).click();
-  await page.getByRole("heading", { name: "You are subscribed." }).waitFor();
-  await look("confirmed");
-}
-
-const journeys = {
-  async chips() {
-    await openTopics();
-    await page.locator("label.chip", { hasText: "Robots" }).click();
-    await page.locator("label.chip", { hasText: "Diffusion" }).click();
-    await preview();
-    await subscribe();
-    await confirm();
-  },
-  async papers() {
+  async function openTopics() {
     await page.goto(`${options.site}/`);
-    for (const title of ["Flow Matching", "Flow Matching", "Flow Matching"]) {
-      const open = page.locator(".cards > li", { hasText: title }).locator("label.like:not(:has(:checked))");
-      if (await open.count()) await open.first().click();
-    }
-    if (!options.hasScript) await page.locator("#topics > summary").click();
-    await preview();
-    await subscribe();
-    await confirm();
-  },
-  async library() {
-    await openTopics();
-    await page.getByText("Drop your library").click();
-    await page.locator("#library").setInputFiles(options.library);
-    await preview();
-    await subscribe();
-    await confirm();
-  },
-  async filter() {
-    await openTopics();
-    await page.getByText("Write your own filter").click();
-    await page.locator("#filter").pressSequentially("robot* ANDNOT weather", { delay: 15 });
-    await preview();
-    await subscribe();
-    await confirm();
-  },
-  async corrections() {
-    await openTopics();
-    await page.locator("label.chip", { hasText: "Robots" }).click();
-    await page.getByText("Write your own filter").click();
-    await page.locator("#filter").fill("robot* AND (arm");
-    await page.getByLabel("Your email").fill("ada@gmial.com");
-    await page.waitForTimeout(FORM_SECONDS * 1000);
-    await page.getByRole("button", { name: "Send me papers" }).click();
-    await page.getByRole("button", { name: "Use gmail.com" }).waitFor();
-    await look("wrong");
-    seen.filter = await page.locator("#filter").inputValue();
-    seen.robots = await page.locator("label.chip", { hasText: "Robots" }).locator("input").isChecked();
-    await page.locator("#filter").fill("robot* AND arm");
+    if (!options.pictures || options.journey === "chips") await look("front");
+    await page.locator("#topics > summary").click();
+  }
+
+  // The preview appears by itself with a script, and by a button without.
+  async function preview() {
+    if (!options.hasScript) await page.getByRole("button", { name: "Show what I would get" }).click();
+    await page.locator("#preview .would").first().waitFor();
+    await page.waitForLoadState("networkidle");
+    seen.preview = await text("#preview");
+    await look(`preview-${options.journey}`);
+  }
+
+  async function subscribe() {
     await page.getByLabel("Your email").fill(address);
     await page.waitForTimeout(FORM_SECONDS * 1000);
     await page.getByRole("button", { name: "Send me papers" }).click();
-    await page.getByRole("button", { name: "Change it" }).click();
-    await page.locator("#sign-up").waitFor();
-    seen.changed = {
-      email: await page.getByLabel("Your email").inputValue(),
-      filter: await page.locator("#filter").inputValue(),
-      robots: await page.locator("label.chip", { hasText: "Robots" }).locator("input").isChecked(),
-    };
-  },
-  async sample() {
-    await openTopics();
-    await page.locator("label.chip", { hasText: "Robots" }).click();
-    const [letter] = await Promise.all([
-      context.waitForEvent("page"),
-      page.locator("#topics").getByRole("button", { name: "See it as an email" }).click(),
-    ]);
-    await letter.getByText("checked").first().waitFor();
-    seen.letter = await letter.locator("body").innerText();
-    if (options.pictures) {
-      await letter.screenshot({ path: `${options.pictures}/sample-${options.device}-${options.scheme}.png`, fullPage: true });
-    }
-  },
-};
+    await page.getByRole("heading", { name: "Check your inbox." }).waitFor();
+    await look("sent");
+  }
 
-try {
-  await journeys[options.journey]();
-  seen.zone = seen.zone ?? null;
-} finally {
-  await browser.close();
-}
-console.log(JSON.stringify(seen));
+  async function mailed(subject) {
+    for (let round = 0; round < 60; round++) {
+      await page.goto(`${options.site}/outbox/`);
+      const mail = page.locator("a", { hasText: address }).filter({ hasText: subject });
+      if (await mail.count()) return mail.first().getAttribute("href");
+      await page.waitForTimeout(1000);
+    }
+    throw new Error(`no mail "${subject}" to ${address}`);
+  }
+
+  async function confirm() {
+    await page.goto(`${options.site}${await mailed("Confirm your subscription")}?as=text`);
+    const link = (await text("main")).match(/\/c\/[\w.-]+/)[0];
+    await page.goto(options.site + link);
+    await look("confirm");
+    await page.getByRole("button", { name: "Confirm" }).click();
+    await page.getByRole("heading", { name: "You are subscribed." }).waitFor();
+    await look("confirmed");
+  }
+
+  return {
+    async chips() {
+      await openTopics();
+      await page.locator("label.chip", { hasText: "Robots" }).click();
+      await page.locator("label.chip", { hasText: "Diffusion" }).click();
+      await preview();
+      await subscribe();
+      await confirm();
+    },
+    async papers() {
+      await page.goto(`${options.site}/`);
+      for (const title of ["Flow Matching", "Flow Matching", "Flow Matching"]) {
+        const open = page.locator(".cards > li", { hasText: title }).locator("label.like:not(:has(:checked))");
+        if (await open.count()) await open.first().click();
+      }
+      if (!options.hasScript) await page.locator("#topics > summary").click();
+      await preview();
+      await subscribe();
+      await confirm();
+    },
+    async library() {
+      await openTopics();
+      await page.getByText("Drop your library").click();
+      await page.locator("#library").setInputFiles(options.library);
+      await preview();
+      await subscribe();
+      await confirm();
+    },
+    async filter() {
+      await openTopics();
+      await page.getByText("Write your own filter").click();
+      await page.locator("#filter").pressSequentially("robot* ANDNOT weather", { delay: 15 });
+      await preview();
+      await subscribe();
+      await confirm();
+    },
+    async corrections() {
+      await openTopics();
+      await page.locator("label.chip", { hasText: "Robots" }).click();
+      await page.getByText("Write your own filter").click();
+      await page.locator("#filter").fill("robot* AND (arm");
+      await page.getByLabel("Your email").fill("ada@gmial.com");
+      await page.waitForTimeout(FORM_SECONDS * 1000);
+      await page.getByRole("button", { name: "Send me papers" }).click();
+      await page.getByRole("button", { name: "Use gmail.com" }).waitFor();
+      await look("wrong");
+      seen.filter = await page.locator("#filter").inputValue();
+      seen.robots = await page.locator("label.chip", { hasText: "Robots" }).locator("input").isChecked();
+      await page.locator("#filter").fill("robot* AND arm");
+      await page.getByLabel("Your email").fill(address);
+      await page.waitForTimeout(FORM_SECONDS * 1000);
+      await page.getByRole("button", { name: "Send me papers" }).click();
+      await page.getByRole("button", { name: "Change it" }).click();
+      await page.locator("#sign-up").waitFor();
+      seen.changed = {
+        email: await page.getByLabel("Your email").inputValue(),
+        filter: await page.locator("#filter").inputValue(),
+        robots: await page.locator("label.chip", { hasText: "Robots" }).locator("input").isChecked(),
+      };
+    },
+    async sample() {
+      await openTopics();
+      await page.locator("label.chip", { hasText: "Robots" }).click();
+      const [letter] = await Promise.all([
+        context.waitForEvent("page"),
+        page.locator("#topics").getByRole("button", { name: "See it as an email" }).click(),
+      ]);
+      await letter.getByText("checked").first().waitFor();
+      seen.letter = await letter.locator("body").innerText();
+      if (options.pictures) {
+        await letter.screenshot({ path: `${options.pictures}/sample-${options.device}-${options.scheme}.png`, fullPage: true });
+      }
+    },
+  };
+});

@@ -12,9 +12,11 @@ from shutil import which
 from tests.judge import test_journeys
 from tests.judge.browser import lighten
 from tests.judge.installed_programs import npm_package
+from tests.judge.journey_walks import BrowserPrograms
 from tests.support.product_processes import ROOT
 
 PICTURES = ROOT / "docs" / "pictures"
+HEIGHTS = {"phone": 1700, "desktop": 1300}  #: pixels of the upper part of a page
 #: Names of the pictures, with the journey, its step, its device and its color scheme.
 SHOWN = {
     "page-topics-desktop-light": ("chips", "preview-chips", "desktop", "light"),
@@ -33,9 +35,10 @@ def main() -> None:
     axe = npm_package("axe-core") / "axe.min.js"
     with tempfile.TemporaryDirectory(prefix="digest-pages-") as name:
         folder = Path(name)
-        with test_journeys.running(folder, node=node, chromium=chromium, axe=axe) as site:
+        programs = BrowserPrograms(node=node, chromium=chromium, axe=axe)
+        with test_journeys.running(folder, programs) as site:
             for journey, device, scheme in sorted({(one[0], one[2], one[3]) for one in SHOWN.values()}):
-                site.walk(journey, device, scheme, has_script=True, pictures=str(folder))
+                site.walk((journey, device, scheme, True), pictures=str(folder), most=HEIGHTS[device])
         for picture, (_, step, device, scheme) in SHOWN.items():
             keep(folder / f"{step}-{device}-{scheme}.png", PICTURES / f"{picture}.png")
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.judge import invented_week
+from tests.judge import invented_week, journey_walks
 from tests.judge.conftest import answers
-from tests.judge.installed_programs import npm_package
+from tests.judge.journey_walks import BrowserPrograms, Setting
 from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
 
@@ -30,7 +27,6 @@ SHORT = (
     ("corrections", "phone", "light", False),
     ("sample", "desktop", "light", True),
 )
-FULL = tuple(product(JOURNEYS, ("phone", "desktop"), ("light", "dark"), (True, False)))
 SUBSCRIBES = frozenset({"chips", "papers", "library", "filter"})
 TOPICS = {
     "chips": "Diffusion, Robots",
@@ -45,40 +41,25 @@ class RunningSite:
     """The whole service with invented papers, and the programs that use it."""
 
     url: str
-    node: str
-    chromium: str
-    axe: Path
+    programs: BrowserPrograms
     library: Path
 
-    def walk(
-        self, journey: str, device: str, scheme: str, *, has_script: bool, pictures: str = ""
-    ) -> dict[str, Any]:
-        """Make a journey, and return what was seen."""
-        options = {
-            "journey": journey, "site": self.url, "chromium": self.chromium, "device": device, "scheme": scheme,
-            "hasScript": has_script, "axe": str(self.axe), "library": str(self.library), "pictures": pictures,
-        }  # fmt: skip
-        script = Path(__file__).with_name("journeys.mjs")
-        done = subprocess.run(
-            [self.node, str(script), str(npm_package("playwright-core")), json.dumps(options)],
-            capture_output=True, text=True, timeout=180, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        seen: dict[str, Any] = json.loads(done.stdout)
-        return seen
+    def walk(self, setting: Setting, **options: Any) -> dict[str, Any]:
+        """Walk a journey, and return what was seen."""
+        own = {"site": self.url, "library": str(self.library)}
+        return journey_walks.walk(self.programs, "journeys.mjs", setting, own | options)
 
 
 @pytest.fixture(scope="session")
 def running_site(
-    tmp_path_factory: pytest.TempPathFactory, node: str, chromium: str, axe: Path
+    tmp_path_factory: pytest.TempPathFactory, browser_programs: BrowserPrograms
 ) -> Iterator[RunningSite]:
-    folder = tmp_path_factory.mktemp("journeys")
-    with running(folder, node=node, chromium=chromium, axe=axe) as site:
+    with running(tmp_path_factory.mktemp("journeys"), browser_programs) as site:
         yield site
 
 
 @contextmanager
-def running(folder: Path, *, node: str, chromium: str, axe: Path) -> Iterator[RunningSite]:
+def running(folder: Path, programs: BrowserPrograms) -> Iterator[RunningSite]:
     """Yield the whole service with six days of invented papers."""
     port = free_port()
     settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}", "SITE_NAME": "Oslo Vision Lab"}
@@ -89,22 +70,21 @@ def running(folder: Path, *, node: str, chromium: str, axe: Path) -> Iterator[Ru
         invented_week.load(ours, folder)
         ours.open()
         ours.wait_until("the site", lambda: answers(f"{settings['BASE_URL']}/healthz"))
-        yield RunningSite(url=settings["BASE_URL"], node=node, chromium=chromium, axe=axe, library=library)
+        yield RunningSite(url=settings["BASE_URL"], programs=programs, library=library)
         ours.stop()
 
 
-@pytest.mark.parametrize(("journey", "device", "scheme", "has_script"), FULL)
+@pytest.mark.parametrize("setting", journey_walks.every_setting(JOURNEYS))
 def test_a_visitor_reaches_the_end_of_the_journey(
-    running_site: RunningSite, is_full: bool, journey: str, device: str, scheme: str, has_script: bool
+    running_site: RunningSite, is_full: bool, setting: Setting
 ) -> None:
-    if not is_full and (journey, device, scheme, has_script) not in SHORT:
+    if not is_full and setting not in SHORT:
         pytest.skip("every journey in every setting: JUDGE=full make judge")
+    journey, _device, _scheme, has_script = setting
 
-    seen = running_site.walk(journey, device, scheme, has_script=has_script)
+    seen = running_site.walk(setting)
 
-    assert seen["violations"] == []
-    assert [one for one in seen["errors"] if "422" not in one] == []
-    assert all(url.startswith(running_site.url) for url in seen["requests"])
+    journey_walks.check_what_was_seen(seen, running_site.url)
     if journey in SUBSCRIBES:
         zone = "Oslo" if has_script else "UTC"
         assert "papers a day" in seen["preview"] or "paper a day" in seen["preview"]
