@@ -100,6 +100,12 @@ def readable_address(email: str) -> str:
         return email
 
 
+def masked_address(email: str) -> str:
+    """Return an address masked as `a•••@uni.edu`: its owner recognises it, and other readers cannot use it."""
+    local, _, domain = readable_address(email).rpartition("@")
+    return f"{local[:1]}•••@{domain}"
+
+
 def suggest_correction(email: str) -> str | None:
     """Return the address with its domain corrected (`gmial.com` to `gmail.com`), or None."""
     local, _, domain = email.rpartition("@")

@@ -131,8 +131,10 @@ def new_address_of_link(
     return (subscriber, email) if is_done or subscriber.link_version == link_version else None
 
 
-def change_address(session: Session, subscriber: Subscriber, email: str, *, now: datetime) -> None:
-    """Give a subscriber a confirmed new address and revoke all links in earlier letters.
+def change_address(
+    session: Session, site: Site, subscriber: Subscriber, email: str, *, now: datetime
+) -> None:
+    """Give a subscriber a confirmed new address, revoke all links in earlier letters, and notify the old address.
 
     Raises BadField if the address belongs to another subscriber. A second call changes nothing.
     """
@@ -142,10 +144,33 @@ def change_address(session: Session, subscriber: Subscriber, email: str, *, now:
         return
     if subscriber_rows.find(session, address.email) is not None:
         raise BadField("email", _("This address already gets digests."))
+    old = subscriber.email
     subscriber.email, subscriber.email_key = address.email, address.folded
     subscriber.link_version += 1
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how="new address confirmed by link"))
     session.flush()
+    outbox.readdress_queued(session, subscriber.id, old=old, new=subscriber.email)
+    queue_notice_of_change(session, site, subscriber, old, now=now)
+
+
+def queue_notice_of_change(
+    session: Session, site: Site, subscriber: Subscriber, old: str, *, now: datetime
+) -> None:
+    """Queue the letter that notifies the old address of a change; its link makes the old address the current one.
+
+    The letter shows the new address masked, since other people may read the old mailbox.
+    """
+    outbox.queue_letter(
+        session,
+        letter="new_address",
+        subscriber_id=subscriber.id,
+        email=old,
+        decision={"made_at": int(now.timestamp()), "moved_to": addresses.masked_address(subscriber.email)},
+        dedupe_key=f"address-changed-{subscriber.id}-{subscriber.link_version}",
+        site=site,
+        now=now,
+        expires_at=now + NEW_ADDRESS_LIFETIME,
+    )
 
 
 # ── export ──────────────────────────────────────────────────────────────────────────────────────

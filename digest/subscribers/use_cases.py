@@ -246,9 +246,11 @@ def request_new_address(
     session.commit()
 
 
-def change_address(session: Session, subscriber: Subscriber, email: str, *, now: datetime) -> None:
+def change_address(
+    session: Session, site: Site, subscriber: Subscriber, email: str, *, now: datetime
+) -> None:
     """Give a subscriber a confirmed new address; raise BadField if it belongs to another subscriber."""
-    account.change_address(session, subscriber, email, now=now)
+    account.change_address(session, site, subscriber, email, now=now)
     session.commit()
 
 

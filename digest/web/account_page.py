@@ -18,7 +18,6 @@ from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
-from digest.web.unsubscribe_page import mask_address
 
 NOT_SURE = "Tick the box to erase your data."
 
@@ -54,7 +53,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
             session, context.site, request.path_params["token"], now=context.clock()
         )
     except BadField:
-        raise HTTPException(410) from None
+        raise page_rendering.Gone(*page_rendering.EXPIRED_ACCOUNT_LINK) from None
     if subscriber is None:
         raise HTTPException(404)
     return subscriber
@@ -117,8 +116,8 @@ def new_address_page(request: Request, subscriber: Subscriber, email: str, *, er
         request,
         "new_address",
         status=422 if error else 200,
-        email=email,
-        current=mask_address(subscriber.email),
+        email=addresses.readable_address(email),
+        current=addresses.masked_address(subscriber.email),
         is_done=subscriber.email == email,
         error=error,
     )
@@ -131,7 +130,7 @@ def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber,
         session, context.site, request.path_params["token"], now=context.clock()
     )
     if found is None:
-        raise HTTPException(410)
+        raise page_rendering.Gone(*page_rendering.EXPIRED_ACCOUNT_LINK)
     return found
 
 
@@ -142,7 +141,7 @@ def handle_new_address(request: Request, form: FormData) -> Response:
     with db.write_session(context.engine) as session:
         subscriber, email = new_address_of_page(session, request)
         try:
-            use_cases.change_address(session, subscriber, email, now=context.clock())
+            use_cases.change_address(session, context.site, subscriber, email, now=context.clock())
         except UsageError as error:
             return new_address_page(request, subscriber, email, error=error_sentence(error))
     return page_rendering.redirect_back(request)

@@ -136,7 +136,7 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
     )
     app.router.redirect_slashes = False  # it redirects to the request's Host header, which any client can set
     app.state.context = context
-    app.state.uploads = asyncio.Semaphore(forms.UPLOADS_AT_ONCE)
+    app.state.large_forms = asyncio.Semaphore(forms.LARGE_FORMS_AT_ONCE)
     app.state.archive_pages = asyncio.Semaphore(public_archive.PAGES_AT_ONCE)
     app.state.certificates = provider_webhook.CertificateCache(fetch=provider_webhook.make_fetch(context))
     return app

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from digest import db, links, publishing, subscribers
+from digest import addresses, db, links, publishing, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -29,7 +29,7 @@ from digest.topics import filter_registry
 from digest.web import front_page, page_rendering, papers, request_context
 from digest.web.middleware import mail_headers
 from digest.web.sign_up_form import OfferedTopic
-from digest.web.unsubscribe_page import mask_address, subscriber_of_link
+from digest.web.unsubscribe_page import subscriber_of_link
 
 MAX_LISTED = 400  #: maximum digests in an archive, more than a year of daily digests
 MAX_WITH_TITLES = 60  #: number of latest digests whose papers are all listed
@@ -56,7 +56,7 @@ def show_digest(request: Request) -> Response:
         try:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
-            raise HTTPException(410) from None
+            raise page_rendering.expired_digest() from None
         copy = personalization_of(context, session, delivery, reader)
         digest = Digest.from_json(delivery.decision)
         hidden = {paper.id for paper in catalog.papers(session, ids=digest.papers) if paper.is_hidden}
@@ -78,7 +78,7 @@ def show_overflow(request: Request) -> Response:
         try:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
-            raise HTTPException(410) from None
+            raise page_rendering.expired_digest() from None
         found = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
         hidden = {paper.id for paper in catalog.papers(session, ids=found) if paper.is_hidden}
         overflow = [paper for paper in found if paper not in hidden]
@@ -144,7 +144,7 @@ def personalization_of(
         filters=filter_registry.canonical_filters(session, chosen_by),
         message_id=delivery.message_id,
     )
-    return replace(copy, recipient=mask_address(copy.recipient))
+    return replace(copy, recipient=addresses.masked_address(copy.recipient))
 
 
 # ── for reference managers ──────────────────────────────────────────────────────────────────────

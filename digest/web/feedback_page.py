@@ -10,18 +10,16 @@ from functools import partial
 from typing import Any
 
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from digest import db, links, subscribers
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
-from digest.errors import NotFound, UsageError
+from digest.errors import UsageError
 from digest.letters import cards
-from digest.papers import Paper, catalog
 from digest.subscribers import LastChange, TopicProposal, use_cases
-from digest.web import forms, page_rendering, request_context
+from digest.web import forms, page_rendering, papers, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
@@ -47,7 +45,7 @@ def proposals_page(
 ) -> Response:
     """Return the page with the proposals, or with the change that was just made."""
     context = request_context.context_of(request)
-    paper = paper_of(request, session)
+    paper = papers.current_paper(session, int(request.path_params["number"]))
     done = request.query_params.get("done", "")
     change = undoable_change(session, request, reader) if done == "applied" else None
     start = links.feedback_url(context.site, reader.id, reader.link_version)
@@ -77,17 +75,6 @@ def found_proposals(
     context = request_context.context_of(request)
     propose = subscribers.propose_more if wants_more else subscribers.propose_less
     return propose(session, context.caches, reader, paper_id, now=context.clock())
-
-
-def paper_of(request: Request, session: Session) -> Paper:
-    """Return the paper of a link; raise 404 if there is none, and 410 if it is hidden."""
-    try:
-        found = catalog.find(session, str(request.path_params["number"]))
-    except NotFound:
-        raise HTTPException(404) from None
-    if found.is_hidden:
-        raise HTTPException(410)
-    return found
 
 
 def undoable_change(session: Session, request: Request, reader: Subscriber) -> LastChange | None:
@@ -139,7 +126,8 @@ def apply_choice(
     request: Request, session: Session, reader: Subscriber, choice: str, *, wants_more: bool
 ) -> str:
     """Apply the proposal named by its topic and clause; return the value of `done`."""
-    context, paper = request_context.context_of(request), paper_of(request, session)
+    context = request_context.context_of(request)
+    paper = papers.current_paper(session, int(request.path_params["number"]))
     for proposal in found_proposals(request, session, reader, paper.id, wants_more=wants_more):
         if choice == choice_value(proposal) and use_cases.apply_proposal(
             session, context.site, reader, proposal, now=context.clock()

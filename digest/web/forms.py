@@ -23,7 +23,8 @@ MAX_FORM_AGE = timedelta(days=2)  #: time after which a form must be loaded agai
 
 MAX_FIELDS = 200
 READ_SECONDS = 30.0
-UPLOADS_AT_ONCE = 8  #: maximum number of large forms that are read at the same time
+SMALL_FORM = 64 * 1024  #: maximum bytes of a form that does not wait for others
+LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms that are read at the same time
 
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -41,23 +42,21 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
             request.headers, request_context.context_of(request).site.url
         ):
             raise HTTPException(403)
-        if request.scope["path"] in middleware.UPLOAD_PATHS:
-            async with uploads_in_turn(request), read_form(request, files=1) as form:
-                return await run_in_threadpool(action, request, form)
-        async with read_form(request, files=0) as form:
+        files = 1 if request.scope["path"] in middleware.UPLOAD_PATHS else 0
+        async with large_forms_in_turn(request), read_form(request, files=files) as form:
             return await run_in_threadpool(action, request, form)
 
     return endpoint
 
 
 @asynccontextmanager
-async def uploads_in_turn(request: Request) -> AsyncIterator[None]:
+async def large_forms_in_turn(request: Request) -> AsyncIterator[None]:
     """Allow only a few large forms to be read at a time, so that they cannot fill the memory."""
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) <= middleware.MAX_BYTES:
+    if announced.isdecimal() and int(announced) <= SMALL_FORM:
         yield
         return
-    async with request.app.state.uploads:
+    async with request.app.state.large_forms:
         yield
 
 

@@ -25,6 +25,7 @@ from digest.web import (
     forms,
     library_upload,
     page_rendering,
+    public_archive,
     request_context,
     sentence_choices,
     sign_up_form,
@@ -104,10 +105,12 @@ def render_front(
     focus: str = "",
 ) -> str:
     """Return the front page as HTML; `focus` is the field that gets the keyboard focus."""
+    today = trending.todays_list(context, session)
     return page_rendering.render_html(
         context,
         "front_page",
-        today=trending.todays_list(context, session),
+        today=today,
+        earlier=public_archive.earlier_list(context, session, today.day) if today else None,
         interests=starter_rates(context, session),
         is_closed=context.settings.signup == frozenset(),
         guesses_zone=form is EMPTY_FORM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from time import perf_counter
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -16,11 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 log = logging.getLogger("digest.web")
 
 CLIENT_GONE = 499  #: the logged status if the client closed the connection, as in nginx
-MAX_BYTES = 64 * 1024  #: maximum size of a request body, enough for all forms without files
-MAX_UPLOAD = (
-    3 * 1024 * 1024
-)  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are too long but are sent back
+MEGABYTE = 1024 * 1024
+#: Maximum size of a request body. Forms are small, but a field of 1 MB gets a sentence beside it.
+MAX_BYTES = MEGABYTE + 256 * 1024
+MAX_UPLOAD = 3 * MEGABYTE  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are sent back
 UPLOAD_PATHS = frozenset({"/", "/preview"})
+#: Bytes of a larger body that are read, because a browser shows our page only after it has sent the form.
+MAX_DISCARDED = 16 * MEGABYTE
 
 #: Allows only our own style sheet, images and forms.
 PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -41,7 +43,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
 #: Paths of private links: their pages are not cached or indexed, and the links are not logged.
-PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|s|outbox|mirror)/(.*)$")
+PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|s|outbox|mirror)/(.*)$", re.DOTALL)
 
 
 class RequestTooLarge(HTTPException):
@@ -82,7 +84,8 @@ class HttpMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                add_headers(MutableHeaders(scope=message), scope["path"], is_https=self.is_https)
+                headers = MutableHeaders(scope=message)
+                add_headers(headers, scope["path"], is_https=self.is_https, method=scope["method"])
             await send(message)
 
         try:
@@ -91,14 +94,14 @@ class HttpMiddleware:
         except ClientDisconnect:
             status = CLIENT_GONE  # no response is possible, because the client closed the connection
         finally:
-            path = PRIVATE_PATHS.sub(r"/\1/...", scope["path"])
+            path = PRIVATE_PATHS.sub(r"/\1/...", quote(scope["path"]))  # a path may have line breaks
             took = (perf_counter() - began) * 1000
             level = logging.WARNING if status >= 500 else logging.DEBUG  # the proxy logs the other requests
             log.log(level, "%s %s %s in %.0f ms", scope["method"], path, status, took)
 
 
-def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
-    """Add each header that the page has not set itself."""
+def add_headers(headers: MutableHeaders, path: str, *, is_https: bool, method: str = "GET") -> None:
+    """Add each header that the page has not set itself; responses to forms show what was typed, so they are not stored."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     if is_https:
@@ -106,6 +109,8 @@ def add_headers(headers: MutableHeaders, path: str, *, is_https: bool) -> None:
     if PRIVATE_PATHS.match(path):
         headers["cache-control"] = "no-store"
         headers["x-robots-tag"] = "noindex, nofollow"
+    if method == "POST":
+        headers["cache-control"] = "no-store"
     headers.setdefault("cache-control", "max-age=86400" if path.startswith("/static/") else "no-cache")
 
 
@@ -120,19 +125,27 @@ def mail_headers() -> dict[str, str]:
 
 
 def limit_body(receive: Receive, headers: Headers, most: int) -> Receive:
-    """Return `receive` with a limit on the size of the body."""
+    """Return `receive` with a limit on the size of the body; the rest of a larger body is read and discarded."""
     announced = headers.get("content-length", "")
-    taken = most if announced.isdigit() and int(announced) > most else 0
+    taken = most if announced.isdecimal() and int(announced) > most else 0
 
     async def counted() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
         if taken > most:
+            await discard(receive, message, MAX_DISCARDED - taken)
             raise RequestTooLarge
         return message
 
     return counted
+
+
+async def discard(receive: Receive, message: Message, most: int) -> None:
+    """Read the rest of a body, up to `most` bytes."""
+    while message.get("more_body") and most > 0:
+        message = await receive()
+        most -= len(message.get("body", b""))
 
 
 def is_same_site(headers: Headers, url: str) -> bool:
@@ -148,5 +161,5 @@ def is_same_site(headers: Headers, url: str) -> bool:
     origin = headers.get("origin")
     if origin is None or origin == "null":
         return True
-    own = urlsplit(url)
-    return origin == f"{own.scheme}://{own.netloc}" or urlsplit(origin).netloc == headers.get("host")
+    own, host = urlsplit(url), headers.get("host")
+    return origin in {f"{own.scheme}://{own.netloc}", f"http://{host}", f"https://{host}"}

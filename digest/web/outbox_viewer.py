@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.parser import BytesHeaderParser
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from digest.web import page_rendering, request_context
 from digest.web.middleware import mail_headers
 
 MAX_SHOWN = 200
+LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -121,8 +122,6 @@ def mail_files(request: Request) -> dict[str, Path]:
 def mail_folder(request: Request) -> Path:
     """Return the local Maildir; raise 404 if this request may not see it."""
     context = request_context.context_of(request)
-    name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    is_local_name = name in {"localhost", "::1"} or name.startswith("127.")
-    if not request_context.shows_outbox(context) or not is_local_name:
+    if not request_context.shows_outbox(context) or not LOCAL_HOST.fullmatch(request.headers.get("host", "")):
         raise HTTPException(404)
     return context.settings.mail.folder

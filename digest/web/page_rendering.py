@@ -86,14 +86,29 @@ PROBLEM_TEXTS = {
     405: ("This request is not allowed", "Go back and use the buttons on the page."),
     408: ("The upload took too long", "Nothing was changed. Try again, or choose a smaller file."),
     410: ("This link no longer works", "Enter your address and we will mail you a new one."),
-    413: ("The form is too large", "Shorten your text and try again."),
+    413: ("The form is too large", "Nothing was changed. Shorten your text and send the form again."),
     429: ("Too many requests", "Try again in ten minutes."),
     500: ("Something went wrong on our side", "Nothing was changed. Try again in a minute."),
     503: ("We cannot reach our database", "Nothing was changed. Try again in a minute."),
 }
 
-#: The headline and sentence for a paper that is hidden.
-REMOVED_TEXTS = "This paper was removed", "It is no longer shown here."
+
+class Gone(HTTPException):
+    """What the link showed is gone, so a new link would not show it either."""
+
+    def __init__(self, headline: str, sentence: str):
+        super().__init__(410)
+        self.texts = headline, sentence
+
+
+def removed_paper() -> Gone:
+    """Return the exception for a paper that is hidden or may not be shown."""
+    return Gone("This paper was removed", "It is no longer shown here.")
+
+
+def expired_digest() -> Gone:
+    """Return the exception for a digest whose press was deleted."""
+    return Gone("This digest is no longer stored", "We keep digests on the web for a limited time.")
 
 
 #: The headline and sentence for pages that are not found, by the first part of the path.
@@ -115,17 +130,21 @@ EXPIRED_LINK = (
     "This link has expired",
     "Enter your address and we will mail you a new one. Your topics and time are kept.",
 )
+#: For a link to download or erase data or to change the address.
+EXPIRED_ACCOUNT_LINK = (
+    "This link has expired",
+    "Enter your address and we will mail you the link to your settings, where you can request a new one.",
+)
+LINK_TEXTS = (INCOMPLETE_LINK, EXPIRED_LINK, EXPIRED_ACCOUNT_LINK)  #: on these pages, a form mails a new link
 
 
 def problem_page(
     request: Request, status: int, *, email: str = "", error: str = "", texts: tuple[str, str] | None = None
 ) -> Response:
     """Return an error page; for a link that does not work, include a form to request a new link."""
-    known = PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
-    is_hidden = status == 410 and "number" in request.path_params and "token" not in request.path_params
-    headline, sentence = texts or (REMOVED_TEXTS if is_hidden else known)
-    context = request_context.context_of(request)
-    offers_link = (status == 410 and not is_hidden) or texts is INCOMPLETE_LINK
+    headline, sentence = texts or PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
+    context, path = request_context.context_of(request), request.scope["path"]
+    offers_link = status == 410 if texts is None else texts in LINK_TEXTS
     stamp = forms.form_stamp(context.site, context.clock()) if offers_link else ""
     return render_page(
         request,
@@ -136,6 +155,7 @@ def problem_page(
         stamp=stamp,
         email=email,
         error=error,
+        form_path=path if status == 413 and middleware.PRIVATE_PATHS.match(path) else "",
     )
 
 
@@ -143,6 +163,8 @@ def on_http(request: Request, error: Exception) -> Response:
     """Return the error page for an HTTPException."""
     if not isinstance(error, HTTPException):
         raise error
+    if isinstance(error, Gone):
+        return problem_page(request, 410, texts=error.texts)
     status = 410 if is_retired_link(request, error.status_code) else error.status_code
     answer = not_found_page(request) if status == 404 else problem_page(request, status)
     answer.headers.update(error.headers or {})

@@ -135,13 +135,20 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """
-    found = catalog.papers(session, ids=[catalog.resolve(session, [number]).get(number, number)])
-    if not found:
-        raise HTTPException(404)
-    shown = context.public_rules.public_copy(found[0])
+    shown = context.public_rules.public_copy(current_paper(session, number))
     if shown is None:
-        raise HTTPException(410)
+        raise page_rendering.removed_paper()
     return shown
+
+
+def current_paper(session: Session, number: int) -> Paper:
+    """Return a paper by its id, or the paper it was merged into; raise 404 if there is none, 410 if it is hidden."""
+    found = catalog.current(session, number)
+    if found is None:
+        raise HTTPException(404)
+    if found.is_hidden:
+        raise page_rendering.removed_paper()
+    return found
 
 
 def finder_links(paper: Paper) -> list[Link]:

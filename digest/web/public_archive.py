@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date
 from typing import Any
 from xml.etree import ElementTree
 
@@ -109,6 +109,16 @@ def listed_days(context: AppContext, session: Session) -> list[date]:
     return context.caches.get_or_make(
         "listed days", (key, now.date()), lambda: catalog.days_with_news(session, until=now)[-MAX_DAYS:]
     )
+
+
+def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | None:
+    """Return a link to the last list before a day; None if there is none, or if the archive is switched off."""
+    earlier = [one for one in listed_days(context, session) if one < day]
+    if not earlier or context.settings.archive == "off":
+        return None
+    is_yesterday = (context.clock().astimezone(UTC).date() - earlier[-1]).days == 1
+    label = figures_in_words.TRANSLATIONS.gettext("Yesterday") if is_yesterday else short_day(earlier[-1])
+    return DayLink(href=f"/days/{earlier[-1]}", label=label)
 
 
 def requested_day(request: Request, days: list[date]) -> date:

@@ -16,9 +16,9 @@ from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
-from digest.papers import Paper, catalog
+from digest.papers import Paper
 from digest.subscribers import use_cases
-from digest.web import archive, feeds, forms, page_rendering, request_context
+from digest.web import archive, feeds, forms, page_rendering, papers, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -72,13 +72,7 @@ def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Pa
     reader = subscriber_of_link(session, request, "save")
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)
-    number = int(request.path_params["number"])
-    found = catalog.papers(session, ids=[catalog.resolve(session, [number]).get(number, number)])
-    if not found:
-        raise HTTPException(404)
-    if found[0].is_hidden:
-        raise HTTPException(410)
-    return reader, found[0]
+    return reader, papers.current_paper(session, int(request.path_params["number"]))
 
 
 # ── the list ────────────────────────────────────────────────────────────────────────────────────

@@ -71,8 +71,7 @@ def handle_form(request: Request, form: FormData) -> Response:
         subscriber = subscriber_of_link(session, request, "manage")
         action = field_text(form, "do")
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action == "reason":
-            thanks = unsubscribe_page.note_reason(session, subscriber, form)
-            return page_rendering.redirect_back(request, "thanks" if thanks else "")
+            return unsubscribe_page.note_reason(request, session, subscriber, form)
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
             return page_rendering.redirect_back(request)  # the reader has unsubscribed in another window
         subscribers.note_activity(session, subscriber, now=context.clock())
@@ -286,7 +285,7 @@ def save_schedule(form: SettingsForm) -> FormResult:
             )
     except UsageError as error:
         errors[error.field if isinstance(error, BadField) else "cadence"] = error_sentence(error)
-    return FormState(fields=fields, errors=errors)
+    return FormState(fields={**fields, "nothing_today": form.text("nothing_today")}, errors=errors)
 
 
 def apply_requested(form: SettingsForm) -> FormResult:

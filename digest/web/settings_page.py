@@ -147,7 +147,7 @@ def settings_page(
         abstracts_words=subscribers.abstracts_in_words(subscriber.abstracts).lower(),
         **page_choices(context, subscriber),
         **page_links(context, subscriber),
-        **{**schedule_fields(subscriber), **shown.fields},
+        **{**schedule_fields(subscriber), **nothing_today_field(subscriber), **shown.fields},
     )
 
 
@@ -162,7 +162,6 @@ def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, objec
         "tomorrow": (today + timedelta(days=1)).isoformat(),
         "example_hits": EXAMPLE_HITS,
         "tried_hits": TRIED_HITS,
-        "wants_nothing_today_letters": subscriber.wants_nothing_today_letters,
     }
 
 
@@ -313,6 +312,11 @@ def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
         "max_papers": str(subscriber.max_papers),
         "abstracts": str(subscriber.abstracts),
     }
+
+
+def nothing_today_field(subscriber: Subscriber) -> dict[str, str]:
+    """Return the check box for letters about editions without papers as a form value."""
+    return {"nothing_today": "yes" if subscriber.wants_nothing_today_letters else ""}
 
 
 def parse_number(text: str) -> int | None:

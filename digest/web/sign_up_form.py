@@ -168,5 +168,6 @@ FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def error_sentence(error: UsageError) -> str:
-    """Return an error without the name of its field, because the page shows the error next to the field."""
-    return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
+    """Return an error as a sentence without the name of its field, because the page shows it next to the field."""
+    text = str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
+    return text[:1].upper() + text[1:]

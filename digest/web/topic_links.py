@@ -12,14 +12,14 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers
+from digest import addresses, db, links, subscribers
 from digest.db.tables import StillReadingStep, SubscriberState
 from digest.editions import schedule
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
-from digest.web.unsubscribe_page import mask_address, next_due, subscriber_of_link
+from digest.web.unsubscribe_page import next_due, subscriber_of_link
 
 PAUSE_LENGTH = timedelta(days=7)
 
@@ -44,7 +44,7 @@ def show_buttons(request: Request) -> Response:
         return page_rendering.render_page(
             request,
             "topic_links",
-            email=mask_address(subscriber.email),
+            email=addresses.masked_address(subscriber.email),
             state=subscriber.state,
             paused_until=figures_in_words.day_in_words(until) if until else None,
             leave_url=links.unsubscribe_url(context.site, subscriber.id, subscriber.link_version),

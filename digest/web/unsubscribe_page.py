@@ -7,6 +7,8 @@ page, so that Back and Reload never send the form again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,6 +33,14 @@ REASONS = (
 MAX_REASON = 150  #: maximum characters of a reason in the reader's own words
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypedReason:
+    """A reason for unsubscribing whose words are too long."""
+
+    reason: str
+    words: str
+
+
 def show_button(request: Request) -> Response:
     """Show the reader's state and one button, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
@@ -42,29 +52,28 @@ def handle_button(request: Request, form: FormData) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
-        done = ""
         match field_text(form, "do"):
             case "undo":
                 use_cases.return_after_leaving(session, subscriber, now=now)
-                done = "back"
+                return page_rendering.redirect_back(request, "back")
             case "reason":
-                done = "thanks" if note_reason(session, subscriber, form) else ""
+                return note_reason(request, session, subscriber, form)
             case _:
                 use_cases.leave(session, context.site, subscriber, now=now)
     if field_text(form, "List-Unsubscribe"):
         return PlainTextResponse("Unsubscribed.\n")
-    return page_rendering.redirect_back(request, done)
+    return page_rendering.redirect_back(request)
 
 
-def note_reason(session: Session, subscriber: Subscriber, form: FormData) -> bool:
-    """Store the reason for an unsubscribe; return False if the reason is empty or the reader has resubscribed."""
-    chosen = [
-        figures_in_words.TRANSLATIONS.gettext(words)
-        for name, words in REASONS
-        if name == field_text(form, "reason")
-    ]
-    reason = ": ".join([*chosen, *filter(None, [field_text(form, "words", MAX_REASON)])])
-    return bool(reason) and use_cases.note_leaving_reason(session, subscriber, reason)
+def note_reason(request: Request, session: Session, subscriber: Subscriber, form: FormData) -> Response:
+    """Store the reason for an unsubscribe, unless it is empty or the reader has resubscribed."""
+    reason, words = field_text(form, "reason"), field_text(form, "words")
+    if len(words) > MAX_REASON:
+        return state_page(request, subscriber, typed=TypedReason(reason=reason, words=words))
+    chosen = [figures_in_words.TRANSLATIONS.gettext(said) for name, said in REASONS if name == reason]
+    given = ": ".join(filter(None, [*chosen, words]))
+    is_noted = bool(given) and use_cases.note_leaving_reason(session, subscriber, given)
+    return page_rendering.redirect_back(request, "thanks" if is_noted else "")
 
 
 unsubscribe = forms.form_endpoint(handle_button, from_anywhere=True)
@@ -81,7 +90,7 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
     return subscriber
 
 
-def state_page(request: Request, subscriber: Subscriber) -> Response:
+def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | None = None) -> Response:
     """Show the page for the reader's state: subscribed, just subscribed again, or unsubscribed.
 
     After an undo, the page has no unsubscribe button, so that a double click does not unsubscribe again.
@@ -93,13 +102,16 @@ def state_page(request: Request, subscriber: Subscriber) -> Response:
     return page_rendering.render_page(
         request,
         "unsubscribed" if subscriber.state == SubscriberState.UNSUBSCRIBED else name,
-        email=mask_address(subscriber.email),
+        status=422 if typed else 200,
+        email=addresses.masked_address(subscriber.email),
         state=subscriber.state,
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
         else None,
         next_due=next_due(context, subscriber),
         reasons=REASONS,
+        typed=typed,
+        max_reason=MAX_REASON,
         is_thanked=done == "thanks" and bool(subscriber.leaving_reason),
         can_undo=subscribers.can_undo(subscriber, now=context.clock()),
         path=request.scope["path"],
@@ -113,9 +125,3 @@ def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
     )
-
-
-def mask_address(email: str) -> str:
-    """Return an address masked as `a•••@uni.edu`, which its owner recognises and other readers cannot use."""
-    local, _, domain = addresses.readable_address(email).rpartition("@")
-    return f"{local[:1]}•••@{domain}"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from sqlalchemy import select
+from starlette.routing import Route
 
 from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
+from digest.delivery import delivery_run
+from digest.delivery.transports.memory import MemoryTransport
+from digest.editions.compose import Digest, NarrowingSuggestion
+from digest.web.app import ROUTES
+from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
 
 
@@ -91,18 +99,80 @@ def test_a_new_address_is_used_after_its_owner_confirmed_it(served, account_path
 
     path = mailed_path(served)
     before = served.everything()
-    assert "Confirm your new address" in served.client.get(path).text
+    assert "Confirm your address" in served.client.get(path).text
     assert served.everything() == before
 
     for _ in range(2):  # a second click shows the same page
         answer = served.client.post(path)
-        assert "Your address is changed." in served.client.get(answer.headers["location"]).text
+        assert "Your address was changed." in served.client.get(answer.headers["location"]).text
     moved = served.subscriber("alice@new.example")
     assert (moved.email, moved.link_version) == ("Alice@new.example", 1)
     with served.writing() as session:
         assert [topic.name for topic in subscribers.topics_of(session, moved)] == ["Vision"]
     assert served.client.get(manage_path).status_code == 404  # links in earlier letters are revoked
     assert served.client.get(account_path).status_code == 404
+
+
+@pytest.fixture
+def moved(served, account_path) -> None:
+    """Alice's digests go to another address since a moment ago."""
+    served.client.post(account_path, data={"do": "address", "email": "mallory@new.example"})
+    served.client.post(mailed_path(served))
+
+
+def test_the_old_address_is_notified_once_and_can_change_it_back(served, moved):
+    assert served.letters()[2:] == [("new_address", "alice@uni.edu")]
+    [(subject, text)] = served.deliver_mail()
+    assert subject == "The address of your digests was changed"
+    assert "Your digests now go to m•••@new.example." in " ".join(text.split())
+    (path,) = re.findall(rf"{BASE}(/e/\S+)", text)
+
+    answer = served.client.post(path)
+
+    assert "Your address was changed." in served.client.get(answer.headers["location"]).text
+    assert served.subscriber("alice@uni.edu").link_version == 2
+    [(subject, text)] = served.deliver_mail()  # the other address is notified, too
+    assert "Your digests now go to a•••@uni.edu." in " ".join(text.split())
+
+
+def test_an_address_can_be_changed_back_for_two_days(served, moved):
+    path = mailed_path(served)
+    served.clock.now += timedelta(hours=48, seconds=1)
+
+    assert served.client.post(path).status_code == 410
+    assert served.subscriber("mallory@new.example")
+
+
+def test_queued_letters_go_to_the_new_address(served, account_path, manage_path):
+    served.client.post(account_path, data={"do": "address", "email": "alice@new.example"})
+    path = mailed_path(served)
+    served.client.post(manage_path, data={"do": "remove", "topic": "Vision"})
+
+    served.client.post(path)
+
+    assert ("changed", "alice@new.example") in served.letters()
+
+
+def test_a_letter_about_another_address_has_no_reply_address_of_the_reader(served, account_path):
+    served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
+    memory, site = MemoryTransport(), replace(served.site, inbound_domain=served.site.domain)
+    with served.writing() as session:
+        delivery_run.deliver(
+            session, site=site, templates=served.context.templates, caches=CACHES, transport=memory, clock=served.clock
+        )  # fmt: skip
+
+    assert [b"Reply-To: reply+" in one.content for one in memory.messages] == [False]
+
+
+def test_expired_links_lead_to_the_settings(served, account_path):
+    served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
+    confirm = mailed_path(served)
+    served.clock.now += timedelta(hours=49)
+
+    for path in (account_path, confirm):
+        page = served.client.get(path)
+        assert (page.status_code, "This link has expired" in page.text) == (410, True)
+        assert "we will mail you the link to your settings" in page.text
 
 
 @pytest.mark.parametrize(
@@ -217,32 +287,56 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
     assert served.everything() == before
 
 
-def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, digest_sent):
-    reader = alice.id, alice.link_version
-    made_at = int(served.clock.now.timestamp())
-    start = links.feedback_url(served.site, *reader)
-    urls = [
-        links.unsubscribe_url(served.site, *reader),
-        links.manage_url(served.site, *reader) + "?name=x&filter=y&done=saved",
-        links.manage_url(served.site, *reader) + f"/why?paper={papers[0]}",
-        links.topic_links_url(served.site, *reader),
-        links.archive_url(served.site, *reader),
-        links.feed_url(served.site, *reader),
-        links.less_url(start, papers[0]) + "?done=applied",
-        links.more_url(start, papers[0]),
-        links.save_url(served.site, *reader, papers[0]) + "?done=saved",
-        links.saved_feed_url(served.site, *reader),
-        links.manage_url(served.site, *reader) + "/saved",
-        links.account_url(served.site, *reader, made_at),
-        links.account_url(served.site, *reader, made_at) + "/digest-data.json",
-        links.new_address_url(served.site, *reader, "new@uni.edu", made_at),
-        links.view_url(served.site, digest_sent.subscriber_id or 0, 0, "daily-2026-11-20"),
-        links.view_url(served.site, digest_sent.subscriber_id or 0, 0, "daily-2026-11-20") + "/topics",
-    ]
+def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, digest_sent, dora):
+    reader, reader_with_digest = (alice.id, alice.link_version), (dora.id, dora.link_version)
+    made_at, site = int(served.clock.now.timestamp()), served.site
+    served.sign_up("bob@uni.edu")
+    add_suggestion(served, digest_sent)
+    start, manage = links.feedback_url(site, *reader), links.manage_url(site, *reader)
+    account = links.account_url(site, *reader, made_at)
+    view = links.view_url(site, *reader_with_digest, digest_sent.edition or "")
+    urls = {
+        "/c/{token}": links.confirm_url(site, 1),
+        "/u/{token}": links.unsubscribe_url(site, *reader),
+        "/m/{token}": f"{manage}?name=x&filter=y&done=saved",
+        "/m/{token}/why": f"{manage}/why?paper={papers[0]}",
+        "/m/{token}/saved": f"{manage}/saved",
+        "/m/{token}/saved.bib": f"{manage}/saved.bib",
+        "/m/{token}/saved.ris": f"{manage}/saved.ris",
+        "/t/{token}": links.topic_links_url(site, *reader),
+        "/a/{token}": links.archive_url(site, *reader),
+        "/f/{token}.{format:str}": links.feed_url(site, *reader),
+        "/l/{token}/{number:id}": links.less_url(start, papers[0]) + "?done=applied",
+        "/l/{token}/{number:id}/more": links.more_url(start, papers[0]),
+        "/s/{token}/{number:id}": links.save_url(site, *reader, papers[0]) + "?done=saved",
+        "/s/{token}.{format:str}": links.saved_feed_url(site, *reader),
+        "/d/{token}": account,
+        "/d/{token}/digest-data.json": f"{account}/digest-data.json",
+        "/e/{token}": links.new_address_url(site, *reader, "new@uni.edu", made_at),
+        "/v/{token}": view,
+        "/v/{token}.bib": f"{view}.bib",
+        "/v/{token}.ris": f"{view}.ris",
+        "/v/{token}/topics": f"{view}/topics",
+        "/v/{token}/narrow": f"{view}/narrow",
+        "/v/{token}/{place:id}": f"{view}/1",
+    }  # fmt: skip
+    shown = {route.path for route in ROUTES if isinstance(route, Route) and "{token}" in route.path}
+    assert urls.keys() == shown - {"/mirror/{token}"}  # tests/cli/test_service_commands.py
     before = served.everything()
 
-    for url in urls:
-        for method in ("GET", "HEAD", "OPTIONS"):
+    for url in urls.values():
+        assert served.client.get(path_of(url)).status_code == 200, url
+        for method in ("HEAD", "OPTIONS"):
             assert served.client.request(method, path_of(url)).status_code in {200, 405}, url
 
     assert served.everything() == before
+
+
+def add_suggestion(served, digest_sent) -> None:
+    """Add to a digest the suggestion to narrow a topic."""
+    with served.writing() as session:
+        delivery = session.get_one(Delivery, digest_sent.id)
+        digest = Digest.from_json(delivery.decision)
+        offer = NarrowingSuggestion("Quiet", digest.sections[-1].filter_id or 0, "nothing", 14.0, 3.0)
+        delivery.decision = structs.replace(digest, offer=offer).to_json()
+        session.commit()

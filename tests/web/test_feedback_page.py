@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
 from html import unescape
+from typing import Any
 
 import pytest
 
-from digest import links, subscribers
+from digest import inbound, links, publishing, subscribers
 from digest.db.tables import DumpRow, SubscriberState
+from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
 from digest.topics import recent_papers
+from tests.inbound.signed_replies import ADA, lookup, signed_reply
 from tests.support.mail_bodies import body_of
+from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of, publish_and_deliver
 
 
@@ -45,9 +52,9 @@ def less_path(served, alice, knees) -> str:
     return path_of(links.less_url(start, knees))
 
 
-def topics_of(served) -> dict[str, str]:
+def topics_of(served, email: str = "alice@uni.edu") -> dict[str, str]:
     with served.writing() as session:
-        reader = subscribers.get(session, "alice@uni.edu")
+        reader = subscribers.get(session, email)
         return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
 
 
@@ -127,7 +134,7 @@ def test_a_topic_that_does_not_match_the_paper_is_not_narrowed(served, alice, pa
     page = served.client.get(path_of(links.less_url(start, papers[0]))).text
 
     assert choices(page) == []
-    assert "No change of your topics would drop this paper and few others." in page
+    assert "We found no change of your topics for this paper." in page
 
 
 def test_an_unsubscribed_reader_sees_only_that(served, alice, unsubscribe_path, less_path):
@@ -166,8 +173,82 @@ def test_a_hidden_paper_is_gone_from_the_page(served, less_path, knees, now):
     for path in (less_path, f"{less_path}/more"):
         page = served.client.get(path)
         assert (page.status_code, "knees" in page.text) == (410, False)
+        assert "This paper was removed" in page.text
+        assert "mail you a new one" not in page.text
         assert served.client.post(path, data={"choice": "Vision\tANDNOT knees"}).status_code == 410
     assert topics_of(served) == {"Vision": "title:image*"}
+
+
+@pytest.fixture
+def common(served) -> dict[str, Any]:
+    """A site that receives replies, with what it takes to write letters."""
+    site = replace(served.site, inbound_domain=served.site.domain)
+    return {"site": site, "templates": served.context.templates, "caches": CACHES}
+
+
+@pytest.fixture
+def digest_of_ada(served, knees, common, now) -> EmailMessage:
+    """The digest of a reader who signs her mail."""
+    with served.writing() as session:
+        subscribers.add(
+            session, ADA, state=SubscriberState.ACTIVE, consent="asked", now=now, topics={"Vision": "title:image*"}
+        )  # fmt: skip
+        session.commit()
+        publishing.publish(session, **common, now=now + timedelta(minutes=1))
+    served.clock.now = now + timedelta(minutes=2)
+    return deliver_one(served, common)
+
+
+def test_less_by_mail_and_on_the_page_propose_and_change_the_same(served, common, digest_of_ada):
+    number, path = numbered_paper(served, digest_of_ada)
+
+    by_mail = answer_to(served, common, digest_of_ada, f"less {number}\n")
+    on_page = choices(served.client.get(path).text)
+
+    said = " ".join(body_of(by_mail.as_bytes(), "plain").split())
+    assert on_page
+    for place, choice in enumerate(on_page[:3], 1):
+        assert f"{place}. {choice.replace(chr(9), ': ')}. Drops " in said
+    applied = answer_to(served, common, by_mail, "yes\n")
+    changed = topics_of(served, ADA)
+    assert changed["Vision"].startswith("title:image* ANDNOT ")
+    answer_to(served, common, applied, "undo\n")
+    assert topics_of(served, ADA) == {"Vision": "title:image*"}
+    served.client.post(path, data={"do": "apply", "choice": on_page[0]})
+    assert topics_of(served, ADA) == changed
+
+
+def numbered_paper(served, digest: EmailMessage) -> tuple[str, str]:
+    """Return the number of a paper on knees in a digest, and the path of its page."""
+    text = body_of(digest.as_bytes(), "plain").replace("\r", "")
+    cards = re.findall(r"^(\d+) ·.*\n\n(.+)$", text, re.MULTILINE)
+    number, title = next((one, title) for one, title in cards if "knees" in title)
+    ada = served.subscriber(ADA)
+    with served.writing() as session:
+        paper = catalog.find(session, title).id
+    return number, path_of(links.less_url(links.feedback_url(served.site, ada.id, ada.link_version), paper))
+
+
+def deliver_one(served, common) -> EmailMessage:
+    """Deliver what is due, and return the only letter to Ada."""
+    memory = MemoryTransport()
+    with served.writing() as session:
+        delivery_run.deliver(session, **common, transport=memory, clock=served.clock)
+    parsed = [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+    (letter,) = [one for one in parsed if ADA in str(one["To"])]
+    return letter
+
+
+def answer_to(served, common, letter: EmailMessage, body: str) -> EmailMessage:
+    """Let Ada reply to a letter with a signed mail, and return our answer."""
+    to = str(letter["Reply-To"])
+    with served.writing() as session:
+        (number,) = inbound.store_mail(
+            session, sender=ADA, recipients=[to], content=signed_reply(to, body), now=served.clock.now
+        )
+        rules = inbound.MailRules(lookup=lookup, templates=common["templates"], caches=CACHES)
+        inbound.process_mail(session, site=common["site"], number=number, rules=rules, now=served.clock.now)
+    return deliver_one(served, common)
 
 
 def test_the_link_in_a_delivered_digest_opens_the_page_of_its_paper(served, alice, knees, now):

@@ -9,9 +9,11 @@ from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
+from starlette.routing import Route
 
 from digest import links
 from digest.db.tables import Delivery, Shown, SubscriberState
+from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
 
 
@@ -21,24 +23,26 @@ def confirm_path(served):
     return path_of(links.confirm_url(served.site, 1))
 
 
+#: The pages without a token; test_account_page views those behind links.
+PUBLIC_PATHS = [route.path for route in ROUTES if isinstance(route, Route) and "{token}" not in route.path]
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_viewing_any_page_changes_nothing(
-    served, papers, confirm_path, unsubscribe_path, manage_path, method
-):
+def test_viewing_any_page_changes_nothing(served, papers, confirm_path, now, method):
+    values = {"{number:id}": papers[0], "{day}": now.date(), "{topic}": "vision", "{format}": "atom"}
+    paths = [
+        re.sub(r"\{[^}]+\}", lambda found: str(values.get(found[0], "x")), path) for path in PUBLIC_PATHS
+    ]
     before = served.everything()
 
-    for path in (
-        "/",
-        "/email",
-        confirm_path,
-        unsubscribe_path,
-        manage_path,
-        f"/papers/{papers[0]}",
-        "/privacy",
-        "/outbox/",
-    ):
-        assert served.client.request(method, path).status_code in {200, 405}
+    statuses = {path: served.client.request(method, path).status_code for path in [*paths, confirm_path]}
 
+    assert {*statuses.values()} <= {200, 301, 404, 405}
+    if method == "GET":
+        assert {path for path, status in statuses.items() if status == 200} >= {
+            "/", "/days", f"/days/{now.date()}", "/topics/vision", "/topics/vision.atom", "/sitemap.xml", "/robots.txt",
+            f"/papers/{papers[0]}.ris", "/feed.atom", "/privacy", "/healthz", "/readyz", "/outbox/", confirm_path,
+        }  # fmt: skip
     assert served.everything() == before
 
 
@@ -257,7 +261,7 @@ def test_undo_of_an_unsubscribe_shows_success_and_no_unsubscribe_button(served, 
     [
         ({"reason": "too-many", "words": ""}, "Too many papers or mails"),
         ({"reason": "other", "words": " I <b>retire</b>\0\r\n. "}, "Something else: I <b>retire</b> ."),
-        ({"reason": "made-up", "words": "x" * 9000}, "x" * 150),
+        ({"reason": "made-up", "words": "x" * 150}, "x" * 150),
         ({"reason": "made-up", "words": ""}, ""),
     ],
 )
@@ -271,6 +275,21 @@ def test_unsubscribing_may_give_a_reason_which_an_undo_deletes(served, unsubscri
     assert (reader.state, reader.leaving_reason) == (SubscriberState.UNSUBSCRIBED, stored)
     pressed(served, unsubscribe_path, do="undo")
     assert served.subscriber("alice@uni.edu").leaving_reason == ""
+
+
+@pytest.mark.parametrize("path", ["unsubscribe_path", "manage_path"])
+def test_a_reason_that_is_too_long_is_not_cut_but_shown_again(served, unsubscribe_path, path, request):
+    pressed(served, unsubscribe_path)
+    before = served.everything()
+
+    page = served.client.post(
+        request.getfixturevalue(path), data={"do": "reason", "reason": "other", "words": "x" * 151}
+    )
+
+    assert (page.status_code, "Shorten this to 150 characters." in page.text) == (422, True)
+    assert f'value="{"x" * 151}"' in page.text
+    assert re.search(r'value="other"\s+checked', page.text)
+    assert served.everything() == before
 
 
 def test_a_reason_unsubscribes_nobody(served, unsubscribe_path):

@@ -132,9 +132,16 @@ def test_the_outbox_viewer_serves_only_mails(served, mail, key):
         ({"mail_url": "smtp://mail.example.org"}, "127.0.0.1:8000"),
         ({"base_url": "https://digest.example.org"}, "127.0.0.1:8000"),
         ({}, "evil.example"),
+        ({}, "127.evil.example"),
         ({}, ""),
     ],
-    ids=["mail goes out", "a public site", "another name for this machine", "no name"],
+    ids=[
+        "mail goes out",
+        "a public site",
+        "another name for this machine",
+        "a name like an address",
+        "no name",
+    ],
 )
 def test_the_outbox_viewer_serves_only_this_machine(sqlite_url, tmp_path, clock, mail, changed, host):
     settings = settings_for(sqlite_url, tmp_path, **({"base_url": "http://127.0.0.1:8000"} | changed))
@@ -163,17 +170,35 @@ def test_every_response_has_security_headers(served, path):
     headers = served.client.get(path).headers
 
     assert headers["content-security-policy"].startswith("default-src 'none'")
+    for limit in ("form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
+        assert limit in headers["content-security-policy"]
+    assert "strict-transport-security" not in headers
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["x-content-type-options"] == "nosniff"
     assert "set-cookie" not in headers
 
 
-@pytest.mark.parametrize("path", ["/c/x", "/u/x", "/m/x", "/outbox/"])
+def test_an_https_site_asks_browsers_to_use_https_only(sqlite_url, tmp_path, clock):
+    for secure in opened(settings_for(sqlite_url, tmp_path, base_url="https://digest.example.org"), clock):
+        for path in PATHS:
+            assert secure.client.get(path).headers["strict-transport-security"] == "max-age=31536000"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/outbox/", *(route.path for route in ROUTES if isinstance(route, Route) and "{token}" in route.path)],
+)
 def test_pages_behind_signed_links_are_not_cached_or_indexed(served, path):
-    headers = served.client.get(path).headers
+    filled = path.replace("{token}", "x").replace("{format:str}", "atom")
+    headers = served.client.get(re.sub(r"\{\w+:id\}", "1", filled)).headers
 
     assert headers["cache-control"] == "no-store"
     assert "noindex" in headers["x-robots-tag"]
+
+
+@pytest.mark.parametrize("path", ["/", "/preview", "/link", "/u/x"])
+def test_responses_to_forms_are_not_stored(served, path):
+    assert served.client.post(path, data={"email": "ada"}).headers["cache-control"] == "no-store"
 
 
 def test_a_server_error_shows_our_page_with_security_headers(served, papers):
@@ -213,6 +238,19 @@ def test_the_log_has_no_signed_links(served, unsubscribe_path, caplog):
 
     assert "GET /u/... 200" in caplog.text
     assert unsubscribe_path.removeprefix("/u/") not in caplog.text
+
+
+def test_a_line_break_in_a_path_starts_no_line_in_the_log(served, caplog):
+    caplog.set_level("DEBUG", logger="digest.web")
+
+    served.client.get("/nowhere%0a2026-11-20 E digest: all mail is lost")
+    served.client.get("/u/token%0a1/2")
+
+    lines = [record.getMessage() for record in caplog.records if record.name == "digest.web"]
+    assert [line.partition(" in ")[0] for line in lines] == [
+        "GET /nowhere%0A2026-11-20%20E%20digest%3A%20all%20mail%20is%20lost 404",
+        "GET /u/... 404",
+    ]
 
 
 def test_only_the_front_page_may_run_a_script_and_only_our_own(served, papers, manage_path):
@@ -413,12 +451,29 @@ FROM_ANYWHERE = {"/u/{token}", "/sns"}
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site", "origin": BASE},
         {"origin": "https://evil.example"},
+        {"origin": "https://[evil.example"},
+        {"origin": "http://127.0.0.1:8000.evil.example"},
     ],
 )
 def test_every_form_of_another_site_is_refused(served, path, headers):
     answer = served.client.post(path.replace("{token}", "x").replace("{number:id}", "1"), headers=headers)
 
     assert (answer.status_code == 403) == (path not in FROM_ANYWHERE)
+
+
+ODD_HEADERS = (
+    {"host": "[", "origin": "null"}, {"host": "localhost:8000@evil.example"}, {"content-length": "\xb2"},
+    {"x-forwarded-for": "[::1, 1.2.3"}, {"accept-encoding": "gzip;q=x"}, {"content-type": "multipart/form-data"},
+    {"content-type": "multipart/form-data; boundary="}, {"cookie": "=; =\xff"}, {"range": "bytes=9-1"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", ODD_HEADERS, ids=str)
+def test_no_header_makes_a_page_fail(served, papers, unsubscribe_path, headers):
+    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    for path in (*PATHS, "/preview", "/link", "/sns", "/outbox", "/outbox/x/source", unsubscribe_path):
+        for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+            assert served.client.request(method, path, headers=encoded).status_code < 500, (method, path)
 
 
 # ── redirects ───────────────────────────────────────────────────────────────────────────────────

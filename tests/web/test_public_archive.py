@@ -56,6 +56,14 @@ def test_each_day_has_a_page_that_links_to_the_days_around_it(served, papers, ye
     assert f'rel="next" href="/days/{now.date()}"' in before.text
 
 
+def test_the_front_page_links_to_the_list_before_todays(served, papers, yesterday):
+    page = served.client.get("/").text
+
+    assert (
+        re.findall(r'href="(/days/[\d-]+)">(← [^<]+)<', page) == [(f"/days/{yesterday}", "← Yesterday")] * 2
+    )
+
+
 def test_a_past_day_keeps_its_list(served, papers, yesterday, now):
     before = served.client.get(f"/days/{yesterday}").text
     served.clock.now += timedelta(days=40)

@@ -104,7 +104,9 @@ def test_a_hidden_paper_leaves_the_list(served, alice, papers, save_path, manage
         catalog.hide(session, str(papers[0]), now=now)
 
     assert "Slow Diffusion" not in served.client.get(f"{manage_path}/saved").text
-    assert served.client.get(save_path).status_code == 410
+    for page in (served.client.get(save_path), served.client.post(save_path, data={"do": "save"})):
+        assert (page.status_code, "This paper was removed" in page.text) == (410, True)
+        assert "mail you a new one" not in page.text
 
 
 def test_a_full_list_says_what_to_do(served, alice, papers, save_path, monkeypatch):

@@ -85,6 +85,10 @@ def test_malformed_requests_do_not_break_the_site(context):
         413,
         422,
     }
+    large = client.post(
+        "/link", data={"email": "x" * 6_000_000}
+    )  # read to its end, so that the client gets the page
+    assert (large.status_code, "The form is too large" in large.text) == (413, True)
     assert client.request("BREW", "/").status_code == 405
     assert "server" not in client.get("/").headers
     assert is_well(client)

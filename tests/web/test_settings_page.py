@@ -10,7 +10,6 @@ import pytest
 
 from digest import links, subscribers
 from digest.inbound import command_arguments
-from digest.web import middleware
 from tests.web.conftest import path_of
 
 SCHEDULE = {
@@ -405,20 +404,12 @@ def test_no_value_of_any_field_breaks_the_page(served, manage_path, action):
             served.client.post(manage_path, data={"do": "undo"})
 
 
-@pytest.mark.parametrize("field", ["filter", "name", "until", "timezone"])
-def test_a_field_of_one_megabyte_is_refused_with_a_sentence(served, manage_path, field):
-    answer = served.client.post(manage_path, data={"do": "add", field: "x" * 1_000_000})
+@pytest.mark.parametrize("ticked", ["", "yes"])
+def test_an_error_in_the_schedule_keeps_the_check_box(served, manage_path, ticked):
+    answer = served.client.post(manage_path, data=SCHEDULE | {"at": "8 o'clock", "nothing_today": ticked})
 
-    assert answer.status_code == 413
-    assert "The form is too large" in answer.text
-
-
-def test_a_form_just_below_the_limit_gets_a_sentence_beside_the_field(served, manage_path):
-    text = "x" * (middleware.MAX_BYTES - 100)
-
-    answer = served.client.post(manage_path, data={"do": "add", "filter": text})
-
-    assert answer.status_code in {303, 422}
+    (box,) = re.findall('id="nothing_today"[^>]*', answer.text)
+    assert (answer.status_code, "checked" in box) == (422, bool(ticked))
 
 
 # ── why ─────────────────────────────────────────────────────────────────────────────────────────

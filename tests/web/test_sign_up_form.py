@@ -519,6 +519,17 @@ def test_the_confirm_page_shows_what_was_asked_and_three_papers_on_it(served, pa
     ]
 
 
+def test_a_stranger_cannot_advertise_in_the_confirm_letter(served, papers):
+    name = "Win at https://evil.example/now or +1 555 0100 " + "again " * 20
+
+    served.sign_up("ada@uni.edu", offered=f"{name}\nrobot*", topic=f"{name}\nrobot*")
+
+    [(subject, text)] = served.deliver_mail()
+    assert subject == "Confirm your subscription"
+    assert "evil.example" not in text
+    assert "again" not in text
+
+
 def test_the_welcome_page_shows_the_papers_of_the_welcome_letter(served, papers):
     served.sign_up("ada@uni.edu", offered="Silence\ntitle:quiet", topic="Silence\ntitle:quiet")
 

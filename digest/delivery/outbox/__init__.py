@@ -25,6 +25,7 @@ from digest.delivery.outbox.backoff import (
     make_due,
     next_attempt_at,
     postpone,
+    readdress_queued,
     withdraw_letter,
 )
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
@@ -121,6 +122,7 @@ __all__ = [
     "queue_digests",
     "queue_letter",
     "queue_new_digests",
+    "readdress_queued",
     "record_attempts",
     "record_provider_ids",
     "refusal_reason",

@@ -1,4 +1,4 @@
-"""Postpone deliveries, end deliveries unsent, and make waiting deliveries due again."""
+"""Postpone deliveries, end deliveries unsent, give them another address, and make waiting deliveries due again."""
 
 from __future__ import annotations
 
@@ -53,6 +53,17 @@ def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -
     session.connection().execute(changing.values(**nobody))
     is_letter = DELIVERY_TABLE.c.edition.is_(None)
     session.connection().execute(changing.where(is_letter).values(decision="{}"))
+
+
+def readdress_queued(session: Session, subscriber_id: int, *, old: str, new: str) -> None:
+    """Send a subscriber's queued letters to a new address; a letter in doubt stays, since its bytes may not change."""
+    waiting = (
+        DELIVERY_TABLE.c.subscriber_id == subscriber_id,
+        DELIVERY_TABLE.c.email == old,
+        DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
+        DELIVERY_TABLE.c.in_doubt == 0,
+    )
+    session.connection().execute(update(DELIVERY_TABLE).where(IS_OPEN, *waiting).values(email=new))
 
 
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:

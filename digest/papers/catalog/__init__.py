@@ -4,6 +4,7 @@ from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_w
 from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
 from digest.papers.catalog.queries import (
     arrivals,
+    current,
     days_with_news,
     evidence,
     find,
@@ -18,6 +19,7 @@ __all__ = [
     "CatalogCounts",
     "add",
     "arrivals",
+    "current",
     "days_with_news",
     "evidence",
     "find",

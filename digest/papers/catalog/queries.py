@@ -130,12 +130,17 @@ def find(session: Session, reference: str) -> Paper:
     """
     stripped = reference.strip()
     for paper_id in candidate_ids(session, stripped):
-        current = resolve(session, [paper_id]).get(paper_id, paper_id)
-        if found := papers(session, ids=[current]):
-            return found[0]
+        if found := current(session, paper_id):
+            return found
     near = nearest_title(session, stripped)
     hint = f" Did you mean “{near}”?" if near else ""
     raise NotFound(f"There is no paper {reference!r} in the catalog.{hint}")
+
+
+def current(session: Session, paper_id: int) -> Paper | None:
+    """Return a paper by its id, or the paper it was merged into; None if there is no such paper."""
+    found = papers(session, ids=[resolve(session, [paper_id]).get(paper_id, paper_id)])
+    return found[0] if found else None
 
 
 def candidate_ids(session: Session, reference: str) -> Iterator[int]:
