@@ -138,6 +138,28 @@ def test_either_papers_or_a_library_are_needed(digest: Digest, arguments: list[s
     assert "--from FILE" in ran.err
 
 
+@pytest.mark.usefixtures("catalog")
+def test_an_entry_that_cannot_be_read_is_reported_once(digest: Digest, library: Path) -> None:
+    library.write_text(f"{TIDES}@article{{bad, title = {{Kites}}\n")
+
+    ran = digest("topics", "suggest", "--from", library)
+
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "note: 1 entry could not be read; line 7: Unexpectedly reached end of file."
+    ]
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_library_without_papers_is_refused_with_the_reason(digest: Digest, library: Path) -> None:
+    library.write_text("@article{untitled, author = {Ito, Yuki}}\n")
+
+    ran = digest("topics", "suggest", "--from", library)
+
+    assert ran.code == 2
+    assert "library.bib has no papers that can be read as BibTeX, RIS or CSL-JSON. Line 1:" in ran.err
+
+
 def test_a_library_that_does_not_exist_is_reported(digest: Digest) -> None:
     ran = digest("topics", "suggest", "--from", "absent.bib")
 

@@ -4,8 +4,6 @@ A dump is opened without following links, read completely before any record is s
 hash of its bytes. A bad file never stops the service. No files are deleted except those loaded long ago.
 """
 
-import logging
-
 from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES
 from digest.dumps.intake.captures import capture, with_address
 from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
@@ -14,10 +12,6 @@ from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
 from digest.dumps.intake.retry_dump import retry
 from digest.dumps.intake.sample_content import remove_samples
 from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
-
-logging.getLogger("bibtexparser").setLevel(
-    logging.CRITICAL
-)  # warnings of the parser are recorded as problems of the dump
 
 __all__ = [
     "LATEST",
