@@ -157,3 +157,149 @@ def test_a_row_with_a_title_alone_is_rejected_if_csv_is_forced() -> None:
 
     assert isinstance(found, RecordProblem)
     assert found.reason == "the object has a title but no other known field"
+
+
+# ── layouts of other sites ──────────────────────────────────────────────────────────────────────
+
+
+def test_an_address_below_each_abstract_belongs_to_the_paper_above_it() -> None:
+    found = read_alike(
+        "Search results\n\n"
+        + "".join(
+            f"{title}\n\nAda Okafor, Kenji Ito\n\nJournal of Tides, 2026\n\n{text}\n\nhttps://doi.org/10.1234/{n}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.ids["doi"] for one in found] == [f"10.1234/{n}" for n in range(5)]
+    assert {one.authors for one in found} == {("Ada Okafor", "Kenji Ito")}
+
+
+def test_a_heading_above_such_a_paper_is_its_title() -> None:
+    content = "# Search results\n\n" + "".join(
+        f"### {title}\n\n{text}\n\nhttps://doi.org/10.1234/{n}\n\n" for n, (title, text) in enumerate(PAPERS)
+    )
+
+    assert [one.ids["doi"] for one in read_alike(content)] == [f"10.1234/{n}" for n in range(5)]
+
+
+def test_the_title_is_above_the_names_and_the_journal() -> None:
+    found = read_alike(
+        "".join(
+            f"{title}\n\nAda Okafor, Kenji Ito\n\nJournal of Tides, 2026\n\n{text}\n\n"
+            for title, text in PAPERS
+        )
+    )
+
+    assert {one.authors for one in found} == {("Ada Okafor", "Kenji Ito")}
+
+
+def test_a_line_with_an_id_separates_papers() -> None:
+    found = read_alike(
+        "".join(
+            f"[{n + 1}] arXiv:2611.0000{n} [pdf, html, other]\n\nTitle: {title}\n\nAda Okafor, Kenji Ito\n\n{text}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.ids["arxiv"] for one in found] == [f"2611.0000{n}" for n in range(5)]
+    assert {one.authors for one in found} == {("Ada Okafor", "Kenji Ito")}
+
+
+def test_points_behind_every_title_are_upvotes() -> None:
+    found = read_alike(
+        "".join(f"{title} ({n} points)\n\n{text}\n\n" for n, (title, text) in enumerate(PAPERS))
+    )
+
+    assert [one.signals["upvotes"] for one in found] == [0, 1, 2, 3, 4]
+
+
+def test_a_number_before_a_linked_title_and_a_count_behind_it_are_no_part_of_it() -> None:
+    found = read_alike(
+        "".join(
+            f"{n + 1}. [{title}]({SITE}{n}) (7 readers)\n\n{text}\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.ids["arxiv"] for one in found] == [f"2611.0000{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("label", ["Abstract ", "**Abstract** ", "Abstract. "])
+def test_a_label_before_every_abstract_is_no_part_of_it(label: str) -> None:
+    read_alike("".join(f"{title}\n\n{label}{text}\n\n" for title, text in PAPERS))
+
+
+def test_names_directly_below_a_labelled_title_are_authors() -> None:
+    title = "A Study of Loose Gravel on Beaches That Face the Wind and on Those That Do N"
+    content = "".join(
+        f"Title: {title}{n}\nAda Okafor, Kenji Ito\n\n{wrapped(text)}\n\n"
+        for n, (_, text) in enumerate(PAPERS)
+    )
+    found = papers(content)
+
+    assert [one.title for one in found] == [f"{title}{n}" for n in range(5)]
+    assert {one.authors for one in found} == {("Ada Okafor", "Kenji Ito")}
+
+
+@pytest.mark.parametrize(
+    "line", ["- [1] arXiv:2611.00001 [pdf, html, other]", "Journal of Gravel, 01 January 2026"]
+)
+def test_a_page_whose_titles_are_ids_or_journals_is_held(line: str) -> None:
+    content = "".join(f"{line.replace('1', str(n))}\n{text}\n" for n, (_, text) in enumerate(PAPERS, 1))
+
+    (*_, last) = items(content, format="pairs")
+    assert isinstance(last, RecordProblem)
+    assert last.is_doubt
+
+
+def test_a_page_whose_abstracts_are_titles_is_held() -> None:
+    content = "Daily Papers\n" + "".join(f"{title}\n" for title, _ in PAPERS + PAPERS[1:])
+
+    (*_, last) = items(content, format="pairs")
+    assert isinstance(last, RecordProblem)
+    assert last.is_doubt
+
+
+def test_the_text_before_an_address_is_the_title_and_the_text_after_it_is_not() -> None:
+    found = read_alike(
+        "Home <https://huggingface.co/>\n\n"
+        + "".join(
+            f"{n * 11}\n <https://huggingface.co/login?next=%2Fpapers%2F2611.0000{n}>\n\n{n + 1}. {title} <{SITE[:14]}\n"
+            f"{SITE[14:]}{n}> (7 readers)\n\n{wrapped(text)} <{SITE}{n}>\n\nNov 3, 20252 <{SITE}{n}#community>\n\n"
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.ids["arxiv"] for one in found] == [f"2611.0000{n}" for n in range(5)]
+    assert [one.signals["upvotes"] for one in found] == [0, 11, 22, 33, 44]
+    assert {(one.published, one.signals["comments"]) for one in found} == {(date(2025, 11, 3), 2)}
+
+
+def test_bold_titles_directly_below_full_lines_begin_papers() -> None:
+    line = ("gravel " * 11)[:77] + "."
+    content = "".join(
+        f"*{title}* <{SITE}{n}>\n{line}\n{line}\n{line}\n" for n, (title, _) in enumerate(PAPERS * 2)
+    )
+
+    assert [one.title for one in papers(content)] == [title for title, _ in PAPERS * 2]
+
+
+def test_a_year_on_the_next_line_belongs_to_the_date() -> None:
+    content = "".join(
+        f"{title}\n\n{wrapped(text)}\n\nThe Institute of Tides, Gravel and Other Loose Things · 12 votes · Nov 3,\n2025\n\n"
+        for title, text in PAPERS
+    )
+
+    assert {one.published for one in papers(content)} == {date(2025, 11, 3)}
+
+
+def test_a_plain_page_is_read_by_the_reader_of_its_layout_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = blocks(*((*paper, meta(5, "Nov 3 2")) for paper in PAPERS))
+    monkeypatch.setattr(page_copy, "sample_items", None)
+
+    assert reading(content).format == "blocks"
+    assert page_copy.is_plain(content.encode())
+    assert page_copy.is_plain(content.encode()[:-300])
+    assert not page_copy.is_plain(content.replace("A Study of Owls", "88\n\nA Study of Owls").encode())
+    assert not page_copy.is_plain(content.replace("Owls", f"Owls {SITE}1").encode())

@@ -290,3 +290,30 @@ def test_other_markdown_is_not_read_as_a_list(content: str) -> None:
     from digest.dumps.formats import paper_list
 
     assert not paper_list.recognises(content)
+
+
+def test_a_wrapped_abstract_below_an_item_is_whole_with_its_addresses() -> None:
+    words = f"{GRAVEL} The code is at https://example.org/lab/gravel for everybody.".split()
+    lines, line = [], ""
+    for word in words:
+        if len(line) + 1 + len(word) > 72:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    below = "".join(f"   {one}\n" for one in [*lines, line])
+
+    found = first(f"1. [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001)\n\n{below}")
+
+    assert found.abstract == " ".join(words)
+
+
+def test_a_row_that_ends_before_the_title_is_no_paper_and_a_long_cell_keeps_its_addresses() -> None:
+    abstract_cell = f"{GRAVEL} See https://example.org/lab/gravel for more."
+    rows = "".join(
+        f"| {n} | Kites {n} | {abstract_cell} | https://arxiv.org/abs/2611.0000{n} |\n" for n in range(4)
+    )
+
+    found = papers(f"| Nr | Title | Abstract | URL |\n|---|---|---|---|\n| 9 |\n{rows}")
+
+    assert [one.title for one in found] == [f"Kites {n}" for n in range(4)]
+    assert {one.abstract for one in found} == {abstract_cell}

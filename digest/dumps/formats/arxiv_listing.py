@@ -45,13 +45,16 @@ MAX_LINE_LENGTH = 2_000  #: maximum number of characters in a line, and of lines
 
 def recognises(head: str) -> bool:
     """Return whether the dump is a mail from arXiv or has entries separated by double backslashes."""
-    return re.search(
+    has_entries = "\\\\" in head and re.search(
         r"^\\\\\r?\n(?:arXiv:|Paper: |Paper \(|/\* )", head, re.MULTILINE
-    ) is not None or is_mail(head)
+    )
+    return bool(has_entries) or is_mail(head)
 
 
 def is_mail(head: str) -> bool:
     """Return whether a text begins with the headers of a mail from arXiv."""
+    if "\nDate: " not in head and not head.startswith("Date: "):
+        return False
     headers = re.split(r"\r?\n\r?\n", head, maxsplit=1)[0]
     return bool(MAIL_DATE.search(headers) and SUBJECT_COUNTS.search(headers))
 

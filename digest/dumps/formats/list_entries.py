@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -53,7 +53,7 @@ LINK_WORDS = PAPER_WORDS | frozenset(
         "tweet", "twitter", "x", "talk", "star", "stars", "semantic scholar", "kimi", "alphaxiv",
         "papers with code", "pytorch", "tensorflow", "jax", "official code", "official", "repo", "implementation",
         "codes", "project website", "webpage", "here", "note", "notes", "review", "reviews", "unofficial code",
-        "benchmark", "translation", "read",
+        "benchmark", "translation", "read", "other", "ps", "format",
     )
 )  # fmt: skip
 OTHER_HOSTS = (
@@ -85,6 +85,8 @@ YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
 MIN_ABSTRACT = 100  #: characters
 LONGEST_TITLE = 350
+NEW_PARAGRAPH = re.compile(r"\s*(?:$|[-*+•>|#]|\d{1,4}[.)]\s|\w+:(?!//))")
+MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: characters of a line that a tool wrapped
 LONGEST_NAMES = 4_000
 MAX_LINKS = 40
 
@@ -192,11 +194,12 @@ def paper_of(text: str, position: int, line: int) -> Record | None:
     if title is None or not names_paper(title, links):
         return None
     around = "\n".join((text[: title.start], text[title.end :]))
-    rest = BARE.sub(" ", LINK.sub(lambda link: "" if link["image"] else f"[{link['label']}]", around))
+    text_below = LINK.sub(lambda link: "" if link["image"] else f"[{link['label']}]", around)
+    rest = BARE.sub(" ", text_below)
     authors, is_whole = authors_in(rest)
     return Record(
         title=title.text,
-        abstract=abstract_in(rest),
+        abstract=abstract_in(text_below),
         ids=field_parsing.ids_in_urls(*(link.url for link in own_links(title, links))),
         authors=authors,
         n_authors=len(authors) or None if is_whole else None,
@@ -334,12 +337,28 @@ def venue_in(rest: str) -> str:
 
 def abstract_in(rest: str) -> str:
     """Return the abstract in the text below a title: the text labelled as an abstract, or the longest paragraph."""
-    lines = [line.strip(" \t>*-") for line in rest.split("\n")]
+    lines = [line.strip(" \t>*-\\") for line in paragraphs(rest)]
     for line in lines:
         if (labelled := TEXT_LABEL.fullmatch(line)) and len(labelled["text"]) > MIN_ABSTRACT // 2:
             return plain_text(labelled["text"])
-    longest = max((plain_text(line) for line in lines if len(line) > MIN_ABSTRACT), key=len, default="")
+    long = (line for line in lines if len(BARE.sub("", line)) > MIN_ABSTRACT)
+    longest = max(map(plain_text, long), key=len, default="")
     return longest if len(longest) > MIN_ABSTRACT and not names_of(longest)[0] else ""
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the lines of a text; a line that is as long as wrapped lines are continues on the next line."""
+    whole = ""
+    for line in text.split("\n"):
+        if whole and NEW_PARAGRAPH.match(line):
+            yield whole
+            whole = ""
+        whole += f" {line.strip()}" if whole else line
+        is_full = MIN_WRAPPED <= len(line.rstrip()) <= MAX_WRAPPED
+        if not is_full or "[" in line or "*" in line or line.endswith("\\"):
+            yield whole
+            whole = ""
+    yield whole
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────
@@ -399,7 +418,7 @@ def split_title(cell: str) -> tuple[str, str]:
 def cell_value(cell: str) -> str:
     """Return the text of a cell, or an empty string if the cell has only a link's label, a dash or a symbol."""
     is_linked = LINK.search(cell) is not None
-    text = plain_text(cell if is_linked else BARE.sub(" ", cell))
+    text = plain_text(cell if is_linked or len(cell) > LONG_CELL else BARE.sub(" ", cell))
     is_label = (
         is_linked
         and text.casefold() in LINK_WORDS

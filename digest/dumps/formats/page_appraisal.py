@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from digest.dumps.formats.field_parsing import MONTHS
 from digest.dumps.formats.page_layout import LONGEST_TITLE
 from digest.dumps.formats.page_metadata import parse_metadata_line
-from digest.dumps.formats.page_passages import SUBMITTER, is_placeholder
+from digest.dumps.formats.page_passages import ID_LINE, SUBMITTER, is_placeholder
 from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
 from digest.papers import Record, title_key
 
 #: Metadata that a copying tool joined to the abstract above it.
-METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$")
+METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$|\d comments?$")
+DATE_AT_END = re.compile(rf"\W\d{{1,2}} {MONTHS} (?:19|20)\d\d$")
 LINK = re.compile(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
 METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
 MIN_SIZE = 4_000  #: minimum number of bytes of pages that are checked against `MIN_SHARE`
@@ -22,6 +23,8 @@ MIN_SHARE = 0.04  #: minimum share of titles and abstracts in the text of a page
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
+SHORTEST_ABSTRACT = 80  #: characters; a shorter text that ends without a full stop is no abstract
+LONGEST_SITE_TEXT = 48  #: characters of a menu, a date or the name of a submitter
 MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated together
 
 
@@ -115,7 +118,7 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
     yield from (one for one in papers if is_site_text(one.title))
     for one in papers:
         key = title_key(one.title)
-        if not one.abstract or key in seen or is_glued(one) or has_surplus_authors(one):
+        if not one.abstract or key in seen or is_glued(one) or has_surplus_authors(one) or has_stub(one):
             yield one
         seen.add(key)
 
@@ -144,8 +147,7 @@ def has_doubts(found: Sequence[Record | RecordProblem]) -> bool:
 def faults_in(found: Sequence[Record | RecordProblem]) -> int:
     """Return the number of problems, of papers without a title or an abstract, and of repeated titles."""
     papers = [one for one in found if isinstance(one, Record)]
-    titles = Counter(title_key(one.title) for one in papers)
-    repeated = sum(number - 1 for number in titles.values())
+    repeated = len(papers) - len({one.title.casefold() for one in papers})
     bare = sum(not one.abstract for one in papers)
     bare = bare if bare < len(papers) else 0  # some pages list only titles
     alone = sum(not has_metadata(one) for one in papers)
@@ -157,6 +159,7 @@ def faults_in(found: Sequence[Record | RecordProblem]) -> int:
         + glued
         + alone
         + sum(map(has_surplus_authors, papers))
+        + sum(map(has_stub, papers))
         + sum(is_site_text(one.title) for one in papers)
         + sum(isinstance(one, RecordProblem) and not one.is_remark for one in found)
         + (not papers)
@@ -173,7 +176,7 @@ def is_glued(paper: Record) -> bool:
     return (
         len(paper.title) > LONGEST_TITLE
         or ("·" in paper.title and METADATA_IN_TITLE.search(paper.title) is not None)
-        or METADATA_AT_END.search(paper.abstract[-60:]) is not None
+        or (paper.abstract[-1:] not in ".!?" and METADATA_AT_END.search(paper.abstract[-60:]) is not None)
     )
 
 
@@ -182,12 +185,19 @@ def has_surplus_authors(paper: Record) -> bool:
     return paper.n_authors is not None and len(paper.authors) > paper.n_authors
 
 
+def has_stub(paper: Record) -> bool:
+    """Return whether a paper has a short text that is no sentence, such as a title, instead of an abstract."""
+    return 0 < len(paper.abstract) < SHORTEST_ABSTRACT and paper.abstract[-1] not in ".!…"
+
+
 def is_site_text(title: str) -> bool:
     """Return whether a title is no title but a text of the site: a menu word, a symbol, an image or a submitter."""
     title = LINK.sub(r"\1", title) if "](" in title else title
     return (
         is_placeholder(title)
-        or bool(SUBMITTER.match(title) or parse_metadata_line(title))
+        or (len(title) <= LONGEST_SITE_TEXT and bool(SUBMITTER.match(title) or parse_metadata_line(title)))
+        or (title[-1:].isdigit() and DATE_AT_END.search(title[-30:]) is not None)
+        or (":" in title and ID_LINE.fullmatch(title) is not None)
         or not any(char.isalpha() for char in title)
     )
 

@@ -32,6 +32,16 @@ NAME = "page"
 
 BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
 GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
+NUMBER_BEFORE = re.compile(r"#?\d{1,4}[.):]?\s+")
+POINTS_BEHIND = re.compile(r"\s*\((\d[\d,.]*[kK]?) (?:points?|(?:up)?votes?|likes?)\)$")
+ABSTRACT_LABEL = re.compile(r"[*_]{0,2}Abstract[*_]{0,2}[:.]?\s+[*_]{0,2}(?=[A-Z])")
+#: A title, its abstract on one line, and perhaps the number of its authors or its organisation above its date.
+PLAIN_PAPER = re.compile(
+    r"^(?![^\n]{0,350}://)[^\n]{1,350}\n{1,2}[^\n]{350,60000}(?:\n{1,2}|\Z)"
+    r"(?:(?: {0,4}• \d{1,6} authors?|[^\n]{1,120})\n{1,2}·\n{1,2}[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d{1,6})?(?:\n{1,2}|\Z))?",
+    re.MULTILINE,
+)
+MAX_LINES_OF_PAPER = 8  #: a page that is cut may end within a paper
 LONG_PARAGRAPH = 200
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
@@ -57,6 +67,8 @@ def reads_better(source: DumpInput, known: Format) -> bool:
         return False
     beginning = source.rewind().read(SAMPLE_BYTES)
     is_cut = len(beginning) == SAMPLE_BYTES
+    if is_plain(beginning):
+        return False
     theirs = sample_items(known.read, beginning, source.observed_on, is_cut=is_cut)
     if known.NAME == "pairs" and not page_appraisal.has_doubts(theirs):
         return False
@@ -64,7 +76,23 @@ def reads_better(source: DumpInput, known: Format) -> bool:
     is_list = sum(isinstance(one, Record) for one in ours) >= MIN_PAPERS
     faults, fields = page_appraisal.appraise(ours)
     lost = page_appraisal.papers_lost(theirs, ours)
-    return is_list and (faults - lost, fields) > page_appraisal.appraise(theirs)
+    found = (faults - lost, fields)
+    best = page_appraisal.appraise(theirs)
+    return is_list and (found > best or (found == best and known.NAME == "markdown"))
+
+
+def is_plain(beginning: bytes) -> bool:
+    """Return whether titles, unwrapped abstracts and lines of metadata alternate, with nothing between them.
+
+    Such a page has neither addresses nor upvotes, so this reader would find no more on it.
+    """
+    text = beginning.decode(errors="replace")
+    found = PLAIN_PAPER.search(text)
+    end, papers = 0, 0
+    while found is not None:
+        end, papers = found.end(), papers + 1
+        found = PLAIN_PAPER.match(text, end)
+    return papers >= MIN_PAPERS and text.count("\n", end) <= MAX_LINES_OF_PAPER
 
 
 def sample_items(
@@ -98,18 +126,43 @@ def drafts_of(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDra
     segments = segments_of(passages_of(lines))
     drafts = [draft for segment in segments if (draft := draft_of(segment, found)) is not None]
     split_votes(drafts)
+    split_points(drafts)
+    remove_labels(drafts)
     yield from drafts
 
 
 def split_votes(drafts: Sequence[PaperDraft]) -> None:
     """Remove the upvotes from the titles if the copy joined upvotes to nearly every title of the page."""
     glued = [GLUED_VOTES.match(draft.title) for draft in drafts]
-    if len(drafts) < MIN_PAPERS or sum(map(bool, glued)) < 0.9 * len(drafts):
+    if not is_on_nearly_all(glued):
         return
     for draft, found in zip(drafts, glued, strict=True):
         if found and "upvotes" not in draft.signals:
             draft.title = draft.title[found.end() :]
             draft.signals["upvotes"] = parse_figure(found[0]) or 0.0
+
+
+def split_points(drafts: Sequence[PaperDraft]) -> None:
+    """Move the number of points from the ends of the titles to the upvotes, if nearly every title has one."""
+    found = [POINTS_BEHIND.search(draft.title[-30:]) for draft in drafts]
+    if is_on_nearly_all(found):
+        for draft, points in zip(drafts, found, strict=True):
+            if points:
+                draft.title = draft.title.removesuffix(points[0])
+                draft.signals.setdefault("upvotes", parse_figure(points[1]) or 0.0)
+
+
+def remove_labels(drafts: Sequence[PaperDraft]) -> None:
+    """Remove the word `Abstract` from the beginnings of the abstracts, if nearly every abstract has it."""
+    found = [ABSTRACT_LABEL.match(draft.abstract or "") for draft in drafts]
+    if is_on_nearly_all(found):
+        for draft, label in zip(drafts, found, strict=True):
+            draft.abstract = (draft.abstract or "")[label.end() :] if label else draft.abstract
+
+
+def is_on_nearly_all(found: Sequence[re.Match[str] | None]) -> bool:
+    """Return whether nearly every paper of a page has a feature."""
+    return len(found) >= MIN_PAPERS and sum(map(bool, found)) >= 0.9 * len(found)
 
 
 def draft_of(segment: Segment, page: PageHeader) -> PaperDraft | None:
@@ -159,11 +212,14 @@ def identify(draft: PaperDraft, segment: Segment) -> None:
 
 def split_title(draft: PaperDraft, title: Passage, segment: Segment) -> str:
     """Remove the text that follows the title's link on the same line, and return the removed text."""
+    number = NUMBER_BEFORE.match(title.text)
+    start = number.end() if number else 0
     for link in title.links:
         is_own = paper_key(link.url) == segment.key is not None and link.is_bounded
-        if is_own and link.label and title.text.startswith(link.label) and link.label != title.text:
-            draft.title = link.label
-            return LEADING_DASHES.sub("", title.text[len(link.label) :].strip(" *_"), count=1)
+        end = start + len(link.label)
+        if is_own and link.label and title.text.startswith(link.label, start) and end < len(title.text):
+            draft.title = title.text[:end]
+            return LEADING_DASHES.sub("", title.text[end:].strip(" *_"), count=1)
         if not link.has_start and link.label and paper_key(link.url) == segment.key is not None:
             above, found, behind = title.text.partition(link.label)
             draft.title = above + found

@@ -146,14 +146,16 @@ def capture_date(head: str) -> date | None:
 
 def page_order(head: str) -> DumpOrder:
     """Return how a page is ordered: search results by relevance, trending pages by rank."""
-    if re.search(r"huggingface\.co/papers\?\S{0,300}?\bq=", head):
+    if "/papers?" in head and re.search(r"huggingface\.co/papers\?\S{0,300}?\bq=", head):
         return "relevance"
-    if re.search(
+    if "/papers/trending" in head and re.search(
         r"^.{0,40}\burl\b.{0,10}huggingface\.co/papers/trending", head, re.IGNORECASE | re.MULTILINE
     ):
         return "ranked"
     if re.search(r"^# Trending Papers *$", head, re.MULTILINE):
         return "ranked"
+    if "Trending Papers" not in head:
+        return "none"
     above = re.split(r"^(?:#* *)?by.{0,200}and the research community", head, maxsplit=1, flags=re.MULTILINE)[
         0
     ]

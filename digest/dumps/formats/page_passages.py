@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_lines import PageLine, PageLink
 from digest.dumps.formats.page_metadata import (
     MetadataKind,
@@ -23,7 +24,7 @@ from digest.dumps.formats.page_metadata import (
 HEADING = re.compile(r"^(#{1,6})\s+")
 HEADING_END = re.compile(r"\s*(?:\{[^{}]{0,300}\})?[\s#]*$")
 UNDERLINE = re.compile(r"(={3,}|-{3,})")
-LIST_MARK = re.compile(r"^(?:[*+•▪►‣◦]\s+|-\s+(?=\D))")
+LIST_MARK = re.compile(r"^(?:[*+•▪►‣◦:]\s+|-\s+(?=\D))")
 BARE_MARKS = frozenset(["", "*", "+", "-", "•", "▪", "◦"])
 QUOTE = re.compile(r"^(?:>\s?)+")
 SIGNS = re.compile(r"[\W_]*")
@@ -37,6 +38,11 @@ PLACEHOLDER = re.compile(
 SUBMITTER = re.compile(r"submitted by(?:\s+(?P<name>\S.{0,60}))?", re.IGNORECASE)
 #: A date and the number of comments that a tool joined to it: `Nov 32` is 3 November with 2 comments.
 DATE_AND_COMMENTS = re.compile(r"\b([A-Z][a-z]{2} (?:\d{1,2}, (?:19|20)\d\d|[12]\d|3[01]|\d))(\d+)$")
+#: A line such as `[1] arXiv:2611.01234 [pdf, html]` in a listing.
+ID_LINE = re.compile(
+    r"\W{0,4}(?:\[?\d{1,4}[\].]?\s*)?arXiv:\s?(\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\(cross-list[^()]{0,60}\)\s*)?(?:\[[^\[\]]{0,120}\])?",
+    re.IGNORECASE,
+)
 DAY_WITHOUT_YEAR = re.compile(r"\b[A-Z][a-z]{2} \d{1,2},$")
 URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
 SPLIT_ADDRESS = re.compile(r"\(?https?:/\S*[/_=&?%-]$")
@@ -172,7 +178,7 @@ def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
     """Yield a passage for each line of metadata and each text, joining the lines of a wrapped text."""
     text: list[int] = []
     for index, line in enumerate(lines):
-        if text and not continues(lines, text[-1], index, width):
+        if text and (not continues(lines, text[-1], index, width) or ends_title(lines[text[0]], line)):
             yield from finished(lines, text)
             text = []
         if line.fault:
@@ -242,6 +248,11 @@ def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> b
         return False
     found = parse_metadata_line(line.text) if len(line.text) < 40 else ()
     return all(one.kind in (MetadataKind.COUNT, MetadataKind.NAVIGATION) for one in found)
+
+
+def ends_title(first: PageLine, line: PageLine) -> bool:
+    """Return whether a line with names follows a text that is labelled as a title."""
+    return labelled_text(first.text)[0] == "title" and len(field_parsing.person_names(line.text)) > 1
 
 
 def is_placeholder(text: str) -> bool:
@@ -315,8 +326,11 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
         return (replace(base, is_site=True),)
     if found := metadata_of(text, line):
         return (replace(base, found=found),)
-    if len(named := labelled_authors(text)) > 0:
-        return (replace(base, text=", ".join(named), label="authors"),)
+    if len(names := labelled_authors(text)) > 0:
+        return (replace(base, text=", ".join(names), label="authors"),)
+    if (named := ID_LINE.fullmatch(text)) is not None:
+        link = PageLink(label="", url=f"https://arxiv.org/abs/{named[1]}", first=index, last=index)
+        return (replace(base, links=[link], is_site=True),)
     if (address := URL_LINE.fullmatch(text) or URL_LINE.fullmatch(labelled_address(text)[1])) is not None:
         link = PageLink(label="", url=address[1], first=index, last=index)
         return (replace(base, links=[*line.links, link], is_site=True),)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_lines import PageLink
 from digest.dumps.formats.page_metadata import MetadataKind
 from digest.dumps.formats.page_passages import Passage
@@ -24,6 +25,8 @@ LONGEST_CITING_TITLE = 150
 FOOTER = frozenset("previous|next|system theme|company|tos|terms|privacy|careers|back to top|about|website|models".split("|"))  # noqa: SIM905  # fmt: skip
 #: Every address of a paper contains one of these.
 ADDRESS_PARTS = ("/papers/", "%2F", "xiv", "doi", "id=", "/10.", "acl", "pubmed")
+
+MIN_RUNS = 4  #: minimum number of addresses that show a page's layout
 
 PaperKey = tuple[str, str]
 
@@ -53,6 +56,8 @@ def segments_of(passages: Sequence[Passage]) -> list[Segment]:
     papers = len({run.key for run in runs})
     abstracts = sum(passage.is_text and is_abstract(passage.text) for passage in passages)
     if papers and 2 * papers >= abstracts:
+        if follow_papers(passages, runs):
+            return segments_above_addresses(passages, runs)
         return segments_by_address(passages, runs)
     return segments_by_abstract(passages)
 
@@ -151,6 +156,30 @@ def segments_by_address(passages: Sequence[Passage], runs: Sequence[Run]) -> lis
     for run, start, end in zip(runs, starts, ends, strict=True):
         own = passages[start:end]
         segments.append(Segment(passages=own, title=linked_title(own, run.key, leveled), key=run.key))
+    return segments
+
+
+def follow_papers(passages: Sequence[Passage], runs: Sequence[Run]) -> bool:
+    """Return whether each address stands alone below the abstract of its paper."""
+    starts = [0, *(run.last + 1 for run in runs)]
+    return len(runs) >= MIN_RUNS and all(
+        run.first == run.last
+        and passages[run.first].is_site
+        and any(one.is_text and is_abstract(one.text) for one in passages[start : run.first])
+        for run, start in zip(runs, starts, strict=False)
+    )
+
+
+def segments_above_addresses(passages: Sequence[Passage], runs: Sequence[Run]) -> list[Segment]:
+    """Return a segment for each address: the passages from the title above it."""
+    starts = [0, *(run.last + 1 for run in runs)]
+    level = heading_level(passages)
+    segments = []
+    for run, start in zip(runs, starts, strict=False):
+        own = passages[start : run.last + 1]
+        headings = [i for i, one in enumerate(own) if level and one.heading == level and one.is_text]
+        first = start + next(reversed(headings or titles_above_abstracts(own)), 0)
+        segments.append(Segment(passages=passages[first : run.last + 1], title=0, key=run.key))
     return segments
 
 
@@ -280,6 +309,7 @@ def titles_above_abstracts(passages: Sequence[Passage]) -> list[int]:
         region = range(low, place)
         names = [i for i in region if is_title_like(passages, i)]
         others = [i for i in names if not is_organization(passages, i)] or names
+        others = above_byline(passages, others)
         if low and is_paragraph(passages, low, place) and (not others or place == low):
             low = place + 1
             continue
@@ -291,6 +321,12 @@ def titles_above_abstracts(passages: Sequence[Passage]) -> list[int]:
         low = place + 1
     rest = range(low, end_of_list(passages, low)) if abstracts else ()
     return titles + [i for i in rest if is_title_like(passages, i) and lacks_abstract(passages, i, low)]
+
+
+def above_byline(passages: Sequence[Passage], texts: list[int]) -> list[int]:
+    """Return the texts above the first list of names, or all texts if none is a list of names below a text."""
+    named = (place for place, i in enumerate(texts) if len(field_parsing.person_names(passages[i].text)) > 1)
+    return texts[: next(named, 0)] or texts
 
 
 def is_title_like(passages: Sequence[Passage], index: int) -> bool:

@@ -127,6 +127,7 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
             columns = None
             if entry is not None:
                 entry.is_closed, entry.may_end = entry.indent >= 0, True
+                entry.add("")
         elif entry is not None and (not entry.is_closed or text[:1] in " \t"):
             entry.add(text)
         else:
