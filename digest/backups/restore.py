@@ -68,6 +68,7 @@ def restore(
 
     replaced = database_copy.MACHINE_TABLES
     counts = database_copy.copy(backup.engine, target, progress, replaces=replaced, finish=finish)
+    db.truncate_log(target)  # its log contains the rows of readers who were erased after the backup
     return RestoreReport(made_at=backup.made_at, rows=sum(counts.values()), damaged=saved.damaged, **figures)
 
 

@@ -16,9 +16,10 @@ from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import BadField
 
 if TYPE_CHECKING:
-    from digest.app_context import AppContext
     from digest.db import Session
     from digest.db.tables import Subscriber
+    from digest.delivery.transports import MailUrl
+    from digest.subscribers import Erasure
     from digest.subscribers.subscriber_search import Criteria
 
 app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
@@ -428,7 +429,7 @@ def erase(
 ) -> None:
     """Erase a subscriber's data. This cannot be undone.
 
-    The address is deleted from every table. Deliveries are kept without personal data.
+    The address is deleted from every table, with the mail it sent and the letters that are stored on this machine. Deliveries are kept without personal data.
     """
     from digest import subscribers
 
@@ -438,23 +439,26 @@ def erase(
         if not dry_run:
             require_yes(plan, yes=yes)
             with command_context.open_write_session(context) as session:
-                subscribers.erase(session, context.site, email, now=current_time(now), suppress=suppress)
-            erase_traces(context, email)
+                done = subscribers.erase(
+                    session,
+                    context.site,
+                    email,
+                    mail=context.settings.mail,
+                    now=current_time(now),
+                    suppress=suppress,
+                )
+            note_traces(done, context.settings.mail)
     report = {"email": email, "erased": not dry_run}
     terminal.print_result(report, plan if dry_run else f"Erased {email}.", as_json=as_json)
 
 
-def erase_traces(context: AppContext, email: str) -> None:
-    """Delete data outside the tables: copies of letters on this machine, and SQLite's write-ahead log."""
-    from digest import db
-    from digest.delivery import transports
-
-    copies = transports.delete_copies(context.settings.mail, email)
-    if copies:
-        terminal.print_note(f"{plurals.count(copies, 'letter')} deleted from {context.settings.mail}.")
-    if not db.truncate_log(context.engine):
+def note_traces(done: Erasure, mail: MailUrl) -> None:
+    """Print which data outside the tables was deleted, and which is not deleted yet."""
+    if done.copies:
+        terminal.print_note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
+    if not done.is_log_empty:
         terminal.print_note(
-            "Another process is reading the database, so its log may contain the deleted rows for a few minutes."
+            "Another process is reading the database, so its log may contain the deleted rows until the daily cleanup."
         )
 
 

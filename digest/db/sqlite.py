@@ -37,6 +37,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from digest.db.column_types import NO_VALUES, bind_values, json_list, values_by_column
 from digest.db.conditions import OneOf, Unindexed, one_of
 
+BUSY_WAIT = 30_000  #: milliseconds that a statement waits for a lock
+LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers; writers wait meanwhile
+
 # ── connections ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -76,7 +79,7 @@ def set_up_connection(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
-        "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000", "secure_delete=ON",
+        "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY_WAIT}", "secure_delete=ON",
         "cache_size=-16384",  # KiB; with the default of 2,000, a large dump rewrites index pages
     ):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
@@ -237,9 +240,12 @@ def begin_snapshot(connection: Connection) -> None:
 def truncate_log(engine: Engine) -> bool:
     """Empty the write-ahead log, which contains deleted rows; return False if a reader prevents it."""
     connection = engine.raw_connection()
+    cursor = connection.cursor()
     try:
-        return not connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        cursor.execute(f"PRAGMA busy_timeout={LOG_WAIT}")
+        return not cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     finally:
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_WAIT}")
         connection.close()
 
 

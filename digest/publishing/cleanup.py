@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, subscribers
+from digest import bounces, db, subscribers
 from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
 from digest.editions import shown
@@ -35,6 +35,7 @@ def delete_old_rows(
     """Delete rows after their retention period; return the deleted numbers by kind, and whether all were deleted.
 
     Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
+    Afterwards SQLite's log, which contains deleted rows, is emptied.
     """
     deleted: Counter[str] = Counter()
     for what, batches in deletions(session, kept, now):
@@ -45,6 +46,7 @@ def delete_old_rows(
                 return deleted, False
             time.sleep(between)
         session.commit()
+    db.truncate_log(session.get_bind().engine)
     return deleted, True
 
 

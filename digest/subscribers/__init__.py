@@ -38,6 +38,7 @@ from digest.subscribers.csv_import import (
     import_rows,
     sync_rows,
 )
+from digest.subscribers.erasure import Erasure, erase, erase_subscriber
 from digest.subscribers.pack_updates import (
     FilterChange,
     PackChange,
@@ -106,8 +107,6 @@ from digest.subscribers.subscriber_rows import (
 from digest.subscribers.topic_feedback import TopicProposal, propose_less, propose_more, propose_saved_topic
 from digest.subscribers.unsubscribe import (
     can_undo,
-    erase,
-    erase_subscriber,
     mark_unsubscribed,
     prune_unconfirmed,
     remove,
@@ -123,6 +122,7 @@ __all__ = [
     "NOTHING_REQUESTED",
     "UPLOAD_LIMITS",
     "CsvRows",
+    "Erasure",
     "FilterChange",
     "FilterRegistry",
     "ImportProblem",

@@ -1,26 +1,16 @@
-"""Unsubscribe and resubscribe subscribers, and erase their data."""
+"""Unsubscribe and resubscribe subscribers, and delete addresses that never confirmed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, exists, select, update
+from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
 from digest import bounces
-from digest.bounces import OptOutKind, SuppressionReason
-from digest.db.tables import (
-    Attempt,
-    Confirmation,
-    Delivery,
-    FollowupSent,
-    InboundMail,
-    Shown,
-    SignUp,
-    Subscriber,
-    SubscriberState,
-)
+from digest.bounces import OptOutKind
+from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import schedule
 from digest.site_profile import Site
@@ -103,54 +93,6 @@ def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
     mark_unsubscribed(session, subscriber, now=now)
     session.commit()
     return subscriber
-
-
-def erase(session: Session, site: Site, email: str, *, now: datetime, suppress: bool = False) -> None:
-    """Erase a subscriber's data; their deliveries keep states and counts but no address; commits.
-
-    With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
-    """
-    erase_subscriber(session, site, subscriber_rows.get(session, email), now=now)
-    if suppress:
-        bounces.suppress(session, site, email, SuppressionReason.ERASED, "", now)
-    session.commit()
-
-
-def erase_subscriber(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Erase a subscriber's row and all data that identifies them, and record the erasure.
-
-    The caller commits.
-    """
-    lock_subscriber(session, subscriber)
-    query = select(Delivery.id).where(
-        (Delivery.subscriber_id == subscriber.id) | (Delivery.email == subscriber.email)
-    )
-    numbers = list(session.scalars(query))
-    session.execute(update(Attempt).where(Attempt.delivery_id.in_(numbers)).values(reply=""))
-    outbox.forget_recipient(session, numbers, now=now)
-    session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
-    session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
-    session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
-    delete_mails_naming(session, subscriber.email)
-    bounces.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
-    session.delete(subscriber)
-    session.flush()
-
-
-def delete_mails_naming(session: Session, email: str) -> None:
-    """Delete the stored mail that was sent from an address or contains it.
-
-    At most a thousand mails are stored.
-    """
-    name = email.lower().encode()
-    stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
-    named = [row.id for row in stored if row.sender.lower() == email.lower() or name in row.content.lower()]
-    session.execute(delete(InboundMail).where(InboundMail.id.in_(named)))
-
-
-def lock_subscriber(session: Session, subscriber: Subscriber) -> None:
-    """Lock the subscriber's row, so that no digest is published for them at the same time."""
-    session.execute(select(Subscriber.id).where(Subscriber.id == subscriber.id).with_for_update())
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:

@@ -80,7 +80,9 @@ def handle_form(request: Request, form: FormData) -> Response:
                 return account_page(
                     request, subscriber, erase_error=figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
                 )
-            subscribers.erase(session, context.site, subscriber.email, now=context.clock())
+            subscribers.erase(
+                session, context.site, subscriber.email, mail=context.settings.mail, now=context.clock()
+            )
             return page_rendering.render_page(request, "erased")
         email = field_text(form, "email", 1000)
         try:

@@ -297,16 +297,26 @@ def test_subscribers_are_found_by_their_fields_and_counted(digest: Digest, tmp_p
 # ── erased without a trace ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("catalog", "ada")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def on_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use SQLite in the data directory, then PostgreSQL."""
+    if request.param == "postgresql":
+        monkeypatch.setenv("DIGEST_DATABASE_URL", request.getfixturevalue("postgres_url"))
+
+
+@pytest.mark.usefixtures("on_both", "catalog", "ada")
 def test_an_erasure_leaves_the_address_nowhere_on_disk(digest: Digest, tmp_path: Path) -> None:
     digest("run", "--now", FRIDAY)
+    digest("backup", tmp_path / "data" / "before.backup")  # the rows of either database
     before = files_containing(tmp_path / "data", b"ada@example.org")
+    (tmp_path / "data" / "before.backup").unlink()
 
     erased = digest("subscribers", "erase", "Ada@Example.org", "--yes", "--now", FRIDAY)
-    digest("run", "--now", FRIDAY)
+    digest("backup", tmp_path / "data" / "after.backup")
 
-    assert {path.parent.name for path in before} >= {"new"}
+    assert {path.parent.name for path in before} >= {"new", "data"}
     assert erased.code == 0
+    assert (tmp_path / "data" / "after.backup").exists()
     assert files_containing(tmp_path / "data", b"ada@example.org") == []
 
 

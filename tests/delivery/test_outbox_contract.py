@@ -23,6 +23,7 @@ from digest.delivery.outbox import (
     NextWindow,
     Outbox,
 )
+from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
 from tests.conftest import ROOT
 
@@ -236,7 +237,7 @@ def suppress(session: Session, site: Site, now: datetime) -> None:
 
 
 def erase(session: Session, site: Site, now: datetime) -> None:
-    subscribers.erase(session, site, READERS[0], now=now)
+    subscribers.erase(session, site, READERS[0], mail=MailUrl(), now=now)
 
 
 @pytest.mark.parametrize("is_checked", [False, True], ids=["fast path", "checked"])

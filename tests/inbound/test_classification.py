@@ -23,6 +23,7 @@ from digest import bounces, db, inbound, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
+from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
 from digest.inbound import server, storage_quota
@@ -230,7 +231,7 @@ def test_an_out_of_office_reply_changes_nothing(
 def test_a_bounce_of_an_erased_reader_is_accepted(
     session: Session, site: Site, receive: Callable[..., str], letter: int, now: datetime
 ) -> None:
-    subscribers.erase(session, site, ADA, now=now)
+    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
     session.commit()
 
     receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
@@ -243,7 +244,7 @@ def test_an_erasure_also_deletes_stored_mail(
 ) -> None:
     receive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
 
-    subscribers.erase(session, site, ADA, now=now)
+    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
 
     assert list(inbound.list_mails(session)) == []
 

@@ -16,6 +16,7 @@ from digest import bounces, links, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
+from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.site_profile import Site
@@ -109,7 +110,7 @@ def test_nobody_is_invited_twice(
     assert len(deliver()) == 1
 
     again = load(DORA, "Dora@Uni.edu", after=DAY)
-    subscribers.erase(session, site, DORA, now=now + DAY)
+    subscribers.erase(session, site, DORA, mail=MailUrl(), now=now + DAY)
     after_erasure = load(DORA, after=2 * DAY)
 
     assert (again.invited, after_erasure.invited) == (0, 0)

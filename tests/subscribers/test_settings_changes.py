@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
+from digest.delivery.transports import MailUrl
 from digest.publishing import due_readers
 from digest.site_profile import Site
 from digest.subscribers import use_cases
@@ -174,7 +175,7 @@ def test_an_erased_subscriber_leaves_no_recorded_change(
 ) -> None:
     use_cases.save_settings(session, site, alice, topics={}, now=now)
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
 
     assert session.scalars(select(SettingsChange)).all() == []
 

@@ -23,6 +23,7 @@ from digest.db.tables import (
     SubscriberState,
     Subscription,
 )
+from digest.delivery.transports import MailUrl
 from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
@@ -410,7 +411,7 @@ def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
     session.flush()
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
     session.expire_all()
 
     everything = ""
@@ -438,7 +439,7 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
     )
     session.flush()
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
     session.expire_all()
 
     [kept] = session.scalars(select(Delivery))
@@ -446,7 +447,7 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
 
 
 def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice, now):
-    subscribers.erase(session, site, "alice@uni.edu", now=now, suppress=True)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now, suppress=True)
 
     assert (
         subscribers.request_subscription(session, site, "alice@uni.edu", now=now).outcome
@@ -456,14 +457,14 @@ def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice,
 
 def test_an_old_link_does_not_open_a_new_subscribers_settings(session, site, alice, now):
     old = alice.id
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
 
     assert subscribers.add(session, "dora@uni.edu", now=now).id != old
 
 
 def test_deleting_a_subscriber_deletes_their_rows(session, site, alice, bob, now):
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
-    subscribers.erase(session, site, "bob@uni.edu", now=now)
+    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
+    subscribers.erase(session, site, "bob@uni.edu", mail=MailUrl(), now=now)
 
     for row in (Subscriber, Subscription, Consent, Confirmation):
         assert session.scalar(select(func.count()).select_from(row)) == 0

@@ -13,9 +13,11 @@ from digest import db
 from digest.db.tables import DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 from digest.delivery.outbox.transitions import NO_LEASE, no_later_than_expiry
+from digest.editions.compose import Digest
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(hours=1)
+NO_DIGEST = Digest(sections=(), checked=0).to_json()
 MAX_IN_DOUBT = 3  #: number of attempts in doubt after which a letter is stuck and the operator decides
 
 
@@ -44,13 +46,13 @@ def expire_open(session: Session, reason: str, *, now: datetime) -> int:
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw the unsent letters among these, and erase the recipient of all these letters."""
+    """Withdraw the unsent letters among these, and erase the recipient and the content of all these letters."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}
     changing = update(DELIVERY_TABLE).where(db.one_of(DELIVERY_TABLE.c.id, ids))
     session.connection().execute(changing.where(unsent).values(**ended))
-    session.connection().execute(changing.values(**nobody))
+    session.connection().execute(changing.values(decision=NO_DIGEST, **nobody))
     is_letter = DELIVERY_TABLE.c.edition.is_(None)
     session.connection().execute(changing.where(is_letter).values(decision="{}"))
 

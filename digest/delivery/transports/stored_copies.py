@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from email.parser import BytesHeaderParser
 from email.utils import getaddresses
 from pathlib import Path
@@ -12,14 +13,24 @@ from digest.delivery.transports.mail_url import MailUrl
 HEAD_BYTES = 50_000  #: number of bytes at the start of a file that are searched for the recipient
 
 
-def delete_copies(mail: MailUrl, email: str) -> int:
-    """Delete every stored letter to this address, and return how many were deleted; 0 if mail goes to servers."""
-    if mail.folder_format not in {"maildir", "eml"} or mail.folder is None:
+def delete_copies(mail: MailUrl, email: str, ids: Collection[int]) -> int:
+    """Delete every stored letter to this address or with one of these ids, and return how many were deleted.
+
+    Returns 0 if mail goes to servers.
+    """
+    if mail.folder_format not in {"maildir", "eml"}:
         return 0
-    found = [path for path in mail.folder.rglob("*") if path.is_file() and is_to(path, email)]
+    stored = [path for path in mail.folder.rglob("*") if path.is_file()]
+    found = [path for path in stored if delivery_id(path) in ids or is_to(path, email)]
     for path in found:
         path.unlink(missing_ok=True)
     return len(found)
+
+
+def delivery_id(path: Path) -> int | None:
+    """Return the delivery id with which the name of a stored letter begins, also while it is being written."""
+    start = path.name.lstrip(".").partition(".")[0]
+    return int(start) if start.isdecimal() else None
 
 
 def is_to(path: Path, email: str) -> bool:

@@ -1,0 +1,104 @@
+"""Erase all data about a subscriber: rows, SQLite's write-ahead log, and the letters stored on this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from digest import bounces, db
+from digest.bounces import SuppressionReason
+from digest.db.tables import (
+    Attempt,
+    Delivery,
+    FollowupSent,
+    InboundMail,
+    Shown,
+    SignUp,
+    Subscriber,
+)
+from digest.delivery import outbox, transports
+from digest.delivery.transports import MailUrl
+from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Erasure:
+    """The result of an erasure, apart from the rows."""
+
+    copies: int  #: letters deleted from the folder that stores mail on this machine
+    is_log_empty: bool  #: False if another process was reading SQLite; the daily cleanup then empties its log
+
+
+def erase(
+    session: Session, site: Site, email: str, *, mail: MailUrl, now: datetime, suppress: bool = False
+) -> Erasure:
+    """Erase a subscriber's data; their deliveries keep states and counts but no address; commits.
+
+    With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
+    """
+    subscriber = subscriber_rows.get(session, email)
+    address = subscriber.email
+    letters = erase_subscriber(session, site, subscriber, now=now)
+    if suppress:
+        bounces.suppress(session, site, address, SuppressionReason.ERASED, "", now)
+    session.commit()
+    copies = transports.delete_copies(mail, address, letters)
+    return Erasure(copies=copies, is_log_empty=db.truncate_log(session.get_bind().engine))
+
+
+def erase_subscriber(
+    session: Session, site: Site, subscriber: Subscriber, *, now: datetime
+) -> frozenset[int]:
+    """Erase a subscriber's row and all data that identifies them, and record the erasure.
+
+    The caller commits. Returns the ids of the letters to them, and of letters to the operator that name them.
+    """
+    lock_subscriber(session, subscriber)
+    found = letters_naming(session, subscriber)
+    ids = list(found)
+    session.execute(update(Attempt).where(db.one_of(Attempt.__table__.c.delivery_id, ids)).values(reply=""))
+    outbox.forget_recipient(session, ids, now=now)
+    session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
+    session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
+    session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
+    for address in {subscriber.email, *(email for email in found.values() if email)}:
+        delete_mails_naming(session, address)
+    bounces.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
+    session.delete(subscriber)
+    session.flush()
+    return frozenset(ids)
+
+
+def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
+    """Return {id: address at the time} of the letters to a subscriber, and {id: None} of mail naming them.
+
+    Such mail was passed on to the operator in a letter.
+    """
+    own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
+    found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}
+    decision = func.lower(Delivery.decision)
+    names = [json.dumps(name)[1:-1].lower() for name in {subscriber.email, *filter(None, found.values())}]
+    is_named = or_(*[decision.contains(name, autoescape=True) for name in names])
+    passed_on = session.scalars(select(Delivery.id).where(Delivery.letter == "passed_on", is_named))
+    return dict.fromkeys(passed_on) | found
+
+
+def delete_mails_naming(session: Session, email: str) -> None:
+    """Delete the stored mail that was sent from an address or contains it.
+
+    At most a thousand mails are stored.
+    """
+    name = email.lower().encode()
+    stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
+    named = [row.id for row in stored if row.sender.lower() == email.lower() or name in row.content.lower()]
+    session.execute(delete(InboundMail).where(InboundMail.id.in_(named)))
+
+
+def lock_subscriber(session: Session, subscriber: Subscriber) -> None:
+    """Lock the subscriber's row, so that no digest is published for them at the same time."""
+    session.execute(select(Subscriber.id).where(Subscriber.id == subscriber.id).with_for_update())
