@@ -131,6 +131,12 @@ def live_processes(session: Session, now: datetime) -> list[ProcessRecord]:
     return [process for process in list_processes(session) if not process.is_silent(now)]
 
 
+def has_scheduler(session: Session, now: datetime) -> bool:
+    """Return whether a scheduler runs, or died within the last day and should be replaced."""
+    since = now - FORGOTTEN_AFTER
+    return any(process.role == "scheduler" and process.at > since for process in list_processes(session))
+
+
 def last_queue_heartbeat(session: Session) -> datetime | None:
     """Return when a task last reached a worker through the broker."""
     return session.scalar(select(Heartbeat.at).where(Heartbeat.role == QUEUE_ROLE))

@@ -20,7 +20,8 @@ from digest.bounces import OptOutKind
 from digest.db.tables import OptOut, Subscriber
 from digest.site_profile import Site
 
-OPT_OUT_FILE = "opt-outs.jsonl"  #: the file's name in the data directory of the scheduler's machine
+#: The file's name in the data directory of the scheduler's machine, or of the commands if there is no scheduler.
+OPT_OUT_FILE = "opt-outs.jsonl"
 BATCH_ROWS = 1_000
 
 

@@ -1,8 +1,8 @@
 """Change a restored database so that nobody is mailed twice, and nobody who opted out is mailed again.
 
-A backup does not contain later events. Therefore all mail is stopped, every open delivery and every edition
-up to the restore ends as expired, and the next digests consider only newer papers. Opt-outs after the
-backup are read from the file that the scheduler writes. The caller commits.
+A backup does not contain later events. Therefore all mail is stopped, every open delivery
+and every edition up to the restore ends as expired, and the next digests consider only newer papers. The
+opt-outs after the backup come from the file of `backups.opt_out_file`. The caller commits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Record opt-outs: suppressions, unsubscribes and erasures, so that a restored backup cannot undo them.
 
-Each opt-out is recorded in the transaction of the change. The scheduler appends the rows to a file outside the
-database (`backups.opt_out_file`). Callers commit, except for `mark_saved`.
+Each opt-out is recorded in the transaction of the change. The scheduler, or else the next command that writes,
+appends the rows to a file outside the database (`backups.opt_out_file`). Callers commit, except for `mark_saved`.
 """
 
 from __future__ import annotations

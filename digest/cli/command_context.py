@@ -38,6 +38,23 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
     context.check_setup(renders=renders)
     with context.write_session() as session:
         yield session
+    save_opt_outs(context)
+
+
+def save_opt_outs(context: AppContext) -> None:
+    """Append new opt-outs to the file that a restore reads, unless the service has a scheduler, which does so."""
+    from digest import bounces, heartbeats
+
+    with context.read_session() as session:
+        if not bounces.unsaved_opt_outs(session, limit=1) or heartbeats.has_scheduler(
+            session, context.clock()
+        ):
+            return
+    from digest import backups
+
+    with context.write_session() as session:
+        path = context.settings.data_dir / backups.OPT_OUT_FILE
+        backups.save_opt_outs(session, context.site, path, now=context.clock())
 
 
 @contextmanager

@@ -114,7 +114,6 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
             loads += load_dumps_folder(context, current_time(now))
         made = publish_due(context, current_time(now))
         sent, stop = deliver_due(context, now, None)
-        save_opt_outs(context, current_time(now))
         if not stop:
             delete_old_data(context, current_time(now))
     if as_json:
@@ -194,15 +193,6 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
             progress=show_published,
         )
     return asdict(report)
-
-
-def save_opt_outs(context: AppContext, now: datetime) -> None:
-    """Append new opt-outs to the file in the data directory, which a restore reads."""
-    from digest import backups
-
-    with command_context.open_write_session(context) as session:
-        path = context.settings.data_dir / backups.OPT_OUT_FILE
-        backups.save_opt_outs(session, context.site, path, now=now)
 
 
 def delete_old_data(context: AppContext, now: datetime) -> None:

@@ -81,7 +81,6 @@ def lose_a_day(digest: Digest, folder: Path) -> None:
     digest("subscribers", "remove", "ada@example.org", "--yes", "--now", "2026-11-20T09:00Z")
     digest("subscribers", "erase", "bob@example.org", "--yes", "--now", "2026-11-20T09:01Z")
     digest("suppressions", "add", "cleo@example.org", "--now", "2026-11-20T09:02Z")
-    digest("run", "--now", "2026-11-20T09:05Z")
 
 
 def test_after_a_restore_nobody_is_mailed_twice_and_whoever_left_stays_away(
@@ -198,6 +197,21 @@ def test_db_copy_refuses_while_a_process_is_alive(digest: Digest, tmp_path: Path
 
     assert (refused.code, "worker" in refused.err, "Stop them first" in refused.err) == (2, True, True)
     assert copied.code == 0
+
+
+def test_a_command_saves_its_opt_outs_unless_the_service_has_a_scheduler(
+    digest: Digest, tmp_path: Path
+) -> None:
+    file = tmp_path / "data" / "opt-outs.jsonl"
+    with command_context.open_context() as context, context.write_session() as session:
+        heartbeats.record_heartbeat(session, "scheduler", context.clock())
+        digest("suppressions", "add", "ada@example.org")
+        assert not file.exists()
+        heartbeats.remove_heartbeat(session, "scheduler")
+
+    digest("suppressions", "add", "bob@example.org")
+
+    assert [json.loads(line)["kind"] for line in file.read_text().splitlines()] == ["suppressed"] * 2
 
 
 @pytest.mark.usefixtures("ada")

@@ -82,7 +82,7 @@ class Suppression(Base):
 class OptOut(Base):
     """A suppression, unsubscribe or erasure, recorded so that a restored backup cannot undo it.
 
-    The scheduler appends the rows to a file outside the database, because a restore replaces the database.
+    The rows are appended to a file outside the database, because a restore replaces the database.
     """
 
     __tablename__ = "opt_out"
