@@ -25,7 +25,7 @@ from digest.db.tables import Lane
 from digest.delivery import limits, outbox
 from digest.dumps import intake, sources
 from digest.errors import DigestError
-from digest.monitoring import alarm_letters, problems
+from digest.monitoring import alarm_letters, problems, weekly_report
 from digest.publishing import due_readers
 from digest.subscribers import use_cases
 from workers import tasks
@@ -114,6 +114,21 @@ def watch() -> None:
         )
 
 
+def report_week() -> None:
+    """Write the weekly report to the operator, if they want it and it is due."""
+    context = app_context()
+    settings = context.settings
+    if settings.weekly_report == "off" or not settings.operator_email:
+        return
+    with context.read_session() as session:
+        report = weekly_report.due_report(session, timezone=settings.timezone, now=context.clock())
+    if report is not None:
+        with context.write_session() as session:
+            weekly_report.queue_weekly_report(
+                session, report, site=context.site, operator=settings.operator_email, now=context.clock()
+            )
+
+
 def remind() -> None:
     """Send one reminder to subscribers who did not confirm within a day, and delete expired sign-ups."""
     context = app_context()
@@ -166,7 +181,7 @@ def tidy() -> None:
 
 #: All ticks, with their intervals in seconds.
 TICKS: dict[Tick, float] = {
-    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, ask_still_reading: 3600, process_stored_mail: 60, save_opt_outs: 10, tidy: 86_400,
+    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, ask_still_reading: 3600, process_stored_mail: 60, save_opt_outs: 10, report_week: 300, tidy: 86_400,
 }  # fmt: skip
 
 
@@ -210,4 +225,5 @@ def run() -> None:
         signal.signal(stop, lambda *_: scheduler.shutdown(wait=False))
     with heartbeats.heartbeat_while("scheduler", app_context().engine, app_context().clock):
         scheduler.start()
+    safe_tick(save_opt_outs)()
     FOLDER_READER.stop()

@@ -13,11 +13,8 @@ from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from digest.monitoring.activity import Activity
 
-    from digest.monitoring.activity import Activity, Series
-
-BARS = "▁▂▃▄▅▆▇█"
 PERIOD = re.compile(r"(?P<number>[1-9]\d{0,2})(?P<unit>[dw])")
 MAX_DAYS = 366
 
@@ -68,40 +65,15 @@ def as_document(found: Activity) -> dict[str, Any]:
 
 def show(found: Activity) -> None:
     """Print a line for each kind of event."""
-    span = plurals.count(len(found.days), "day")
-    terminal.print_line(f"{span}, {found.days[0]} to {found.days[-1]} (UTC, so far)")
+    from digest.monitoring import activity_table
+
+    before = f"{plurals.count(len(found.days), 'day')} before#"
+    terminal.print_line(f"{activity_table.period(found)} (UTC, so far)")
     terminal.print_line()
     terminal.print_table(
-        ("", "total#", f"{span} before#", "per day", "most#"),
-        (
-            (one.name, one.total, change_text(one), chart(one.per_day), max(one.per_day))
-            for one in found.series
-            if one.total or one.before
-        ),
-        empty="Nothing happened in this period.",
+        ("", "total#", before, "per day", "most#"),
+        ((row.name, row.total, row.before, row.chart, row.most) for row in activity_table.rows(found)),
+        empty=activity_table.NOTHING,
     )
     terminal.print_line()
-    doubts = plurals.count(found.doubts, "letter")
-    active = plurals.count(found.active, "active subscriber")
-    terminal.print_line(f"{active} now. {doubts} in doubt: sent, but without a reply at least once.")
-
-
-def change_text(one: Series) -> str:
-    """Return the total of the preceding period, and the change in percent."""
-    if not one.before:
-        return "0"
-    change = round(100 * (one.total - one.before) / one.before)
-    return f"{one.before:,} ({change:+d} %)" if change else f"{one.before:,}"
-
-
-def chart(counts: Sequence[int], *, width: int = 31) -> str:
-    """Return a bar for each count, relative to the highest.
-
-    If there are many days, each bar is the sum of several days.
-    """
-    size = -(-len(counts) // width)
-    sums = [sum(counts[start : start + size]) for start in range(0, len(counts), size)]
-    highest = max(sums)
-    if not highest:
-        return "·" * len(sums)
-    return "".join("·" if not one else BARS[(one * (len(BARS) - 1)) // highest] for one in sums)
+    terminal.print_line(activity_table.summary(found))

@@ -83,6 +83,8 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: to the operator: a mail without a command
     "passed_on": ("writer", "mail_subject", "lines"),
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
+    #: to the operator; `rows` as {name, total, before, chart, most}
+    "weekly_report": ("period", "rows", "summary"),
 }
 #: The letters whose link opens the settings directly. Other letters may be forwarded, so their link
 #: only opens a page that mails the settings link.

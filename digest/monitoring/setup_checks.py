@@ -180,6 +180,9 @@ def check_base_url(settings: Settings) -> Iterator[Check]:
     if settings.mail_url is not None and not site.postal_address:
         fix = "Many countries require a postal address: set DIGEST_POSTAL_ADDRESS."
         yield warning("address", "Letters have no postal address.", fix)
-    if settings.mail_url is not None and not settings.operator_email:
+    if settings.weekly_report == "on" and not settings.operator_email:
+        message = "DIGEST_WEEKLY_REPORT is on, but no address is set for it."
+        yield warning("operator", message, "Set DIGEST_OPERATOR_EMAIL to your address.")
+    elif settings.mail_url is not None and not settings.operator_email:
         message = "No address is set for alarms, such as stopped or refused mail."
         yield warning("operator", message, "Set DIGEST_OPERATOR_EMAIL to your address.")

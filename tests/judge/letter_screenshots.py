@@ -27,6 +27,8 @@ from digest.letters import (
 )
 from digest.letters.letter_templates import REQUIRED_CONTEXT
 from digest.letters.reason_lines import ReasonLine
+from digest.monitoring import weekly_report
+from digest.monitoring.activity import Activity, Series
 from digest.papers import Paper
 from digest.site_profile import Site
 from tests.judge.browser import WIDTHS, photograph
@@ -90,6 +92,22 @@ def stored_cards(*whys: str) -> list[dict[str, Any]]:
     ]
 
 
+#: The weekly report of a service that grows.
+WEEK = weekly_report.letter_values(
+    Activity(
+        days=tuple(date(2026, 11, day) for day in range(9, 16)),
+        series=(
+            Series(name="dumps loaded", per_day=(1, 1, 1, 1, 1, 0, 0), before=5),
+            Series(name="new papers", per_day=(312, 287, 344, 301, 298, 0, 0), before=1489),
+            Series(name="digests sent", per_day=(1204, 1206, 1207, 1211, 1213, 0, 0), before=5790),
+            Series(name="digests without papers", per_day=(12, 9, 11, 14, 10, 0, 0), before=61),
+            Series(name="bounces", per_day=(2, 0, 1, 0, 0, 0, 0), before=9),
+            Series(name="sign-ups", per_day=(4, 2, 6, 3, 5, 1, 0), before=0),
+        ),
+        active=1231,
+        doubts=1,
+    )
+)
 #: The values of the letters besides the digest, from an invented lab.
 LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "dated_at": NOW,
@@ -123,6 +141,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "fix": "See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
     "since": "2026-11-17 08:00 UTC",
     "facts": ["Last dump: trending-2026-11-17.txt", "Waiting: 214 readers"],
+    **WEEK,
 }  # fmt: skip
 TOPICS = [
     {"name": "Flows", "filter": '"flow matching" OR diffusion'},
@@ -191,6 +210,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
         },
     ),
     ("confirm, after a reply without yes", "confirm", {"is_answer": True}),
+    ("weekly report, of a quiet week", "weekly_report", {"rows": [], "summary": "0 active subscribers now."}),
 )
 
 #: Six answers to mail, by the names of their cases.

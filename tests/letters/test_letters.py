@@ -39,6 +39,11 @@ TOLD: Mapping[str, Any] = {
     "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
     "message": "No dump has come for three days",
     "fix": "Look into the dumps folder, or run digest doctor.",
+    "period": "7 days, 2026-11-09 to 2026-11-15",
+    "rows": [
+        {"name": "new papers", "total": "1,542", "before": "1,489 (+4 %)", "chart": "▇▆█▇▆··", "most": 344}
+    ],
+    "summary": "1,231 active subscribers now. 1 letter in doubt: sent, but without a reply at least once.",
 }
 LETTERS = Path(__file__).parents[2] / "templates" / "letters"
 #: The optional values of letters.

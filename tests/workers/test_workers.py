@@ -123,6 +123,25 @@ print(scheduler.count_queued(BULK), scheduler.count_queued(PROMPT))
     assert run_in(service, code).stdout == "1 1\n"
 
 
+def test_the_weekly_report_is_mailed_once(service: Installation, mail_sink: MailSink) -> None:
+    code = """
+import os
+os.environ |= {"DIGEST_OPERATOR_EMAIL": "op@example.org", "DIGEST_WEEKLY_REPORT": "%s"}
+from workers import scheduler
+scheduler.report_week()
+scheduler.report_week()
+"""
+    run_in(service, code % "off")
+    assert service.lines("deliveries") == []
+
+    for _ in range(2):
+        run_in(service, code % "on")
+    service.run("deliver")
+
+    (letter,) = mail_sink.to("op@example.org")
+    assert letter.parsed()["Subject"].startswith("[Digest] Weekly report: 7 days, ")
+
+
 def test_a_due_source_is_polled_by_one_worker(service: Installation) -> None:
     code = """
 from datetime import UTC, datetime

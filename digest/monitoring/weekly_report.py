@@ -1,0 +1,77 @@
+"""Write to the operator once a week: the figures of `digest report` for the week that ended on Sunday."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import Delivery
+from digest.delivery import outbox
+from digest.monitoring import activity_table
+from digest.monitoring.activity import Activity, activity
+from digest.site_profile import Site
+
+WEEK = timedelta(days=7)
+SENT_FROM = timedelta(hours=8)  #: on Monday, in the service's time zone
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeeklyReport:
+    """The activity of the seven days before a Monday."""
+
+    monday: date
+    activity: Activity
+
+    @property
+    def dedupe_key(self) -> str:
+        """Return the key that allows one letter a week."""
+        return dedupe_key(self.monday)
+
+
+def due_report(session: Session, *, timezone: str, now: datetime) -> WeeklyReport | None:
+    """Return the report on the last week, or None if its letter was queued already.
+
+    If no scheduler runs on Monday morning, the report is due later in the week, with the same figures.
+    """
+    monday = last_monday(now, timezone)
+    if session.scalar(select(Delivery.id).where(Delivery.dedupe_key == dedupe_key(monday))) is not None:
+        return None
+    end = datetime.combine(monday, time(), UTC) - timedelta(microseconds=1)
+    return WeeklyReport(monday=monday, activity=activity(session, days=WEEK.days, now=end))
+
+
+def last_monday(now: datetime, timezone: str) -> date:
+    """Return the latest Monday whose letter is due."""
+    day = (now.astimezone(ZoneInfo(timezone)).replace(tzinfo=None) - SENT_FROM).date()
+    return day - timedelta(days=day.weekday())
+
+
+def dedupe_key(monday: date) -> str:
+    """Return the key of the letter that is sent from this Monday on."""
+    return f"weekly-report-{monday}"
+
+
+def queue_weekly_report(
+    session: Session, report: WeeklyReport, *, site: Site, operator: str, now: datetime
+) -> bool:
+    """Queue the letter with this report, and commit; return False if it was queued already."""
+    number = outbox.queue_letter(
+        session, letter="weekly_report", subscriber_id=None, email=operator, decision=letter_values(report.activity),
+        dedupe_key=report.dedupe_key, site=site, now=now, expires_at=now + WEEK,
+    )  # fmt: skip
+    session.commit()
+    return number is not None
+
+
+def letter_values(found: Activity) -> dict[str, Any]:
+    """Return the values of the letter: the texts of `digest report`."""
+    return {
+        "period": activity_table.period(found),
+        "rows": [asdict(row) | {"total": f"{row.total:,}"} for row in activity_table.rows(found)],
+        "summary": activity_table.summary(found),
+    }
