@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint words format lock reference licences help base dev
+.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint words format lock reference licences first-day help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -56,6 +56,9 @@ reference: dev  ## Write docs/reference.md, the page with every command
 
 licences: base  ## Write docs/licences.md, the licences of all dependencies
 	$(BIN)/python requirements/licences.py docs/licences.md
+
+first-day: dev  ## Write docs/first-day.md, the screens of an operator's first day (needs tmux)
+	$(BIN)/python -m tests.judge.first_day
 
 lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/ruff check

@@ -108,7 +108,7 @@ def test_make_run_installs_every_package_on_a_fresh_machine(tmp_path: Path) -> N
 def test_make_help_names_every_target_a_person_may_call() -> None:
     targets = {
         "run", "test", "judge", "picture", "chaos", "bench", "bench-million", "lint", "format", "lock", "help",
-        "coverage", "words", "letters", "pages", "reference", "licences",
+        "coverage", "words", "letters", "pages", "reference", "licences", "first-day",
     }  # fmt: skip
 
     answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -21,6 +21,6 @@ def require_yes(plan: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(f"{plan} To do this without being asked, add --yes.")
-    print(terminal.visible_text(plan), file=sys.stderr)
+    print(terminal.wrap_lines(terminal.visible_text(plan), sys.stderr), file=sys.stderr)
     if not typer.confirm("Continue?", err=True):
         raise DigestError("Nothing was changed.")

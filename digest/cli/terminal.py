@@ -88,7 +88,23 @@ def print_note(text: str = "") -> None:
     if QUIET in os.environ:
         return
     sys.stdout.flush()
-    print(text, file=sys.stderr)
+    print(wrap_lines(text, sys.stderr), file=sys.stderr)
+
+
+def wrap_lines(text: str, stream: IO[str]) -> str:
+    """Return the text with long lines wrapped between words and indented, if the stream is a terminal."""
+    if not stream.isatty():
+        return text
+    return "\n".join(wrap_line(line, terminal_width()) for line in text.split("\n"))
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Return a line wrapped between words; the other lines have its indentation and two spaces."""
+    indent = line[: len(line) - len(line.lstrip())]
+    further = f"{indent}  " if indent else ""
+    return textwrap.fill(
+        line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def print_line(text: str = "") -> None:

@@ -109,3 +109,13 @@ def test_progress_shows_nothing_without_a_terminal(
         done.update_to(3)
 
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_long_note_is_wrapped_between_words_and_indented() -> None:
+    note = f"  line 5: {'is not valid ' * 12}/a/folder/with/a/name/that/is/longer/than/the/line"
+
+    lines = terminal.wrap_line(note, 40).split("\n")
+
+    assert all(len(line) <= 40 for line in lines[:-1])
+    assert [line[:4] for line in lines[1:]] == ["    "] * (len(lines) - 1)
+    assert " ".join(line.strip() for line in lines) == note.strip()
