@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -27,13 +30,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
 
 from digest import addresses, db, site_profile
 from digest.delivery import limits as send_limits
@@ -162,13 +158,12 @@ def parse_sns_topics(text: str) -> frozenset[str]:
     return frozenset(arns)
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings, each parsed once. Secrets are masked in `repr` and never logged."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", toml_file=None, enable_decoding=False,
-        hide_input_in_errors=True, validate_default=False,
-    )  # fmt: skip
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
 
     data_dir: Path = Field(default=Path("digest-data"), description="Folder for local data.")
     dumps_dir: Path | None = Field(default=None, description="Folder watched for dumps.")
@@ -272,6 +267,9 @@ class Settings(BaseSettings):
         default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
     )
     operator_email: str = Field(default="", description="Address for alarm letters.")
+    weekly_report: Literal["on", "off"] = Field(
+        default="off", description="Whether the operator gets a report by mail every Monday."
+    )
     proxies: int = Field(
         default=0, description="Number of trusted proxies in front of the web server.", ge=0, le=9
     )
@@ -283,19 +281,6 @@ class Settings(BaseSettings):
         if "base_url" in given or not str(given.get("port", "")).isdigit():
             return given  # the check of `port` refuses an invalid value
         return given | {"base_url": f"http://127.0.0.1:{given['port']}"}
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources of settings in order of precedence."""
-        del dotenv_settings, file_secret_settings
-        return (init_settings, env_settings, EnvFileSource(settings_cls), toml_source(settings_cls))
 
     # ── derived values ──────────────────────────────────────────────────────────────────────────
 
@@ -418,26 +403,28 @@ class Settings(BaseSettings):
         return len(left) < len(ring)
 
 
-class EnvFileSource(EnvSettingsSource):
-    """Reads settings from the files that `DIGEST_X_FILE` names, for the secrets of containers."""
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """Return the content of the named file, or None."""
-        path = self.env_vars.get(f"{PREFIX}{field_name}_file".lower())
-        return (Path(path).read_text().strip() if path else None), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        """Return all fields set by files."""
-        found = {name: self.get_field_value(None, name)[0] for name in self.settings_cls.model_fields}
-        return {name: value for name, value in found.items() if value is not None}
+def environment_values() -> dict[str, str]:
+    """Return the settings in the environment and in the files that `DIGEST_X_FILE` names, for container secrets."""
+    given = {name.lower(): value for name, value in os.environ.items()}
+    names = {name: f"{PREFIX}{name}".lower() for name in Settings.model_fields}
+    files = {name: path for name, key in names.items() if (path := given.get(f"{key}_file"))}
+    return {name: Path(path).read_text().strip() for name, path in files.items()} | {
+        name: given[key] for name, key in names.items() if key in given
+    }
 
 
-def toml_source(settings_cls: type[BaseSettings]) -> PydanticBaseSettingsSource:
-    """Return the settings file in the working directory, else the one in the data directory."""
+def settings_file_values() -> dict[str, Any]:
+    """Return the settings in the file in the working directory, else in the one in the data directory.
+
+    Raises BadField if the file is not TOML.
+    """
     data_dir = Path(os.environ.get(f"{PREFIX}DATA_DIR", "digest-data"))
     candidates = [Path("digest.toml"), data_dir / "digest.toml"]
     found = next((path for path in candidates if path.is_file()), None)
-    return TomlConfigSettingsSource(settings_cls, toml_file=found)
+    try:
+        return tomllib.loads(found.read_text(encoding="utf-8")) if found else {}
+    except ValueError as error:
+        raise BadField(str(found), f"{error}. Correct the file, or move it away.") from None
 
 
 def templates_dir() -> Path:
@@ -449,8 +436,9 @@ def templates_dir() -> Path:
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings, or raise BadField for the first invalid one."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings(**{name: value for name, value in (overrides or {}).items() if value is not None})
+        return Settings(**(settings_file_values() | environment_values() | given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"

@@ -49,14 +49,40 @@ def test_links_lead_to_the_port_that_is_set_unless_an_address_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Settings().base_url == "http://127.0.0.1:8000"
+    assert load_settings().base_url == "http://127.0.0.1:8000"
 
     monkeypatch.setenv("DIGEST_PORT", "8101")
-    assert Settings().base_url == "http://127.0.0.1:8101"
-    assert Settings(port=8102).base_url == "http://127.0.0.1:8102"
+    assert load_settings().base_url == "http://127.0.0.1:8101"
+    assert load_settings({"port": 8102}).base_url == "http://127.0.0.1:8102"
 
     (tmp_path / "digest.toml").write_text('base_url = "https://digest.example.org"\n')
-    assert Settings().base_url == "https://digest.example.org"
+    assert load_settings().base_url == "https://digest.example.org"
+
+
+def test_a_settings_file_that_is_not_toml_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digest.toml").write_text("site_name = Papers\n")
+
+    with pytest.raises(BadField, match=r"digest\.toml: Invalid value .* line 1"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["DIGEST_SITE_NAME", "digest_site_name"])
+def test_the_environment_overrides_a_named_file_which_overrides_the_settings_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digest.toml").write_text('site_name = "of the settings file"\n')
+    names = [load_settings().site_name]
+    (tmp_path / "secret").write_text("of a named file\n")
+    monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "secret"))
+    names.append(load_settings().site_name)
+    monkeypatch.setenv(name, "of the environment")
+    names += [load_settings().site_name, load_settings({"site_name": "given"}).site_name]
+
+    assert names == ["of the settings file", "of a named file", "of the environment", "given"]
 
 
 WRITTEN = {

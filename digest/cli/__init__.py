@@ -29,6 +29,7 @@ from digest.cli import (
     inbound_mail,
     init,
     keys,
+    named_command,
     papers,
     processes,
     publishing,
@@ -137,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         check_text(given)
-        code = build_command()(args=given, prog_name="digest", standalone_mode=False) or 0
+        code = build_command(given)(args=given, prog_name="digest", standalone_mode=False) or 0
         return report_error("Stopped." if code == failures.STOPPED else "", code)
     except BadFilter as error:
         return report_error(describe_filter_error(error), 2)
@@ -160,9 +161,12 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
         return report_error(message, 1)
 
 
-def build_command() -> Any:
-    """Build the command from `app`, with examples in its help and the panels in a fixed order."""
-    command: Any = complete_help(typer.main.get_command(app))
+def build_command(arguments: Sequence[str] = ()) -> Any:
+    """Build the command from `app`, with examples in its help and the panels in a fixed order.
+
+    If the arguments name a command, the others are left out.
+    """
+    command: Any = complete_help(typer.main.get_command(named_command.narrow(app, arguments)))
     command.commands = dict(
         sorted(command.commands.items(), key=lambda item: PANELS.index(item[1].rich_help_panel))
     )
@@ -188,5 +192,6 @@ def describe_filter_error(error: BadFilter) -> str:
 def report_error(message: str, code: int) -> int:
     """Print a non-empty message on stderr, and return the exit code."""
     if message:
-        print(f"digest: {message}", file=sys.stderr)
+        first, *others = f"digest: {message}".split("\n")
+        print("\n".join([terminal.wrap_lines(first, sys.stderr), *others]), file=sys.stderr)
     return code

@@ -22,10 +22,9 @@ from digest.db.bulk_rows import (
 )
 from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values
 from digest.db.conditions import LAST_KEY, Unindexed, hint_few_rows, one_of, one_of_few, values_param
-from digest.db.dialects import DIALECTS, DatabaseDialect, dialect_name, dialect_of
+from digest.db.dialects import DatabaseDialect, dialect_name, dialect_named, dialect_of
 from digest.db.engine import database_file, make_engine, open_read_only, parsed_url, truncate_log, with_driver
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
-from digest.db.postgresql import driver_connection
 from digest.db.sessions import (
     commit_asynchronously,
     common_clock,
@@ -39,7 +38,6 @@ from digest.db.sessions import (
 )
 
 __all__ = [
-    "DIALECTS",
     "LAST_KEY",
     "NO_VALUES",
     "NULL_MARK",
@@ -60,8 +58,8 @@ __all__ = [
     "common_clock",
     "database_file",
     "dialect_name",
+    "dialect_named",
     "dialect_of",
-    "driver_connection",
     "ensure_schema",
     "hint_few_rows",
     "insert_lists",

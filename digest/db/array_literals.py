@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, String, bindparam, func, literal
+from sqlalchemy import ARRAY, Column, ColumnElement, String, bindparam, func, literal
 from sqlalchemy import cast as sql_cast
-from sqlalchemy.dialects import postgresql
 
 UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the text for a missing value
 
@@ -25,7 +24,7 @@ def split_to_array(column: Column[Any]) -> ColumnElement[Any]:
     texts = func.string_to_array(
         bindparam(f"new_{column.name}", type_=String()), literal(UNIT, String()), literal(NULL_MARK, String())
     )
-    return texts if isinstance(column.type, String) else sql_cast(texts, postgresql.ARRAY(column.type))
+    return texts if isinstance(column.type, String) else sql_cast(texts, ARRAY(column.type))
 
 
 def quote_array_text(text: str) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import Connection, Row, Table
-from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 
 from digest.db.column_types import NO_VALUES, Base
-from digest.db.dialects import DIALECTS, dialect_of
+from digest.db.dialects import dialect_named, dialect_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import sqlite
 
 
 def upsert(session: Session, mapped: type[Base]) -> sqlite.Insert:
@@ -82,4 +84,4 @@ def reserve_keys(session: Session, mapped: type[Base], count: int) -> Sequence[i
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
     """Make a database assign new ids above the ids of the rows that were copied into it."""
-    DIALECTS[connection.dialect.name].advance_sequences(connection, tables)
+    dialect_named(connection.dialect.name).advance_sequences(connection, tables)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, LargeBinary, Table, delete, func, ins
 
 from digest import db
 from digest.db import tables as all_tables
-from digest.db.dialects import DIALECTS
+from digest.db.dialects import dialect_named
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: number of rows read and written at once
@@ -34,8 +34,8 @@ def copy(
     """
     db.upgrade(target)
     with source.connect() as reading, target.begin() as writing:
-        DIALECTS[reading.dialect.name].begin_snapshot(reading)
-        DIALECTS[writing.dialect.name].defer_foreign_keys(writing)
+        dialect_named(reading.dialect.name).begin_snapshot(reading)
+        dialect_named(writing.dialect.name).defer_foreign_keys(writing)
         for table in tables():
             if table.name in replaces:
                 writing.execute(delete(table))
@@ -127,4 +127,4 @@ def skip_keys(writing: Connection, count: int) -> None:
     """Skip the next `count` ids of every table that never reuses an id."""
     for table in tables():
         if table.dialect_options["sqlite"]["autoincrement"]:
-            DIALECTS[writing.dialect.name].skip_keys(writing, table, count)
+            dialect_named(writing.dialect.name).skip_keys(writing, table, count)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import URL, BindParameter, Column, ColumnElement, Connection, Engine, Row, Subquery, Table
-from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.orm import Session
 
-from digest.db import postgresql, sqlite
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
 
 
 class DatabaseDialect(Protocol):
@@ -62,7 +62,15 @@ class DatabaseDialect(Protocol):
     ) -> Subquery: ...
 
 
-DIALECTS: Mapping[str, DatabaseDialect] = {"postgresql": postgresql, "sqlite": sqlite}
+def dialect_named(name: str) -> DatabaseDialect:
+    """Return the dialect of this name; the other is not imported, so that commands start faster."""
+    if name == "postgresql":
+        from digest.db import postgresql
+
+        return postgresql
+    from digest.db import sqlite
+
+    return sqlite
 
 
 def dialect_name(session: Session) -> str:
@@ -72,4 +80,4 @@ def dialect_name(session: Session) -> str:
 
 def dialect_of(session: Session) -> DatabaseDialect:
     """Return the dialect of the session's database without beginning a transaction."""
-    return DIALECTS[dialect_name(session)]
+    return dialect_named(dialect_name(session))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 
-from digest.db.dialects import DIALECTS
+from digest.db.dialects import dialect_named
 from digest.errors import BadField
 
 DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})  #: the drivers that are installed
@@ -22,7 +22,7 @@ HOST_LIST = re.compile(
 def make_engine(url: str) -> Engine:
     """Return an engine for `url` (SQLite or PostgreSQL) without connecting."""
     parsed = parsed_url(url)
-    return DIALECTS[parsed.get_backend_name()].make_engine(parsed)
+    return dialect_named(parsed.get_backend_name()).make_engine(parsed)
 
 
 def open_read_only(path: Path) -> Engine:
@@ -34,7 +34,7 @@ def open_read_only(path: Path) -> Engine:
 
 def truncate_log(engine: Engine) -> bool:
     """Empty the write-ahead log if the database is a local file; return False if a reader prevents this."""
-    return DIALECTS[engine.dialect.name].truncate_log(engine)
+    return dialect_named(engine.dialect.name).truncate_log(engine)
 
 
 def parsed_url(url: str) -> URL:

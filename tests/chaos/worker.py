@@ -118,11 +118,8 @@ def break_outbox(mutant: Mutant) -> None:
     """Let this process work with a broken outbox."""
     if not mutant.is_fast:
         SendPolicy.is_unrestricted = False  # type: ignore[assignment, method-assign]
-    outbox.IMPLEMENTATIONS = {
-        kind: type(mutant.design.__name__, (mutant.design, real), {})
-        for kind, real in outbox.IMPLEMENTATIONS.items()
-        if not mutant.is_fast or kind == "postgresql"
-    }
+    real = outbox.implementation
+    outbox.implementation = lambda dialect: type(mutant.design.__name__, (mutant.design, real(dialect)), {})
 
 
 @dataclass(frozen=True, kw_only=True)

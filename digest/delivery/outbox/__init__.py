@@ -56,9 +56,7 @@ from digest.delivery.outbox.letter_eligibility import (
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
-from digest.delivery.outbox.postgresql import PostgresqlOutbox
 from digest.delivery.outbox.queue_counts import count_by_state, count_due
-from digest.delivery.outbox.sqlite import SqliteOutbox
 from digest.delivery.outbox.stuck_deliveries import give_up_stuck, retry_stuck, stuck_ids
 from digest.delivery.outbox.transitions import (
     DUE_QUERY,
@@ -71,12 +69,21 @@ from digest.delivery.outbox.transitions import (
     renewed_lease,
 )
 
-IMPLEMENTATIONS: dict[str, type[Outbox]] = {"postgresql": PostgresqlOutbox, "sqlite": SqliteOutbox}
-
 
 def open_outbox(session: Session) -> Outbox:
     """Return the outbox in the session's database."""
-    return IMPLEMENTATIONS[db.dialect_name(session)](session)
+    return implementation(db.dialect_name(session))(session)
+
+
+def implementation(dialect: str) -> type[Outbox]:
+    """Return the outbox for a dialect; the other is not imported, so that commands start faster."""
+    if dialect == "postgresql":
+        from digest.delivery.outbox.postgresql import PostgresqlOutbox
+
+        return PostgresqlOutbox
+    from digest.delivery.outbox.sqlite import SqliteOutbox
+
+    return SqliteOutbox
 
 
 __all__ = [

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import literal_column, select
+from sqlalchemy import Select, literal_column, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -45,17 +46,20 @@ RECIPIENT_COLUMNS = tuple(
         "not_after",
     )
 )
-#: The SQL for the version of a recipient's row, which changes whenever the row does.
-RECIPIENT_VERSION = {
-    name: dialect.row_version_sql("subscriber", [column.name for column in RECIPIENT_COLUMNS])
-    for name, dialect in db.DIALECTS.items()
-}
-RECIPIENTS_QUERIES = {
-    name: select(literal_column(version), *RECIPIENT_COLUMNS).where(
-        db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
-    )
-    for name, version in RECIPIENT_VERSION.items()
-}
+
+
+@lru_cache(maxsize=2)  # there are two dialects
+def recipient_version(dialect: str) -> str:
+    """Return the SQL for the version of a recipient's row, which changes whenever the row does."""
+    columns = [column.name for column in RECIPIENT_COLUMNS]
+    return db.dialect_named(dialect).row_version_sql("subscriber", columns)
+
+
+@lru_cache(maxsize=2)  # there are two dialects
+def recipients_query(dialect: str) -> Select[Any]:
+    """Return the query of recipients by id, each with the version of its row."""
+    is_given = db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
+    return select(literal_column(recipient_version(dialect)), *RECIPIENT_COLUMNS).where(is_given)
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
@@ -70,7 +74,7 @@ def load_recipients_with_versions(
     known = {number for number in ids if number is not None}
     if not known:
         return {}
-    query = RECIPIENTS_QUERIES[db.dialect_name(session)]
+    query = recipients_query(db.dialect_name(session))
     found = session.connection().execute(query, {"ids": known}).all()
     return {row[1]: (recipient_state(*row[2:]), row[0]) for row in found}
 

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints
+from digest.db.postgresql import driver_connection
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, NextWindow, Outbox
 
 
@@ -156,7 +157,7 @@ def pipelined_query(session: Session, statement: str, parameters: Mapping[str, A
 
     No transaction may be open. The statement is committed while the block runs, not at its end.
     """
-    with db.driver_connection(session) as raw:
+    with driver_connection(session) as raw:
         try:
             raw.autocommit = True  # otherwise the driver sends BEGIN and waits for the reply
             with raw.pipeline():

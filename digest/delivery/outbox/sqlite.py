@@ -13,7 +13,7 @@ from sqlalchemy import TextClause, bindparam, text
 from digest import db, failpoints
 from digest.db.tables import DeliveryState
 from digest.delivery.outbox.attempts import record_attempts
-from digest.delivery.outbox.letter_eligibility import RECIPIENT_VERSION
+from digest.delivery.outbox.letter_eligibility import recipient_version
 from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, NextWindow, Outbox
 
 
@@ -37,13 +37,13 @@ INTEND = intend_statement(
     f"""AND NOT EXISTS (
             SELECT 1 FROM subscriber
             WHERE subscriber.id = delivery.subscriber_id AND new.value ->> 3 <> ''
-                AND {RECIPIENT_VERSION["sqlite"]} <> new.value ->> 3
+                AND {recipient_version("sqlite")} <> new.value ->> 3
         )"""  # noqa: S608 - constants only
 )
 INTEND_UNBLOCKED = intend_statement(
     f"""AND EXISTS (
             SELECT 1 FROM subscriber
-            WHERE subscriber.id = delivery.subscriber_id AND {RECIPIENT_VERSION["sqlite"]} = new.value ->> 3
+            WHERE subscriber.id = delivery.subscriber_id AND {recipient_version("sqlite")} = new.value ->> 3
         )
         AND NOT EXISTS (SELECT 1 FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
         AND NOT EXISTS (
