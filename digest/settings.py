@@ -36,7 +36,7 @@ from digest.delivery import limits as send_limits
 from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.schedule import parse_zone
-from digest.errors import BadField, SetupMismatch
+from digest.errors import BadField, SetupMismatch, UsageError
 from digest.papers import PublicPart
 from digest.papers.public_view import parse_public_parts, public_parts_text
 from digest.retention_rules import Retention, parse_retention, parse_still_reading, still_reading_text
@@ -416,7 +416,7 @@ def environment_values() -> dict[str, str]:
 def settings_file_values() -> dict[str, Any]:
     """Return the settings in the file in the working directory, else in the one in the data directory.
 
-    Raises BadField if the file is not TOML.
+    Raises UsageError if the file is not TOML.
     """
     data_dir = Path(os.environ.get(f"{PREFIX}DATA_DIR", "digest-data"))
     candidates = [Path("digest.toml"), data_dir / "digest.toml"]
@@ -424,7 +424,7 @@ def settings_file_values() -> dict[str, Any]:
     try:
         return tomllib.loads(found.read_text(encoding="utf-8")) if found else {}
     except ValueError as error:
-        raise BadField(str(found), f"{error}. Correct the file, or move it away.") from None
+        raise UsageError(f"{found} cannot be read: {error}. Correct the file, or move it away.") from None
 
 
 def templates_dir() -> Path:

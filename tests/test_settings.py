@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from digest.errors import BadField
+from digest.errors import BadField, UsageError
 from digest.settings import Settings, load_settings
 
 
@@ -65,7 +65,7 @@ def test_a_settings_file_that_is_not_toml_is_an_error(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digest.toml").write_text("site_name = Papers\n")
 
-    with pytest.raises(BadField, match=r"digest\.toml: Invalid value .* line 1"):
+    with pytest.raises(UsageError, match=r"digest\.toml cannot be read: Invalid value .* line 1"):
         load_settings()
 
 

@@ -71,6 +71,7 @@ DAY = (
             ("Postal address", "Example Lab, 1 Example Street, Oslo"),
             ("Who may sign up", "example.org"),
             ("for a test mail", "ada@example.org"),
+            ("Start", "n"),
         ),
     ),
     Step(
@@ -244,7 +245,7 @@ def walk(terminal: Terminal) -> Iterator[tuple[Step, str]]:
 def wait_for_question(terminal: Terminal, window: str, question: str) -> None:
     """Wait until the cursor stands after this question."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while question not in terminal.screen(window).splitlines()[-1]:
+    while not (line := terminal.screen(window).splitlines()[-1]).endswith(":") or question not in line:
         if time.monotonic() > deadline:
             raise SystemExit(f"{question!r} was not asked:\n{terminal.screen(window)}")
         time.sleep(0.1)
