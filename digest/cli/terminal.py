@@ -194,6 +194,7 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
         max(width, display_width(first) + MIN_COLUMN_WIDTH),
         initial_indent=first,
         subsequent_indent=" " * len(first),
+        break_on_hyphens=False,  # a path stays whole
     )
     print("\n".join(shown or [first.rstrip()]), file=stream)
 
