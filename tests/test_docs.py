@@ -52,6 +52,18 @@ def test_the_defaults_in_the_table_are_the_real_ones() -> None:
     assert len(listed) >= 7
 
 
+def quoted_settings() -> Iterator[Any]:
+    """Yield every setting with a value that the docs quote."""
+    for page in PAGES:
+        for name, value in re.findall(rf"`{PREFIX}([A-Z_]+)=([^`]+)`", page.read_text(encoding="utf-8")):
+            yield pytest.param(name.lower(), value.strip('"'), id=f"{page.name}: {name}={value}")
+
+
+@pytest.mark.parametrize(("name", "value"), list(quoted_settings()))
+def test_every_value_of_a_setting_in_the_docs_is_valid(name: str, value: str) -> None:
+    assert getattr(load_settings({name: value}), name) is not None
+
+
 def commands(
     group: Any = None, words: tuple[str, ...] = ("digest",)
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
