@@ -48,7 +48,7 @@ from tests.support.mail_bodies import body_of
 from tests.support.product_processes import ROOT
 
 PHONE = 375
-WALL_LENGTH = 7  #: letters side by side in one picture
+WALL_LENGTH = 8  #: letters side by side in one picture
 SITE = Site(
     name="Example Digest",
     url="https://digest.example.org",
