@@ -215,12 +215,14 @@ def test_points_behind_every_title_are_upvotes() -> None:
 
 
 def test_a_number_before_a_linked_title_and_a_count_behind_it_are_no_part_of_it() -> None:
-    found = read_alike(
+    found = papers(
         "".join(
-            f"{n + 1}. [{title}]({SITE}{n}) (7 readers)\n\n{text}\n\n"
+            f"{n + 1}. [{title} in \\$k\\$ Towers]({SITE}{n}) (7 readers)\n\n{text}\n\n"
             for n, (title, text) in enumerate(PAPERS)
         )
     )
+
+    assert [one.title for one in found] == [f"{title} in $k$ Towers" for title, _ in PAPERS]
 
     assert [one.ids["arxiv"] for one in found] == [f"2611.0000{n}" for n in range(5)]
 

@@ -430,3 +430,12 @@ Categories: math-ph
         ("cond-mat/9701067", "cross"),
         ("math-ph/9701001", "new"),
     ]
+
+
+def test_the_columns_of_bibliographic_databases_are_known() -> None:
+    (found,) = items(
+        "Title,Author Names,Abstract,Publication Year\nKites,Ada Okafor; Kenji Ito,They fly.,2024\n"
+    )
+
+    assert isinstance(found, Record)
+    assert (found.authors, found.published) == (("Ada Okafor", "Kenji Ito"), date(2024, 1, 1))

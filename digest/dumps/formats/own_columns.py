@@ -22,7 +22,7 @@ COLUMN_ALIASES = {
     "arxiv": ("arxiv", "arxivid", "paperarxivid"),
     "doi": ("doi",),
     "pmid": ("pmid", "pubmedid"),
-    "authors": ("authors", "author", "creators"),
+    "authors": ("authors", "author", "creators", "authornames"),
     "n_authors": ("nauthors", "numauthors", "authorcount"),
     "organization": ("organization", "organisation"),
     "published": (
@@ -36,6 +36,7 @@ COLUMN_ALIASES = {
         "pdate",
         "cdate",
         "year",
+        "publicationyear",
     ),
     "categories": ("categories", "category", "subjects", "tags", "keywords"),
     "journal": ("journal", "journalref", "venue"),

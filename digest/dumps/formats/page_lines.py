@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from digest.dumps.formats.markdown_inline import NO_ALT_TEXTS
@@ -114,7 +114,8 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
                 fault=fault,
             )
         )
-    for link in found.links:
+    for found_link in found.links:
+        link = replace(found_link, label=unescaped(found_link.label, escapes))
         result[link.first].links.append(link)
         for index in range(link.first, link.last + 1):
             result[index].inside.append(link)
