@@ -29,7 +29,7 @@ SHORT = (
 )
 SUBSCRIBES = frozenset({"chips", "papers", "library", "filter"})
 TOPICS = {
-    "chips": "Diffusion, Robots",
+    "chips": "Diffusion and Robots",
     "papers": "Flow",
     "library": "Flow",
     "filter": "robot* ANDNOT weather",
