@@ -20,13 +20,14 @@ test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 	$(BIN)/python -m pytest -n auto -m "not judge" $(ARGS)
 
 # Tests of values need no database: those that run on one are named after it.
-PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps test_addresses.py test_links.py \
-	inbound/test_mail_commands.py inbound/test_mail_corpus.py delivery/test_limits.py \
-	delivery/test_limit_rules.py delivery/test_limiter.py)
+PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps \
+	test_addresses.py test_caches.py test_links.py \
+	$(addprefix inbound/test_,command_lines.py mail_commands.py mail_corpus.py reply_tokens.py sender_proof.py) \
+	$(addprefix delivery/test_limit,s.py _rules.py er.py))
 
 coverage: dev  ## Check that the tests take every branch of the pure modules
 	$(BIN)/coverage run --branch --include="$$($(BIN)/python -m tests.lint.pure_modules)" \
-		-m pytest -q -n 0 --hypothesis-seed=0 -m "not slow and not judge" -k "not sqlite and not postgresql" \
+		-m pytest -q -n 0 --hypothesis-profile=ci -m "not slow and not judge" -k "not sqlite and not postgresql" \
 		$(PURE_TESTS)
 	$(BIN)/coverage json -q -o - | $(BIN)/python -m tests.lint.branch_coverage
 

@@ -79,3 +79,15 @@ def test_a_slip_of_the_finger_is_noticed_and_an_honest_domain_is_not():
     assert addresses.suggest_correction("ada@gmial.com") == "ada@gmail.com"
     assert addresses.suggest_correction("ada@gmail.com") is None
     assert addresses.suggest_correction("ada@uni.edu") is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("ada@xn--bcher-kva.example", "ada@bücher.example"),
+        ("ada@uni.example", "ada@uni.example"),
+        ("ada@xn--a.example", "ada@xn--a.example"),
+    ],
+)
+def test_an_address_is_shown_with_its_domain_in_unicode_if_there_is_one(stored, shown):
+    assert addresses.readable_address(stored) == shown

@@ -26,6 +26,7 @@ SITE = Site(
     keys=(b"new", b"old"),
     inbound_domain="in.example.org",
 )
+RECEIVING = replace(SITE, inbound_domain="example.org")  #: receives the replies to its letters
 RETIRED = replace(SITE, keys=(b"retired",))
 IDS = st.integers(0, 10**9)
 KEYS = st.sampled_from(list(SITE.ring))
@@ -43,8 +44,15 @@ def test_every_token_is_read_back_whichever_key_of_the_ring_signed_it(
     manage = links.manage_url(SITE, subscriber, version, key=key).rpartition("/")[2]
     view = links.view_url(SITE, subscriber, version, edition, key=key).rpartition("/")[2]
 
+    account = links.account_url(SITE, subscriber, version, 1_700_000_000, key=key).rpartition("/")[2]
+    moving = links.new_address_url(SITE, subscriber, version, "ada-b@ünì.example", 5, key=key).rpartition(
+        "/"
+    )[2]
+
     assert links.read_subscriber_token(SITE, "manage", manage) == (subscriber, version)
     assert links.read_view_token(SITE, view) == (subscriber, version, edition)
+    assert links.read_account_token(SITE, account) == (subscriber, version, 1_700_000_000)
+    assert links.read_new_address_token(SITE, moving) == (subscriber, version, 5, "ada-b@ünì.example")
 
 
 @given(subscriber=IDS, version=IDS, key=KEYS, at=st.integers(0, 200), letter=st.sampled_from("aZ0-._é"))
@@ -65,6 +73,8 @@ def test_a_token_is_for_one_purpose_only() -> None:
 
     assert links.read_subscriber_token(SITE, "unsubscribe", token) is None
     assert links.read_view_token(SITE, token) is None
+    assert links.read_account_token(SITE, token) is None
+    assert links.read_new_address_token(SITE, token) is None
 
 
 @pytest.mark.parametrize(
@@ -90,6 +100,21 @@ def test_an_unsubscribe_address_survives_lower_case(subscriber: int, version: in
     assert links.verify_address(RETIRED, "unsubscribe", address) is None
 
 
+@given(subscriber=IDS, version=IDS, key=KEYS, letter=st.sampled_from(["12", "daily-2026-11-20"]))
+def test_the_address_for_replies_survives_lower_case(
+    subscriber: int, version: int, key: str, letter: str
+) -> None:
+    reply = links.reply_address(RECEIVING, subscriber, version, letter, key=key)
+    confirm = links.confirm_address(RECEIVING, subscriber, key=key)
+
+    for address in (reply, reply.lower(), reply.upper()):
+        assert links.read_reply_address(RECEIVING, address) == (subscriber, version, letter)
+    for address in (confirm, confirm.lower(), confirm.upper()):
+        assert links.read_confirm_address(RECEIVING, address) == subscriber
+    assert links.read_reply_address(RECEIVING, confirm) is None
+    assert links.read_confirm_address(RECEIVING, reply) is None
+
+
 @pytest.mark.parametrize(
     "address",
     ["", "unsubscribe@in.example.org", "unsubscribe+7-1.é@in.example.org", "unsubscribe+.ab@x.example"],
@@ -102,5 +127,7 @@ def test_a_site_that_receives_no_mail_has_no_addresses_of_its_own_in_letters() -
     deaf = replace(SITE, inbound_domain="")
 
     assert links.unsubscribe_address(deaf, 7, 1) == ""
+    assert links.reply_address(deaf, 7, 1, "12") == ""
+    assert links.confirm_address(deaf, 5) == ""
     assert links.envelope_sender(deaf, 3) == "digest@example.org"
     assert links.verify_address(SITE, "bounce", links.envelope_sender(SITE, 3)) == "3"

@@ -297,17 +297,14 @@ class PaperIndex:
             found = self._clause_scores[leaf.canonical] = self.description_scores(leaf)
         return found
 
-    def description_scores(
-        self, leaf: DescriptionClause, threshold: float | None = None
-    ) -> Mapping[int, float]:
-        """Return {paper: score} for a description, without caching it; by default with the usual threshold."""
+    def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
+        """Return {paper: score} for a description, without caching it."""
         roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
         scores: defaultdict[int, float] = defaultdict(float)
         for phrase, bits in chain(roots.items(), pairs.items()):
             self._add_scores(scores, bits, self._mentions[phrase])
         whole = sum(roots.values())
-        if threshold is None:
-            threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
+        threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
         return {number: score / whole for number, score in scores.items() if score >= threshold}
 
     def _add_scores(self, scores: dict[int, float], bits: float, mentions: Mapping[int, float]) -> None:

@@ -6,7 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from digest.delivery.limits.limit_rules import parse_canary, parse_conversation_limits, parse_rates
+from digest.delivery.limits.limit_rules import (
+    parse_canary,
+    parse_conversation_limits,
+    parse_rates,
+    parse_send_hours,
+    parse_warm_up,
+)
 from digest.errors import BadField
 from tests.conftest import NOW
 
@@ -44,3 +50,20 @@ def test_limits_of_other_scopes_and_units_may_stand_beside_each_other():
 
     assert len(parse_rates(text)) == 3
     assert parse_conversation_limits(text) == {"": 5, "a.example": 2}
+
+
+def test_without_hours_or_a_warm_up_letters_are_sent_all_day_and_at_once():
+    assert parse_send_hours(" ", "UTC") is None
+    assert parse_warm_up("", "UTC") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("06:00", "is not a range of hours"),
+        ("06:00-06:00", "the hours are empty; to send all day, leave the setting empty"),
+    ],
+)
+def test_hours_that_are_no_range_are_refused(text: str, mistake: str):
+    with pytest.raises(BadField, match=mistake):
+        parse_send_hours(text, "UTC")

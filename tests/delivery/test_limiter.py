@@ -10,7 +10,7 @@ import pytest
 from digest.delivery import limits
 from digest.delivery.limits import LetterReply, Limiter, Wait, Window
 from digest.delivery.limits.conversations import Conversations
-from digest.delivery.limits.decisions import Allowed, Refill
+from digest.delivery.limits.decisions import ALL_MAIL, Allowed, Refill
 from digest.delivery.limits.domain_pauses import DomainRecord, Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Bucket, Quota, WarmUp
@@ -104,6 +104,19 @@ def test_letters_that_were_tried_go_ahead_after_a_pause() -> None:
     assert pause == Pause(until=NOW + 10 * MINUTE, strikes=2)
     assert list(found.waits) == [1, 2]
     assert found.waits[2].until == pause.until < found.waits[1].until
+
+
+def test_all_letters_of_a_window_that_are_refused_together_make_one_pause() -> None:
+    pause = Pause(until=NOW, strikes=1).strike(NOW)
+
+    assert pause.strike(NOW + MINUTE) == pause
+
+
+def test_the_reason_of_a_pause_names_what_is_paused() -> None:
+    pause = Pause(until=NOW + MINUTE)
+
+    assert pause.wait(ALL_MAIL).reason == "the mail server does not respond, or asked us to slow down"
+    assert pause.wait("a.example").reason == "a.example asked us to slow down"
 
 
 def test_conversation_takes_the_lowest_free_number_and_gives_it_back() -> None:

@@ -25,6 +25,7 @@ from tests.support.shared_caches import CACHES
 
 BOB = "bob@uni.example"
 TRUSTED = "mx.example.org"
+US = "digest@example.org"
 
 
 @pytest.fixture
@@ -261,6 +262,16 @@ def test_a_changed_token_is_no_address(site: Site, token: str) -> None:
 # ── the result of the operator's mail server ────────────────────────────────────────────────────
 
 
+def test_the_result_of_our_mail_server_is_as_good_as_a_signature(
+    receive: Receive, session: Session, ada: Subscriber, token: str
+) -> None:
+    result = f"{TRUSTED}; dmarc=pass (p=none dis=none) header.from=uni.example"
+
+    receive(reply(token, "add robots: robot*\n", Authentication_Results=result), token, authserv_id=TRUSTED)
+
+    assert topics(session, ada) == ["Flows", "robots"]
+
+
 @pytest.mark.parametrize(
     "result",
     [
@@ -270,14 +281,14 @@ def test_a_changed_token_is_no_address(site: Site, token: str) -> None:
         "MX.Example.org; spf=pass smtp.mailfrom=bounces@uni.example",
     ],
 )
-def test_the_result_of_our_mail_server_proves_the_sender(
-    result: str, receive: Receive, session: Session, ada: Subscriber, token: str
-) -> None:
-    mail = reply(token, "add robots: robot*\n", Authentication_Results=result)
+def test_a_result_for_the_senders_domain_proves_the_sender(result: str) -> None:
+    mail = reply(US, "add robots: robot*\n", Authentication_Results=result)
 
-    receive(mail, token, authserv_id=TRUSTED)
+    proof = sender_proof.trusted_result(mail, ADA, to=US, authserv_id=TRUSTED)
 
-    assert topics(session, ada) == ["Flows", "robots"]
+    assert proof is not None
+    assert (proof.domain, proof.message_id) == ("uni.example", "<reply@uni.example>")
+    assert sender_proof.trusted_result(mail, ADA, to=US, authserv_id="") is None
 
 
 @pytest.mark.parametrize(
@@ -306,13 +317,13 @@ def test_the_result_of_our_mail_server_proves_the_sender(
         [""],
     ],
 )
-def test_other_results_prove_nothing(results: list[str], token: str) -> None:
+def test_other_results_prove_nothing(results: list[str]) -> None:
     """The topmost header is that of our mail server; the sender may have written the others."""
     above = "".join(f"Authentication-Results: {result}\r\n" for result in results).encode()
 
-    mail = above + reply(token, "add robots: robot*\n")
+    mail = above + reply(US, "add robots: robot*\n")
 
-    assert sender_proof.trusted_result(mail, ADA, to=token, authserv_id=TRUSTED) is None
+    assert sender_proof.trusted_result(mail, ADA, to=US, authserv_id=TRUSTED) is None
 
 
 def test_results_prove_nothing_unless_a_mail_server_is_configured(
@@ -325,13 +336,13 @@ def test_results_prove_nothing_unless_a_mail_server_is_configured(
     assert is_waiting_for_a_click(session, ada, deliver)
 
 
-def test_a_result_for_a_mail_with_two_senders_proves_nothing(token: str) -> None:
+def test_a_result_for_a_mail_with_two_senders_proves_nothing() -> None:
     result = f"Authentication-Results: {TRUSTED}; dmarc=pass header.from=uni.example\r\n"
-    mail = reply(token, "add robots: robot*\n").replace(
+    mail = reply(US, "add robots: robot*\n").replace(
         b"From: Ada Ito <ada@uni.example>", b"From: Eve <eve@uni.example>, Ada Ito <ada@uni.example>"
     )
 
-    assert sender_proof.trusted_result(result.encode() + mail, ADA, to=token, authserv_id=TRUSTED) is None
+    assert sender_proof.trusted_result(result.encode() + mail, ADA, to=US, authserv_id=TRUSTED) is None
 
 
 # ── forged mail ─────────────────────────────────────────────────────────────────────────────────

@@ -197,6 +197,7 @@ def test_a_request_names_a_few_topics_shortly_and_without_links(
         (3, True, True, "Until then, three from today on your topics."),
         (1, True, False, "Until then, one from the past week on your topics."),
         (2, False, True, "Until then, today’s top two."),
+        (3, False, False, "Until then, the past week’s top three."),
     ],
 )
 def test_a_welcome_says_what_its_papers_are(

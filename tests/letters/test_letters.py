@@ -402,3 +402,13 @@ def test_a_confirmation_is_linked_by_its_id_with_the_key_it_was_decided_with(sit
     context = {"site": site, "confirmation_id": 5, "key": site.signing_key_id}
 
     assert derived_context("confirm", context) == {"confirm_url": links.confirm_url(site, 5)}
+
+
+def test_the_links_of_account_letters_follow_from_the_time_of_the_request(site: Site) -> None:
+    context = {"site": site, "subscriber_id": 7, "link_version": 2, "email": "ada@uni.example", "made_at": 5}
+
+    account, new_address = (derived_context(kind, context) for kind in ("account_link", "new_address"))
+
+    assert account["account_url"] == links.account_url(site, 7, 2, 5)
+    assert new_address["new_address_url"] == links.new_address_url(site, 7, 2, "ada@uni.example", 5)
+    assert ("new_address_url" in account, "account_url" in new_address) == (False, False)

@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jinja2 import TemplateError
 from msgspec import structs
 
 from digest.editions.compose import Digest, NarrowingSuggestion, Section
 from digest.errors import SetupMismatch
-from digest.letters import Templates, build_message, list_headers, press
+from digest.letters import Templates, build_message, figures_in_words, list_headers, press
 from digest.letters.cards import CardForm
-from digest.letters.press import LetterAssembler
+from digest.letters.press import LetterAssembler, card_pieces
+from digest.letters.press.digest_page import suggestion_text
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import (
@@ -582,6 +584,15 @@ def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -
 
 # ── an operator's own digest letter ─────────────────────────────────────────────────────────────
 
+LEAD = """{% if lead %}
+{% part lead %}
+<div class="section lead">
+{{ card(lead.card, lead.number) -}}
+</div>
+{% endpart %}
+{% endif %}
+"""
+
 
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -589,8 +600,9 @@ def test_abstracts_are_dropped_before_papers(site: Site, templates: Templates) -
         ("{{ headline }}", "Guten Morgen! {{ headline }}"),
         ("{{ preheader }}", "{{ preheader }}"),
         ('<p class="soft byline">{{ checked }}</p>', ""),
+        (LEAD, ""),
     ],
-    ids=["more said", "as it was", "less said"],
+    ids=["more said", "as it was", "less said", "no first card before the sections"],
 )
 def test_an_overridden_digest_template_is_split_and_joined_like_the_original(
     old: str, new: str, site: Site, templates: Templates, tmp_path: Path
@@ -690,3 +702,24 @@ def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_acc
     assert "Narrow it to straight: 3 a day instead of 31" in offered.offer
     assert offered.offer_url == "https://digest.example.org/v/x/narrow"
     assert (without_page.offer, without_offer.offer) == ("", "")
+    assert suggestion_text(trending(FLOW.id)) == ""
+
+
+def test_the_question_whether_somebody_still_reads_takes_the_place_of_a_suggestion(
+    site: Site, templates: Templates
+) -> None:
+    offer = NarrowingSuggestion("Flows", 1, "straight", 31.0, 3.0)
+    digest = structs.replace(trending(FLOW.id), offer=offer, asks_still_reading=True)
+
+    page = LetterAssembler(pressed(site, templates), site).page(digest, copy_for())
+
+    assert page.offer == figures_in_words.still_reading_question()
+    assert page.offer_url == copy_for().manage_url
+
+
+def test_a_card_template_with_a_personal_link_above_the_reason_line_is_refused() -> None:
+    marks = card_pieces.REASON, card_pieces.SAVE
+    reversed_card = f"{card_pieces.NUMBER}Save{marks[1]} because{marks[0]}"
+
+    with pytest.raises(TemplateError, match="the links of a card must follow its reason line"):
+        card_pieces.split_card(reversed_card, marks)

@@ -65,6 +65,12 @@ def test_near_words_are_marked_only_where_they_are_near():
     assert [(word.field, word.text) for word in words] == [("abstract", "robot cup")]
 
 
+def test_near_words_are_looked_for_only_in_texts_that_exist():
+    words = explained('"robot cup"~2', paper("A robot and a cup", "")).words
+
+    assert [(word.field, word.text) for word in words] == [("title", "robot and a cup")]
+
+
 def test_the_whole_stretch_of_a_near_match_is_marked():
     words = explained('"policy grasps"~4').words
 
@@ -108,3 +114,21 @@ def test_the_clause_that_excluded_a_paper_is_named(written, failed):
     assert not found.matched
     assert found.failed == failed
     assert (found.why, found.words) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("written", "words", "authors", "others"),
+    [
+        ('robot* OR "score-based"', ("robot*", "score-based"), (), ()),
+        ("au:ito", (), ("Yuki Ito",), ()),
+        ("robot AND cat:cs.RO AND au:lind", ("robot",), ("Jean-Pierre Lind",), ("in cs.RO",)),
+    ],
+)
+def test_the_clauses_of_a_match_are_told_apart_by_kind(written, words, authors, others):
+    pages = topics.Explainer(topics.PaperIndex([paper("Quiet cups"), KITCHEN]))
+    clauses = pages.matched_clauses(topics.parse(written).canonical, [0, 1])
+
+    found = pages.finding(clauses[1], 1)
+
+    assert list(clauses) == [1]
+    assert (found.words, found.authors, found.others) == (words, authors, others)

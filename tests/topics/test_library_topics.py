@@ -9,6 +9,7 @@ import pytest
 
 from digest import topics
 from digest.papers import title_key
+from digest.topics import library_topics
 from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.library_topics import MAX_TOPICS, JoinedIndexes
 from tests.topics.invented_papers import paper
@@ -100,6 +101,27 @@ def test_a_library_without_words_makes_a_topic():
     found = topics.suggest_from_library([paper("!!"), paper("量子")], topics.PaperIndex([]))
 
     assert 1 <= len(found.topics) <= MAX_TOPICS
+
+
+def test_a_library_of_many_subjects_makes_only_the_first_topics():
+    subjects = ["Tide Tables", "Gear Trains", "Honey Bees", "Comet Tails", "Violin Strings", "Sea Glaciers"]
+    library = [
+        paper(f"{subject} {year}", f"We study {subject.lower()}.", id=100 * place + year)
+        for place, subject in enumerate(subjects)
+        for year in range(1, 5)
+    ]
+
+    found = topics.suggest_from_library(library, CATALOG)
+
+    assert len(found.topics) == MAX_TOPICS < len(subjects)
+
+
+def test_clusters_that_keep_changing_are_taken_after_the_last_round(monkeypatch):
+    monkeypatch.setattr(library_topics, "MAX_ROUNDS", 0)
+
+    found = topics.suggest_from_library([*GRASPS, *TIDES], CATALOG)
+
+    assert [one.papers for one in found.topics] == [5, 4]
 
 
 # ── on labelled topics ──────────────────────────────────────────────────────────────────────────

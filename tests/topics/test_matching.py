@@ -262,6 +262,8 @@ def test_an_index_that_dropped_its_results_finds_the_same_again():
     index = topics.PaperIndex([paper("slow diffusion"), paper("quiet robots")])
     before = index.matches(topics.parse('robot* OR about:"slow diffusion"'))
 
+    index.limit_results()
+    assert index._values != []
     index.limit_results(most=2)
     assert index._values == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from digest import errors, topics
-from digest.papers import title_key
+from digest.papers import Paper, title_key
 from digest.topics import similar_papers
 from tests.topics.invented_papers import paper
 from tests.topics.test_relevance import judged, labelled, means, seeds  # noqa: F401
@@ -103,3 +103,10 @@ def test_an_unknown_paper_in_a_like_clause_is_pointed_at():
 def test_a_like_clause_without_a_catalog_is_refused_with_the_reason():
     with pytest.raises(errors.BadFilter, match="needs the catalog"):
         topics.parse("like:2401.01234")
+
+
+def test_a_filter_that_is_too_long_is_refused_without_looking_up_its_papers():
+    written = "like:2401.01234 " * 1000
+    catalog: dict[str, Paper] = {}
+
+    assert similar_papers.expand_like(written, catalog.__getitem__) == written

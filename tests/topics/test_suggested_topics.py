@@ -91,6 +91,16 @@ def test_examples_that_no_clause_finds_are_named():
     assert topics.suggest_topic([*GRASPS, odd], CATALOG).missed == (odd,)
 
 
+def test_a_suggestion_has_at_most_five_clauses():
+    subjects = ["tides", "gears", "honey", "comets", "violins", "glaciers", "orchids", "sonnets"]
+    examples = [paper(f"{one} {one}".title(), id=n) for n, one in enumerate(subjects * 2, start=1)]
+
+    suggested = topics.suggest_topic(examples, topics.PaperIndex([*examples, *OTHERS]))
+
+    assert len(suggested.clauses) == MAX_CLAUSES
+    assert len(suggested.missed) == len(examples) - 2 * MAX_CLAUSES
+
+
 def test_an_acronym_is_suggested_as_typed():
     batch = [paper("Tea With a SAM", "A SAM pours.", id=1), paper("A SAM for Cups", "Cups for SAM.", id=2)]
     suggested = topics.suggest_topic(batch, topics.PaperIndex([*batch, *OTHERS]))

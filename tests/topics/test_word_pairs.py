@@ -60,3 +60,14 @@ def test_every_position_of_a_phrase_is_found_once(rows, phrase):
     away, positions = index.postings._pair_table.in_a_row([number_of[word] for word in phrase])
 
     assert sorted(at - away for at in positions) == sorted(expected)
+
+
+def test_a_phrase_that_occurs_often_is_found_in_each_document():
+    index = prepared([["red", "blue"] * 9, ["cup"], ["red", "blue"]])
+    number_of = index.postings.words
+
+    found = index.postings._pair_table.documents_at(
+        index.postings._pair_table.places(number_of["red"], number_of["blue"])
+    )
+
+    assert found == index.postings.phrase([number_of["red"], number_of["blue"]])

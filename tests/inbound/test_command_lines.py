@@ -1,0 +1,205 @@
+"""Commands and their addresses are recognised as people write them, without a database."""
+
+from __future__ import annotations
+
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+import pytest
+
+from digest import links
+from digest.inbound import command_addresses, mail_commands, writer
+from digest.inbound.command_arguments import parse_paper
+from digest.inbound.command_kinds import Verb
+from digest.inbound.writer import MailIgnored, address_of_writer
+from digest.site_profile import Site
+
+SITE = Site(
+    url="https://digest.example.org",
+    sender_address="digest@example.org",
+    keys=(b"key",),
+    inbound_domain="example.org",
+)
+
+
+def mail(
+    body: str = "", *, subject: str = "", sender: str = "Ada Ito <ada@uni.example>", **more: str
+) -> bytes:
+    """Return a mail as a person writes it."""
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = sender, SITE.sender_address, subject
+    for name, value in more.items():
+        message[name.replace("_", "-")] = value
+    message.set_content(body)
+    return message.as_bytes(policy=policy.SMTP)
+
+
+def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
+    return [command.verb for command in mail_commands.parse_commands(mail(body, subject=subject, **more))]
+
+
+# ── lines ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("line", "topic"),
+    [
+        ("subscribe", ""),
+        ("subscribe to this list", ""),
+        ("subscribe Ada Ito", ""),
+        ("subscribe Ada Ito flows: flow matching", "flows: flow matching"),
+        ("subscribe to flows: flow matching", "flows: flow matching"),
+        ("subscribe robot* OR drone*", "robot* OR drone*"),
+        ("subscribe quantum error correction", "quantum error correction"),
+        ("join flows: flow matching", "flows: flow matching"),
+    ],
+)
+def test_a_topic_may_follow_subscribe_and_a_name(line: str, topic: str) -> None:
+    (command,) = mail_commands.parse_commands(mail(line))
+
+    assert (command.verb, command.topic) == (Verb.SUBSCRIBE, topic)
+
+
+@pytest.mark.parametrize(
+    "line", ["subscribe now", "subscribe and save 50 %", "subscribe them to it, or not?"]
+)
+def test_an_advertisement_or_a_question_is_no_subscription(line: str) -> None:
+    assert verbs(line) == []
+
+
+def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
+    (command,) = mail_commands.parse_commands(mail("subscribe Grace Hopper", sender="gh@uni.example"))
+
+    assert (command.verb, command.topic) == (Verb.SUBSCRIBE, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "verb"),
+    [
+        ("drop flows", Verb.DROP),
+        ("remove me from this list", Verb.UNSUBSCRIBE),
+        ("please pause 2 weeks", Verb.PAUSE),
+        ("pause 2 weeks, thanks", Verb.PAUSE),
+        ("help pause", Verb.HELP),
+        ("help", Verb.HELP),
+        ("confirm", Verb.CONFIRM),
+    ],
+)
+def test_polite_words_do_not_change_a_command(line: str, verb: Verb) -> None:
+    assert verbs(line) == [verb]
+
+
+def test_a_question_about_unsubscribing_is_unclear() -> None:
+    (command,) = mail_commands.parse_commands(mail("unsubscribe me?"))
+
+    assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, False)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "\nAda Ito",
+        "\nKind regards\nsee you at the workshop in June",
+        "\nSent from my phone",
+        "\nOn Fri, 20 Nov 2026 at 08:00, Digest\n<digest@example.org> wrote:\n> leave",
+    ],
+)
+def test_the_text_below_a_command_does_not_make_it_unclear(below: str) -> None:
+    (command,) = mail_commands.parse_commands(mail(f"leave\n{below}"))
+
+    assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "On Fri, 20 Nov 2026 at 08:00, Digest wrote:\n> leave",
+        "On Fri, 20 Nov 2026 at 08:00, Digest\n<digest@example.org> wrote:\n> leave",
+        "> leave",
+    ],
+)
+def test_a_command_may_be_below_the_quoted_letter(quoted: str) -> None:
+    assert verbs(f"{quoted}\n\npause 2 weeks\n") == [Verb.PAUSE]
+
+
+def test_a_sentence_below_a_command_makes_it_unclear() -> None:
+    (command,) = mail_commands.parse_commands(
+        mail("leave\n\nThe building closes at six, so meet me at five.\n")
+    )
+
+    assert not command.is_clear
+
+
+def test_the_subject_of_an_empty_reply_unsubscribes_and_does_nothing_else() -> None:
+    answered = {"In_Reply_To": "<letter@example.org>"}
+
+    assert verbs("", subject="Re: unsubscribe", **answered) == [Verb.UNSUBSCRIBE]
+    assert verbs("", subject="Re: pause 2 weeks", **answered) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "paper"),
+    [
+        ("3", 3),
+        ("paper 12?", 12),
+        ("#7", 7),
+        ("2411.01234", "2411.01234"),
+        ("https://arxiv.org/abs/2411.01234.", "https://arxiv.org/abs/2411.01234"),
+        ("the third one", None),
+    ],
+)
+def test_a_paper_is_named_by_its_number_or_its_identifier(written: str, paper: int | str | None) -> None:
+    assert parse_paper(written) == paper
+
+
+# ── addresses ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_mail_to_the_sender_a_command_address_or_a_letter_may_contain_commands() -> None:
+    for local in ("digest", "Digest-Leave", "digest+leave", "digest-request"):
+        assert command_addresses.takes_commands_at(SITE, f"{local}@example.org")
+    assert command_addresses.takes_commands_at(SITE, links.reply_address(SITE, 7, 1, "12"))
+    assert command_addresses.takes_commands_at(SITE, links.confirm_address(SITE, 5))
+    for other in ("ada@example.org", "digest-hello@example.org", "digest-leave@else.example"):
+        assert not command_addresses.takes_commands_at(SITE, other)
+
+
+def test_an_address_with_a_command_decides_what_is_read() -> None:
+    def found(local: str, body: str) -> list[Verb]:
+        recipient = f"{local}@example.org"
+        return [one.verb for one in command_addresses.commands_in(SITE, recipient, mail(body))]
+
+    assert found("digest-leave", "pause 2 weeks") == [Verb.UNSUBSCRIBE]
+    assert found("digest-subscribe", "add flows: flow matching") == [Verb.SUBSCRIBE, Verb.ADD]
+    assert found("digest-request", "pause 2 weeks") == [Verb.PAUSE]
+
+
+def test_a_mail_asks_to_subscribe_if_that_is_its_first_command() -> None:
+    asks = command_addresses.asks_to_subscribe
+
+    assert asks(SITE, "digest-subscribe@example.org", mail())
+    assert asks(SITE, "digest@example.org", mail("subscribe"))
+    assert not asks(SITE, "digest@example.org", mail("help\nsubscribe"))
+    assert not asks(SITE, "digest@example.org", mail("Dear all,\nthe seminar moves to Friday afternoon.\n"))
+    assert not asks(SITE, "ada@example.org", mail("subscribe"))
+
+
+def test_the_writer_is_the_one_address_of_the_from_line() -> None:
+    def written_by(sender: str) -> str:
+        return address_of_writer(SITE, message_from_bytes(mail(sender=sender), policy=policy.default))
+
+    assert written_by("Ada Ito <Ada@Uni.example>") == "Ada@uni.example"
+    assert written_by("digest-lovers@example.com") == "digest-lovers@example.com"
+    assert written_by("operator@example.org") == "operator@example.org"
+    for several in ("ada@uni.example, bob@uni.example", "Ada Ito"):
+        with pytest.raises(MailIgnored, match="does not name one address"):
+            written_by(several)
+    for machine in (
+        "no-reply@uni.example",
+        "digest@example.org",
+        "digest-leave@example.org",
+        "digest+x@example.org",
+    ):
+        with pytest.raises(MailIgnored, match="no person would read a reply"):
+            written_by(machine)
+    assert not writer.is_own_address(SITE, "digestive@example.org")
