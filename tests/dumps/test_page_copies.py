@@ -305,3 +305,56 @@ def test_a_plain_page_is_read_by_the_reader_of_its_layout_alone(monkeypatch: pyt
     assert page_copy.is_plain(content.encode()[:-300])
     assert not page_copy.is_plain(content.replace("A Study of Owls", "88\n\nA Study of Owls").encode())
     assert not page_copy.is_plain(content.replace("Owls", f"Owls {SITE}1").encode())
+
+
+FULL = ("gravel " * 11)[:77] + "."  #: a line as wide as the page
+MANY = [f"A Study of Loose Things on Beaches That Face the Wind, Part {n}" for n in range(12)]
+
+
+def test_a_wrapped_title_directly_below_a_full_line_begins_the_next_paper() -> None:
+    long = "A Study of Loose Gravel on Beaches That Face the Wind and on Those That Do Not"
+    content = "".join(f"{long}\nat All {n}\nNov 3, 2025\n{FULL}\n{FULL}\n{FULL}\n" for n in range(6))
+
+    assert [one.title for one in papers(content)] == [f"{long} at All {n}" for n in range(6)]
+
+
+def test_a_text_without_the_end_of_a_sentence_is_not_split() -> None:
+    line = FULL[:-1] + "s"
+    content = "".join(f"{title}\nNov 3, 2025\n{line}\n{line}\n{line}\n{line}\n" for title in MANY)
+
+    assert [one.title for one in papers(content)] == MANY[:1]
+
+
+def test_a_name_directly_below_a_full_line_is_the_organization() -> None:
+    content = "".join(
+        f"{title}\n\n{FULL}\n{FULL}\n{FULL}\nGravel Works\n·\nNov 3, 2025\n\n" for title in MANY
+    )
+    found = papers(content)
+
+    assert [one.title for one in found] == MANY
+    assert {one.abstract for one in found} == {" ".join([FULL] * 3)}
+    assert {one.organization and one.organization.name for one in found} == {"Gravel Works"}
+
+
+def test_a_number_above_its_unit_is_counted() -> None:
+    found = read_alike("".join(f"{title}\n\n{text}\n\n12\n\ncomments\n\n" for title, text in PAPERS))
+
+    assert [one.signals for one in found] == [{"comments": 12}] * 5
+
+
+def test_a_title_without_votes_or_points_is_left_as_it_is() -> None:
+    glued = "".join(f"{'' if n == 7 else n}{title}\n\n{PAPERS[0][1]}\n\n" for n, title in enumerate(MANY))
+    behind = "".join(
+        f"{title}{'' if n == 7 else f' ({n} points)'}\n\n{PAPERS[0][1]}\n\n" for n, title in enumerate(MANY)
+    )
+
+    for content in (glued, behind):
+        found = papers(content)
+        assert [one.title for one in found] == MANY
+        assert [one.signals.get("upvotes") for one in found] == [None if n == 7 else n for n in range(12)]
+
+
+def test_a_text_behind_a_linked_title_is_its_abstract() -> None:
+    found = papers("".join(f"* [{title}]({SITE}{n}): {text}\n\n" for n, (title, text) in enumerate(PAPERS)))
+
+    assert [(one.title, one.abstract) for one in found] == PAPERS

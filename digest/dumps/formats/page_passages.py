@@ -188,10 +188,6 @@ def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
         cleaned = CHECKBOX.sub("", cleaned, count=1) if not text else cleaned
         if not cleaned:
             continue
-        if UNDERLINE.fullmatch(cleaned) and text:
-            yield replace(text_passage(lines, text), heading=1 if cleaned[0] == "=" else 2)
-            text = []
-            continue
         is_open = not text and runs_on(lines, index)
         others = () if text or is_open else other_passages(line, index, cleaned)
         if others:
