@@ -26,7 +26,7 @@ from tests.support.product_processes import wait_until
 
 pytestmark = pytest.mark.timeout(2400)
 
-BASE = "docker.io/library/python:3.12-slim"  #: the name in the Dockerfile
+BASE = "python:3.12-slim"  #: the name in the Dockerfile
 MAX_MEGABYTES = 250
 #: What the official slim images leave out, too.
 LEFT_OUT = (
