@@ -212,7 +212,7 @@ def order_by_worth(worth: dict[int, float], near_duplicates: Mapping[int, int]) 
     order = sorted(worth)
     order.sort(key=worth.__getitem__, reverse=True)
     placed = lower = 0
-    if not near_duplicates.keys().isdisjoint(worth):
+    if not near_duplicates.keys().isdisjoint(worth.keys()):  # two views: only the smaller is traversed
         for number in order:
             if near_duplicates.get(number, 0) & placed:
                 lower |= 1 << number
