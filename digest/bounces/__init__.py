@@ -12,6 +12,7 @@ from digest.bounces.bounce_score import (
     list_failures,
     record_failure,
     score_of_address,
+    store_report,
 )
 from digest.bounces.opt_outs import (
     OptOutKind,
@@ -84,6 +85,7 @@ __all__ = [
     "record_failure",
     "record_subscribers",
     "score_of_address",
+    "store_report",
     "subscriber_hash",
     "suppress",
     "suppress_by_operator",

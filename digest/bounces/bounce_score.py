@@ -67,6 +67,30 @@ def record_failure(
     cadence: str = "daily",
 ) -> FailureOutcome:
     """Store a failure or complaint, and suppress the address if its score reaches the limit."""
+    row = store_report(session, site, email, report, now=now, delivery_id=delivery_id)
+    if isinstance(report, Complaint):
+        is_new = suppress(session, site, email, SuppressionReason.COMPLAINT, report.diagnostic, now)
+        return FailureOutcome(kind=FailureKind.COMPLAINT, is_suppressed=is_new)
+    if report.kind is FailureKind.HARD and is_domain_broken(session, row.domain, now):
+        freeze_domain(session, row.domain, now)
+        return FailureOutcome(kind=report.kind, is_frozen=True)
+    points = score_of_address(session, row.hmac, now=now, cadence=cadence)
+    is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(session, row.hmac, now)
+    note = f"{report.status or report.kind}: {report.diagnostic}"[:200]
+    is_new = is_too_high and suppress(session, site, email, SuppressionReason.BOUNCE, note, now)
+    return FailureOutcome(kind=report.kind, score=points, is_suppressed=is_new)
+
+
+def store_report(
+    session: Session,
+    site: Site,
+    email: str,
+    report: Failure | Complaint,
+    *,
+    now: datetime,
+    delivery_id: int | None = None,
+) -> BounceRow:
+    """Store a failure or complaint without suppressing the address."""
     row = BounceRow(
         delivery_id=delivery_id,
         hmac=address_hmac(site, email),
@@ -79,17 +103,7 @@ def record_failure(
     )
     session.add(row)
     session.flush()
-    if isinstance(report, Complaint):
-        is_new = suppress(session, site, email, SuppressionReason.COMPLAINT, report.diagnostic, now)
-        return FailureOutcome(kind=FailureKind.COMPLAINT, is_suppressed=is_new)
-    if report.kind is FailureKind.HARD and is_domain_broken(session, row.domain, now):
-        freeze_domain(session, row.domain, now)
-        return FailureOutcome(kind=report.kind, is_frozen=True)
-    points = score_of_address(session, row.hmac, now=now, cadence=cadence)
-    is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(session, row.hmac, now)
-    note = f"{report.status or report.kind}: {report.diagnostic}"[:200]
-    is_new = is_too_high and suppress(session, site, email, SuppressionReason.BOUNCE, note, now)
-    return FailureOutcome(kind=report.kind, score=points, is_suppressed=is_new)
+    return row
 
 
 def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str = "daily") -> float:

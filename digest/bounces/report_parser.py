@@ -52,6 +52,8 @@ class Failure:
     diagnostic: str = ""  #: the server's text, addresses removed
     reported_by: str = "dsn"  #: dsn, words, report, notice or smtp
     recipients: tuple[str, ...] = ()
+    #: where delivery failed, which may be the mailbox of a member of a group; empty if the report does not say
+    failed_mailboxes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +156,9 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
         diagnostic=redacted_line(words or diagnosis),
         reported_by="dsn",
         recipients=tuple(recipient for block in blocks for recipient in recipients_of(block)),
+        failed_mailboxes=tuple(
+            address for block in blocks if (address := recipient_in(block, "Final-Recipient"))
+        ),
     )
 
 
@@ -168,10 +173,15 @@ def most_precise_status(status: str, diagnosis: str) -> str:
 def recipients_of(block: Message) -> Iterator[str]:
     """Yield the original recipient of a block, or else the final recipient, if the block names one."""
     for name in ("Original-Recipient", "Final-Recipient"):
-        _, _, address = str(block.get(name, "")).rpartition(";")
-        if "@" in address:
-            yield address.strip().strip("<>")
+        if address := recipient_in(block, name):
+            yield address
             return
+
+
+def recipient_in(block: Message, name: str) -> str:
+    """Return the address in one field of a block, or ""."""
+    _, _, address = str(block.get(name, "")).rpartition(";")
+    return address.strip().strip("<>") if "@" in address else ""
 
 
 def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
@@ -237,6 +247,7 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
         diagnostic=redacted_line(words),
         reported_by="words",
         recipients=tuple(recipients),
+        failed_mailboxes=tuple(recipients),
     )
 
 

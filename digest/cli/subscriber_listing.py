@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: The fields of a subscriber, in the order of the output.
 FIELDS = (
-    "email", "name", "state", "cadence", "at", "timezone", "max_papers", "min_papers", "max_age_days", "abstracts",
+    "email", "owner", "name", "state", "cadence", "at", "timezone", "max_papers", "min_papers", "max_age_days", "abstracts",
     "trending", "nothing_today", "not_after", "paused_until", "next_due_at", "created_at", "confirmed_at", "consent",
     "leaving_reason", "muted", "topics",
 )  # fmt: skip
@@ -45,6 +45,7 @@ def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterato
     for subscriber in batch:
         yield {
             "email": subscriber.email,
+            "owner": subscriber.owner_email,
             "name": subscriber.name,
             "state": subscriber.state,
             "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),

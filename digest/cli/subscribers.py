@@ -73,6 +73,16 @@ Abstracts = Annotated[
     ),
 ]
 
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner",
+        metavar="EMAIL",
+        help="Of a group address: the person who gets its settings, confirmation and reminders.",
+        show_default=False,
+    ),
+]
+
 NothingToday = Annotated[
     bool | None,
     typer.Option(
@@ -92,6 +102,11 @@ def add(
     at: At = "08:00",
     timezone: Timezone = "UTC",
     max_papers: MaxPapers = None,
+    group: Annotated[
+        bool,
+        typer.Option("--group", help="The address is a mailing list or a shared mailbox. Needs --owner."),
+    ] = False,
+    owner: Owner = None,
     confirmed: Annotated[
         bool,
         typer.Option("--confirmed", help="The subscriber has agreed: activate them now. Needs --consent."),
@@ -103,6 +118,7 @@ def add(
     """Add a subscriber.
 
     Without --confirmed, the subscriber gets one confirmation mail, and nothing else until they confirm.
+    For a group address, that mail and all others except the digests go to the owner.
     """
     from digest.editions import schedule as edition_schedule
     from digest.subscribers import use_cases
@@ -111,10 +127,13 @@ def add(
         raise BadField(
             "--consent", "say how they agreed, for example: --consent 'asked at the group meeting'."
         )
+    if group != (owner is not None):
+        raise BadField("--owner", "a group address needs both: --group --owner EMAIL.")
     schedule = edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or "")
     topics = parse_topics(topic or [])
     given: dict[str, Any] = {
-        "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "now": current_time(now),
+        "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "owner": owner,
+        "now": current_time(now),
     }  # fmt: skip
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         if confirmed:
@@ -122,7 +141,8 @@ def add(
         else:
             subscriber = use_cases.add_unconfirmed(session, context.site, email, **given)
         report = subscriber_listing.subscriber_report(session, subscriber)
-    state = "active" if confirmed else "pending; a confirmation mail is in the outbox"
+    to = f" to {owner}" if owner else ""
+    state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
     terminal.print_result(report, f"{report['email']} is {state}.", as_json=as_json)
 
 
@@ -235,6 +255,8 @@ def show_subscribers(
         shown = list(islice(found, limit or terminal.LIMIT))
         is_more = next(found, None) is not None
     names = chosen_columns(columns)
+    if columns == DEFAULT_COLUMNS and any(one["owner"] for one in shown):
+        names.insert(1, "owner")
     terminal.print_table(
         names,
         ([list(one[name]) if name == "topics" else one[name] for name in names] for one in shown),
@@ -292,12 +314,14 @@ def edit(
     max_papers: MaxPapers = None,
     abstracts: Abstracts = None,
     nothing_today: NothingToday = None,
+    owner: Owner = None,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a subscriber. Options that are not given change nothing.
 
-    --topic with the name of an existing topic replaces its filter.
+    --topic with the name of an existing topic replaces its filter. --owner makes the address a group's, or gives the
+    group another owner; links in earlier letters then stop working.
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -314,6 +338,7 @@ def edit(
             max_papers=max_papers,
             abstracts=abstracts,
             wants_nothing_today_letters=nothing_today,
+            owner=owner,
         )
         report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}
     sentence = f"{report['email']}: {'changed' if changed else 'nothing to change'}."

@@ -16,7 +16,7 @@ from digest.delivery.outbox import ClaimedDelivery, Intent, RecipientState
 from digest.delivery.transports import Message
 from digest.editions.compose import Digest
 from digest.letters import Templates, personalization
-from digest.letters.dkim_signing import Signer, sign_message
+from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.press import LetterAssembler
 from digest.site_profile import Site
 
@@ -56,6 +56,8 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
     except Exception:  # an error in one letter must not stop the others
         log.exception("delivery %d cannot be rendered", delivery.id)
         return None
+    is_for_group = bool(delivery.edition and recipient and recipient.group)
+    signers = signers_for_list(context.signers) if is_for_group else context.signers
     return RenderedDelivery(
         delivery=delivery,
         recipient=recipient,
@@ -63,7 +65,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
             delivery_id=delivery.id,
             sender=links.envelope_sender(context.site, delivery.id),
             recipient=delivery.email or "",
-            content=sign_message(content, context.signers, dated_at=delivery.dated_at),
+            content=sign_message(content, signers, dated_at=delivery.dated_at),
             may_have_dots=False,  # quoted-printable encodes leading dots as =2E (letters.mime)
         ),
         intent=Intent(
@@ -148,6 +150,7 @@ def render_digest(
         key_id=delivery.key_id,
         filters=context.filters,
         message_id=message_id,
+        is_group=bool(recipient.group),
     )
     assembler = context.assemblers[delivery.press or ""]
     # A decision that could not be read is read again, to raise its error.
@@ -165,6 +168,7 @@ def template_context(
         "subscriber_id": delivery.subscriber_id,
         "link_version": recipient.link_version if recipient else 0,
         "timezone": recipient.schedule.timezone if recipient else "UTC",
+        "group": recipient.group if recipient and delivery.email != recipient.group else "",
         "key": delivery.key_id if delivery.key_id in context.site.ring else None,
         "dated_at": delivery.dated_at,
         **json.loads(delivery.decision),

@@ -46,7 +46,7 @@ def queue_reply(
         session,
         letter=letter,
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision=decision,
         dedupe_key=f"{prefix}{same}",
         site=site,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import links, subscribers
-from digest.db.tables import Delivery
+from digest import addresses, links, subscribers
+from digest.db.tables import Delivery, Subscriber
 from digest.editions.compose import Digest
+from digest.inbound.writer import MailIgnored
 from digest.site_profile import Site
 
 
@@ -41,6 +42,29 @@ class AnsweredLetter:
             () if self.letter == "digest" else json.loads(self.decision).get("proposals", ())
         )
         return found
+
+
+def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> Subscriber | None:
+    """Return the subscriber whose settings the writer of a mail may change, or None.
+
+    For an answer of a group's owner to a letter about the group, this is the group. Raises MailIgnored for mail
+    from the address of a group, because any member may have written it.
+    """
+    if answered is not None:
+        group = session.get(Subscriber, answered.subscriber_id)
+        if group is not None and group.is_group and is_same_address(group.contact_email, email):
+            return group
+    found = subscribers.find(session, email)
+    if found is not None and found.is_group:
+        raise MailIgnored(
+            "any member of the group may have written it; the owner writes from their own address"
+        )
+    return found
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Return whether two addresses are spellings of one."""
+    return addresses.fold_address(one) == addresses.fold_address(other)
 
 
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:

@@ -27,6 +27,7 @@ from digest.inbound import (
     writer,
 )
 from digest.inbound.command_kinds import Verb
+from digest.inbound.command_mail import CommandMail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.sender_proof import SenderProof
 from digest.inbound.writer import MailIgnored
@@ -56,6 +57,15 @@ class IdentifiedRecipient:
     subscriber: Subscriber | None
     delivery_id: int | None = None
     letter: str = ""
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether the letter went to a group, instead of to its owner."""
+        return (
+            self.subscriber is not None
+            and self.subscriber.is_group
+            and answered_letter.is_same_address(self.email or "", self.subscriber.email)
+        )
 
 
 class UnclassifiedMail(Exception):
@@ -225,7 +235,7 @@ def apply_personal_mail(
             )
         ):
             return outcome
-        mail = command_handlers.CommandMail(
+        mail = CommandMail(
             message=message,
             commands=commands,
             proof=known.proof,
@@ -234,7 +244,7 @@ def apply_personal_mail(
         done = (
             command_handlers.run_commands(session, site, mail, rules, now=now)
             if commands
-            else other_mail.answer(session, site, message, rules, now=now)
+            else other_mail.answer(session, site, message, mail.answered, rules, now=now)
         )
     except MailIgnored as error:
         raise UnclassifiedMail(str(error)) from error
@@ -274,6 +284,8 @@ def count_report(
     """Count a failure or complaint against its address; a complaint also unsubscribes."""
     if recipient.email is None or recipient.letter == "alarm":
         return "about a letter that counts against no address"
+    if recipient.is_group and is_of_member(report, recipient.email):
+        return record_members_report(session, site, recipient, report, now)
     result = bounces.record_failure(
         session,
         site,
@@ -288,6 +300,36 @@ def count_report(
     which = f" on delivery {recipient.delivery_id}" if recipient.delivery_id else ""
     ending = ", frozen" if result.is_frozen else ", suppressed" if result.is_suppressed else ""
     return f"{result.kind}{which}{ending}"
+
+
+def is_of_member(report: Failure | Complaint, group: str) -> bool:
+    """Return whether a report on a letter to a group is about one member only.
+
+    Software without bounces of its own, such as an alias, leaves us the failures of its members' mailboxes.
+    """
+    if isinstance(report, Complaint):
+        return True
+    failed = report.failed_mailboxes
+    return bool(failed) and not any(answered_letter.is_same_address(one, group) for one in failed)
+
+
+def record_members_report(
+    session: Session,
+    site: Site,
+    recipient: IdentifiedRecipient,
+    report: Failure | Complaint,
+    now: datetime,
+) -> str:
+    """Return the outcome of a report by one member, which must not end the digests of the whole group.
+
+    A complaint is stored, because it counts for the rate of complaints.
+    """
+    if isinstance(report, Failure):
+        return "a failure at one member of a group, which counts against no address"
+    bounces.store_report(
+        session, site, recipient.email or "", report, now=now, delivery_id=recipient.delivery_id
+    )
+    return "a complaint of one member of a group, whose digests continue"
 
 
 # ── the recipient ───────────────────────────────────────────────────────────────────────────────
@@ -318,8 +360,9 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
             return subscriber
     for found in MESSAGE_ID.finditer(content):
         number = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
-        if number is not None:
-            return recipient_of_delivery(session, number).subscriber
+        recipient = recipient_of_delivery(session, number) if number is not None else None
+        if recipient is not None and not recipient.is_group:
+            return recipient.subscriber
     return None
 
 

@@ -56,8 +56,8 @@ def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
 
 
 def asks_to_subscribe(site: Site, recipient: str, content: bytes) -> bool:
-    """Return whether the first command of a mail is to subscribe."""
+    """Return whether the first command of a mail is to subscribe the writer or a group."""
     if not takes_commands_at(site, recipient):
         return False
     commands = commands_in(site, recipient, content)
-    return bool(commands) and commands[0].verb is Verb.SUBSCRIBE
+    return bool(commands) and commands[0].verb in {Verb.SUBSCRIBE, Verb.GROUP}

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import dropwhile
 
+from digest import addresses
 from digest.editions import schedule
+from digest.errors import BadField
 from digest.inbound import reply_text
 from digest.letters import figures_in_words
 
@@ -59,6 +61,15 @@ def is_topic(rest: str) -> bool:
     first = reply_text.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
     is_short = len(rest.split()) <= MAX_WORDS and first not in reply_text.PERSON_WORDS
     return bool(NAMED_FILTER.fullmatch(rest) or OPERATORS.search(rest)) or is_short
+
+
+def is_address(text: str) -> bool:
+    """Return whether a word is a mail address."""
+    try:
+        addresses.parse_address(text)
+    except BadField:
+        return False
+    return True
 
 
 def parse_topic(rest: str) -> tuple[str, str]:

@@ -17,7 +17,6 @@ SPF would be checked against another name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from types import MappingProxyType
@@ -27,48 +26,24 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, subscribers
 from digest.db.tables import Subscriber, SubscriberState
-from digest.errors import UsageError
 from digest.inbound import (
     answer_limits,
-    command_arguments,
+    answered_letter,
     other_mail,
     paper_commands,
     reader_commands,
+    sign_up_requests,
     writer,
 )
-from digest.inbound.answered_letter import AnsweredLetter
 from digest.inbound.command_kinds import Command, Verb
+from digest.inbound.command_mail import CommandMail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.other_mail import MailOutcome
 from digest.inbound.reader_request import CommandReply, ReaderRequest
-from digest.inbound.sender_proof import SenderProof
 from digest.inbound.writer import MailIgnored
 from digest.site_profile import Site
 
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CommandMail:
-    """A mail with commands, and what is known about its sender."""
-
-    message: EmailMessage
-    commands: Sequence[Command]
-    proof: SenderProof | None = None
-    answered: AnsweredLetter | None = None  #: the letter to whose reply address the mail was sent
-
-    @property
-    def unclear(self) -> list[Command]:
-        """Return the commands that may be sentences about something else."""
-        return [command for command in self.commands if not command.is_clear]
-
-    def answers_letter_of(self, subscriber: Subscriber) -> bool:
-        """Return whether the answered letter is this subscriber's own; a forwarded letter is not."""
-        return self.answered is not None and self.answered.subscriber_id == subscriber.id
-
-    def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether there is proof that this subscriber sent the mail."""
-        return self.proof is not None and self.answers_letter_of(subscriber)
 
 
 def run_commands(
@@ -76,7 +51,7 @@ def run_commands(
 ) -> MailOutcome:
     """Run the commands of a mail and queue the reply; raise MailIgnored if none may be run."""
     email = writer.address_of_writer(site, mail.message)
-    subscriber = subscribers.find(session, email)
+    subscriber = answered_letter.reader_of(session, email, mail.answered)
     asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
     if (
         subscriber is not None
@@ -89,11 +64,15 @@ def run_commands(
     is_sign_up = mail.commands[0].verb is Verb.SUBSCRIBE
     if (mail.unclear or is_sign_up) and not is_from_person(mail.message, mail.unclear):
         raise MailIgnored("the mail reads like an automatic reply or spam")
+    is_reader = subscriber is not None and subscriber.state in RECEIVING_STATES
+    if mail.commands[0].verb is Verb.GROUP:
+        writer_of_it = subscriber if is_reader else None
+        return sign_up_requests.ask_group(session, site, email, writer_of_it, mail, rules=rules, now=now)
     is_suppressed = bounces.is_suppressed(session, site, email)
-    if subscriber is not None and subscriber.state in RECEIVING_STATES and not is_suppressed:
+    if subscriber is not None and is_reader and not is_suppressed:
         return reply_to_reader(session, site, subscriber, mail, rules, now)
     if is_sign_up:
-        return MailOutcome(outcome=ask_to_subscribe(session, site, email, mail, rules, now))
+        return MailOutcome(outcome=sign_up_requests.ask_to_subscribe(session, site, email, mail, rules, now))
     return other_mail.answer_stranger(session, site, mail.message, email, rules, is_command=True, now=now)
 
 
@@ -102,41 +81,6 @@ def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
     if writer.reads_as_automatic(message):
         return False
     return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)
-
-
-def ask_to_subscribe(
-    session: Session, site: Site, email: str, mail: CommandMail, rules: MailRules, now: datetime
-) -> str:
-    """Queue a sign-up for an address that gets no digests; the requested topics apply after confirmation.
-
-    With a proof of the sender, the confirmation letter is queued at once. The address must always be confirmed.
-    """
-    given = [mail.commands[0].topic, *(one.argument for one in mail.commands[1:] if one.verb is Verb.ADD)]
-    topics = dict(command_arguments.parse_topic(text) for text in given if text)
-    requested = subscribers.RequestedSettings(topics=topics)
-    try:
-        if mail.proof and subscribers.request_proven(
-            session,
-            site,
-            email,
-            signed_by=mail.proof.domain,
-            evidence=str(mail.proof),
-            requested=requested,
-            may_sign_up=rules.may_sign_up,
-            now=now,
-        ):
-            return "a sign-up, proven by its signature; the confirmation is queued"
-        subscribers.request(
-            session,
-            email,
-            network=subscribers.BY_MAIL,
-            requested=requested,
-            may_sign_up=rules.may_sign_up,
-            now=now,
-        )
-    except UsageError as error:
-        raise MailIgnored(f"the address cannot be subscribed: {error}") from error
-    return "a sign-up, waiting to be confirmed"
 
 
 def reply_to_reader(
@@ -148,6 +92,10 @@ def reply_to_reader(
     now: datetime,
 ) -> MailOutcome:
     """Run a reader's commands and queue the reply."""
+    if (
+        subscriber.is_group
+    ):  # the owner's own address is not the subscriber's, so the mail was not noted as activity
+        subscribers.note_activity(session, subscriber, now=now)
     reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))
     own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
     request = ReaderRequest(
@@ -209,6 +157,7 @@ HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], None]] = MappingProxy
         Verb.DROP: reader_commands.drop_topic,
         Verb.EXPORT: reader_commands.mail_account_link,
         Verb.FORGET: reader_commands.mail_account_link,
+        Verb.GROUP: reader_commands.refuse_group,
         Verb.HELP: reader_commands.explain_command,
         Verb.LESS: paper_commands.propose_change,
         Verb.MORE: paper_commands.propose_change,

@@ -37,6 +37,7 @@ class Verb(StrEnum):
     APPLY = "yes"
     EXPORT = "export"
     FORGET = "forget"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,7 @@ class Command:
     verb: Verb
     line: str  #: the line as written
     argument: str = ""  #: the text after the first word
-    topic: str = ""  #: the topic of a `subscribe` command, in the form of an `add` command
+    topic: str = ""  #: the topic of a `subscribe` or `group` command, in the form of an `add` command
     is_clear: bool = True  #: whether the line cannot be a sentence about something else
 
 
@@ -317,6 +318,27 @@ class Subscribe(MailCommand):
         return line.command(cls.verb, topic=topic)
 
 
+class SubscribeGroup(MailCommand):
+    """Subscribe a group address that the writer manages."""
+
+    verb = Verb.GROUP
+    words = ("group",)
+    usage = "group lab@lists.example.org flows: flow matching"
+    effect = _("Ask a mailing list to get a daily digest, here on one topic. You manage it.")
+    description = _(
+        "The list gets one mail; the digests begin when somebody there confirms. Only you get the links to change or end them."
+    )
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with an address, and a topic or nothing after it."""
+        address, _space, topic = line.rest.partition(" ")
+        address, topic = address.strip("<>,:;"), topic.strip(" :")
+        if not command_arguments.is_address(address) or (topic and not command_arguments.is_topic(topic)):
+            return None
+        return replace(line.command(cls.verb, topic=topic), argument=address)
+
+
 class Confirm(MailCommand):
     """Confirm a subscription."""
 
@@ -379,6 +401,7 @@ KINDS: tuple[type[MailCommand], ...] = (
     MoreLikeThis,
     KeepPaper,
     UndoChange,
+    SubscribeGroup,
     ExportData,
     ForgetReader,
     Unsubscribe,

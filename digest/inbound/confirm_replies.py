@@ -67,7 +67,7 @@ def ask_again(
         session,
         letter="confirm",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={
             **confirmation_decision(session, confirmation, subscriber),
             **writer.answered_mail(message),

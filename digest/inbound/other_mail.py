@@ -13,10 +13,11 @@ from email.message import EmailMessage
 
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscribers
+from digest import bounces, links
 from digest.db.tables import SubscriberState
 from digest.delivery import outbox
-from digest.inbound import answer_limits, mail_text, reader_commands, writer
+from digest.inbound import answer_limits, answered_letter, mail_text, reader_commands, writer
+from digest.inbound.answered_letter import AnsweredLetter
 from digest.inbound.command_kinds import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.writer import MailIgnored
@@ -37,11 +38,17 @@ class MailOutcome:
 
 
 def answer(
-    session: Session, site: Site, message: EmailMessage, rules: MailRules, *, now: datetime
+    session: Session,
+    site: Site,
+    message: EmailMessage,
+    answered: AnsweredLetter | None,
+    rules: MailRules,
+    *,
+    now: datetime,
 ) -> MailOutcome:
-    """Answer a mail without commands, or raise MailIgnored."""
+    """Answer a mail without commands, or raise MailIgnored; `answered` is the letter to whose address it was sent."""
     email = writer.address_of_writer(site, message)
-    subscriber = subscribers.find(session, email)
+    subscriber = answered_letter.reader_of(session, email, answered)
     is_reader = subscriber is not None and subscriber.state in {
         SubscriberState.ACTIVE,
         SubscriberState.PAUSED,

@@ -36,6 +36,11 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> None:
         request.reply.add_outcome(command, _("You are subscribed already."))
 
 
+def refuse_group(request: ReaderRequest, command: Command) -> None:
+    """Say that a group must be subscribed by a mail that begins with the command."""
+    request.reply.add_outcome(command, _("Not done. Write this as the first line of a new mail."))
+
+
 # ── undo ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -219,7 +224,12 @@ def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> 
     when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
-    said = [_("Your digest: %(when)s, on %(about)s.") % {"when": when, "about": about}]
+    sentence = (
+        _("The group's digest: %(when)s, on %(about)s.")
+        if subscriber.is_group
+        else _("Your digest: %(when)s, on %(about)s.")
+    )
+    said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
         until = subscriber.paused_until
         return [

@@ -12,7 +12,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 
@@ -35,6 +35,11 @@ SIGNED_HEADERS = (
 OVERSIGNED_HEADERS = frozenset({
     "from", "to", "cc", "reply-to", "date", "subject", "list-unsubscribe", "list-unsubscribe-post",
     "content-type", "mime-version",
+})  # fmt: skip
+#: Headers that mailing lists add or replace; in a letter to a group they are not signed, so that a list that changes
+#: nothing else keeps the signature valid.
+LIST_HEADERS = frozenset({
+    "reply-to", "list-id", "list-unsubscribe", "list-unsubscribe-post", "list-help", "precedence",
 })  # fmt: skip
 MIN_RSA_BITS = 2048  #: minimum length of RSA keys; some verifiers refuse shorter keys, as RFC 8301 allows
 
@@ -121,6 +126,17 @@ def load_signers(
     for signer in made:
         _ = signer.key  # raise BadField now, not on the first message
     return made
+
+
+def signers_for_list(signers: Sequence[Signer]) -> Sequence[Signer]:
+    """Return the signers of a letter to a group, which leave out the headers that mailing lists change."""
+    return [signer_for_list(signer) for signer in signers]
+
+
+@lru_cache(maxsize=64)  # a site has a few keys
+def signer_for_list(signer: Signer) -> Signer:
+    """Return the signer without the headers that mailing lists change; making it parses the key."""
+    return replace(signer, unsigned=signer.unsigned | LIST_HEADERS)
 
 
 def sign_message(message: bytes, signers: Sequence[Signer], *, dated_at: datetime) -> bytes:

@@ -32,6 +32,8 @@ TRAILING_CONNECTIVES = re.compile(
     re.IGNORECASE,
 )
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
+FORWARDED = _("Forwarded to you?")
+WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and hour?"), _("Get your own copy")
 CATCH_UP = "catch-up"  #: the word that replaces the cadence in the first digest after a pause
 #: Scripts written without spaces, whose characters are two columns wide.
 WIDE_SIGNS = (
@@ -255,6 +257,18 @@ def subscription_reason(topics: Sequence[str]) -> str:
         return _("You asked for the day's trending papers.")
     named = topics_in_words([break_addresses(topic) for topic in topics])
     return _("You asked for papers on %s.") % named
+
+
+def group_reason(topics: Sequence[str]) -> str:
+    """Return the sentences that give the reason why the members of a group get a digest, and how to stop it."""
+    named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day's trends")
+    return (
+        _(
+            "Your group gets papers on %s. Its owner chooses the topics and can end it for everybody. "
+            "To get no more of these yourself, leave the group."
+        )
+        % named
+    )
 
 
 def more_matched(papers: int) -> str:

@@ -77,13 +77,19 @@ def list_headers(
 ) -> tuple[Header, ...]:
     """Return the list headers, which let readers unsubscribe with one click or by mail.
 
-    An empty `unsubscribe_address` means that no incoming mail is accepted, so only the link is included.
+    An empty `unsubscribe_address` means that no incoming mail is accepted, so only the link is included. An empty
+    `unsubscribe_url` is of a letter to a group, whose members must not unsubscribe the whole group.
     """
     mailto = f",\r\n <mailto:{unsubscribe_address}?subject=unsubscribe>" if unsubscribe_address else ""
-    one_click = (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),) if site.is_https else ()
+    unsubscribe = (("List-Unsubscribe", f"<{unsubscribe_url}>{mailto}"),) if unsubscribe_url else ()
+    one_click = (
+        (("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),)
+        if site.is_https and unsubscribe_url
+        else ()
+    )
     return (
         ("List-Id", f"{display_name(site.name)} <digest.{site.domain}>"),
-        ("List-Unsubscribe", f"<{unsubscribe_url}>{mailto}"),
+        *unsubscribe,
         *one_click,
         ("List-Help", f"<{site.url}/>"),
         ("Auto-Submitted", "auto-generated"),

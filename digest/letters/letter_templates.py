@@ -45,8 +45,9 @@ class Personalization(Struct, frozen=True, kw_only=True):
     message_id: str = ""  #: if empty, made from the delivery's id
     next_due_at: datetime | None = None
     timezone: str = "UTC"
-    unsubscribe_url: str
-    manage_url: str
+    is_group: bool = False  #: for a group address: without links that belong to one reader
+    unsubscribe_url: str  #: empty for a group
+    manage_url: str  #: empty for a group
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
@@ -79,6 +80,8 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
     #: to a reader whose mail has no command; `examples` are {spelled, does}
     "no_command": ("manage_url", "examples"),
+    #: to somebody who asked for digests for a group; optional: `answered_subject`
+    "group_request": ("address", "requested", "problem"),
     "how_to_subscribe": ("word", "example"),  #: to somebody who wrote to us and gets no digests
     #: to the operator: a mail without a command
     "passed_on": ("writer", "mail_subject", "lines"),
@@ -98,6 +101,8 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "filler": FILLER,
     "cards": (),
     "email": "",
+    "group": "",  #: the address of a group, in a letter to its owner
+    "owner": "",  #: who would manage the digests of a group, in the letter that asks the group to confirm
     "next_due": "",
     "manage_url": "",
     "topics": (),
@@ -146,7 +151,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
 
 #: The personal values of a letter, which templates show unchanged.
 PERSONAL_VALUES = (
-    "subject", "email", "next_due", "until", "asked_at", "requested", "schedule",
+    "subject", "email", "group", "owner", "next_due", "until", "asked_at", "requested", "schedule",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
 )  # fmt: skip
 

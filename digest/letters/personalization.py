@@ -26,14 +26,18 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     key_id: str,
     filters: Mapping[int, str],
     message_id: str | None = None,
+    is_group: bool = False,
 ) -> Personalization:
     """Return the personal values of one subscriber's copy of an edition.
+
+    A copy for a group has no links or addresses by which a member could change or end the subscription.
 
     `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the
     id used by an earlier attempt. A signing key that is no longer configured is replaced by the newest key.
     """
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"
+    reader = subscriber_id, link_version
     return Personalization(
         delivery_id=delivery_id,
         recipient=email,
@@ -43,14 +47,15 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         message_id=message_id or links.message_id(site, identity),
         next_due_at=due_after(schedule, dated_at),
         timezone=schedule.timezone,
-        unsubscribe_url=links.unsubscribe_url(site, subscriber_id, link_version, key=key),
-        unsubscribe_address=links.unsubscribe_address(site, subscriber_id, link_version, key=key),
-        reply_address=links.reply_address(site, subscriber_id, link_version, edition, key=key),
-        manage_url=links.topic_links_url(site, subscriber_id, link_version, key=key),
-        save_url=links.save_prefix(site, subscriber_id, link_version, key=key),
-        less_url=links.feedback_url(site, subscriber_id, link_version, key=key),
-        browser_url=links.view_url(site, subscriber_id, link_version, edition, key=key),
+        browser_url=links.view_url(site, *reader, edition, key=key),
         filters=filters,
+        is_group=is_group,
+        unsubscribe_url="" if is_group else links.unsubscribe_url(site, *reader, key=key),
+        unsubscribe_address="" if is_group else links.unsubscribe_address(site, *reader, key=key),
+        reply_address="" if is_group else links.reply_address(site, *reader, edition, key=key),
+        manage_url="" if is_group else links.topic_links_url(site, *reader, key=key),
+        save_url="" if is_group else links.save_prefix(site, *reader, key=key),
+        less_url="" if is_group else links.feedback_url(site, *reader, key=key),
     )
 
 

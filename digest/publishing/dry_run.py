@@ -150,6 +150,7 @@ def render_again(
         schedule=subscribers.schedule_of(subscriber),
         key_id=delivery.key_id,
         filters={row[0]: row[1] for row in filters},
+        is_group=subscriber.is_group,
     )
     assembler = press.assembler_of(made, site, caches)
     return len(assembler.message(digest, copy)), assembler.letter(digest, copy).subject

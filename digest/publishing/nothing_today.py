@@ -59,7 +59,7 @@ def queue_nothing_today_letters(
             session,
             letter="nothing_today",
             subscriber_id=reader.id,
-            email=reader.email,
+            email=reader.owner_email or reader.email,
             decision=checked_summary(match_index, gathered, decision, site=site, next_due_at=next_due_at),
             dedupe_key=f"nothing-today-{reader.id}-{edition.name}",
             site=site,

@@ -17,7 +17,7 @@ from digest.editions import schedule, shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
 from digest.letters import Personalization, RenderedLetter, Templates, personalization, press_store
-from digest.letters.dkim_signing import Signer, sign_message
+from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
 from digest.letters.press import LetterAssembler, Press, assembler_of
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
@@ -94,7 +94,9 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
         edition=decision.edition,
         digest=decision.digest,
         letter=letter,
-        message=sign_message(message, signers, dated_at=copy.dated_at),
+        message=sign_message(
+            message, signers_for_list(signers) if copy.is_group else signers, dated_at=copy.dated_at
+        ),
         json=decision_json(assembler.press, decision, copy.filters),
     )
 
@@ -194,7 +196,11 @@ def personalization_of_decision(
     decision: Decision,
     now: datetime,
 ) -> Personalization:
-    """Return the personal values of this digest; for a future edition, the values at its due time."""
+    """Return the personal values of this digest; for a future edition, the values at its due time.
+
+    If the digest has no papers, the letter that replaces it goes to the owner of a group.
+    """
+    is_for_group = subscriber.is_group and bool(decision.digest.sections)
     chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
     found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(chosen_by)))
     return personalization.personalize(
@@ -202,12 +208,13 @@ def personalization_of_decision(
         delivery_id=0,
         subscriber_id=subscriber.id,
         link_version=subscriber.link_version,
-        email=subscriber.email,
+        email=subscriber.email if is_for_group else subscriber.contact_email,
         edition=decision.edition.name,
         dated_at=max(now, decision.edition.due_at),
         schedule=schedule,
         key_id=site.signing_key_id,
         filters={row[0]: row[1] for row in found},
+        is_group=is_for_group,
     )
 
 

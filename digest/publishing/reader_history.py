@@ -56,8 +56,12 @@ def consent_events(session: Session, subscriber: Subscriber) -> Iterator[History
 
 
 def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield every letter, with its state."""
-    for row in outbox.list_deliveries(session, email=subscriber.email):
+    """Yield every letter, with its state; of a group, also the letters to its owner."""
+    rows = list(outbox.list_deliveries(session, email=subscriber.email))
+    if subscriber.is_group:
+        to_owner = outbox.list_deliveries(session, email=subscriber.contact_email)
+        rows += [row for row in to_owner if row.subscriber_id == subscriber.id]
+    for row in rows:
         yield HistoryEvent(
             at=row.settled_at or row.due_at,
             event=f"{row.edition or row.letter}: {row.state}",

@@ -20,6 +20,7 @@ class Reader(NamedTuple):
 
     id: int
     email: str
+    owner_email: str | None  #: of a group
     cadence: str
     at: time
     timezone: str

@@ -46,7 +46,7 @@ def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, 
         session,
         letter="account_link",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={"made_at": int(now.timestamp())},
         dedupe_key=f"account-{subscriber.id}-{now:%Y-%m-%d-%H}",
         site=site,
@@ -150,7 +150,8 @@ def change_address(
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how="new address confirmed by link"))
     session.flush()
     outbox.readdress_queued(session, subscriber.id, old=old, new=subscriber.email)
-    queue_notice_of_change(session, site, subscriber, old, now=now)
+    if not subscriber.is_group:  # every member could use the link that restores the old address
+        queue_notice_of_change(session, site, subscriber, old, now=now)
 
 
 def queue_notice_of_change(

@@ -29,7 +29,7 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
         session,
         letter="paused",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={"until": figures_in_words.day_in_words(until) if until else ""},
         dedupe_key=f"paused-{subscriber.id}-{until or 'open'}-{now.date()}",
         site=site,
@@ -59,7 +59,7 @@ def queue_changed_letter(
         session,
         letter="changed",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={
             "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
             "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)

@@ -105,15 +105,18 @@ def request_subscription(
     *,
     requested: RequestedSettings = NOTHING_REQUESTED,
     may_sign_up: frozenset[str] | None = None,
+    owner: str | None = None,
     now: datetime,
 ) -> SignUpResult:
     """Create a pending subscriber and queue the confirmation letter.
 
-    Raises BadField if the address is invalid or its domain may not sign up.
+    The letter about a group address goes to its `owner`. Raises BadField if the address is invalid or its domain may not sign up.
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
     requested_settings.check(session, requested)
+    if owner is not None:
+        subscriber_rows.set_owner(lock_or_create_pending(session, address, now), owner)
     return queue_sign_up_letter(session, site, address, requested.to_json(), now=now)
 
 
@@ -230,7 +233,7 @@ def queue_confirmation(
         session,
         letter="confirm",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision=decision,
         dedupe_key=confirmation_key(confirmation.id),
         site=site,
@@ -247,7 +250,8 @@ def confirmation_decision(
 ) -> dict[str, Any]:
     """Return the variables of a letter with a confirmation link: the requested digest and its schedule."""
     asked = request_of(session, confirmation, subscriber)
-    return {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
+    decision = {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
+    return {**decision, "owner": asked.owner} if asked.owner else decision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,6 +261,7 @@ class Request:
     digest: str  #: such as `a daily paper digest on: diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
+    owner: str = ""  #: who would manage the digests of a group, if the group itself is asked to confirm
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
@@ -269,6 +274,7 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
         digest=figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
         schedule=figures_in_words.schedule_in_words(schedule),
         topics=topics,
+        owner="" if subscriber.is_group else requested.owner or "",
     )
 
 
@@ -302,7 +308,7 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
         session,
         letter="settings",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={},
         dedupe_key=f"settings-{subscriber.id}-{now.date()}",
         site=site,
@@ -317,7 +323,7 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
         session,
         letter="settings_link",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={},
         dedupe_key=f"manage-{subscriber.id}-{now:%Y-%m-%d-%H}",
         site=site,
@@ -329,7 +335,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     """Queue a reminder for each confirmation unused after a day; return the number of reminders.
 
     An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
-    addresses get no reminder. No reminders are sent while sign-ups are slowed down because of unused
+    addresses get no reminder, and neither does a group whose members were asked. No reminders are sent while sign-ups are slowed down because of unused
     confirmations.
     """
     if sign_up_limits.is_slower(counts(session, now)):
@@ -351,7 +357,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
             session,
             letter="reminder",
             subscriber_id=subscriber.id,
-            email=subscriber.email,
+            email=subscriber.contact_email,
             decision=confirmation_decision(session, confirmation, subscriber),
             dedupe_key=reminder_key(subscriber.id),
             site=site,
@@ -359,8 +365,17 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
             expires_at=confirmation.expires_at,
         )
         for confirmation, subscriber in session.execute(unanswered).all()
+        if not is_group_asked(confirmation, subscriber)
     ]
     return sum(number is not None for number in queued)
+
+
+def is_group_asked(confirmation: Confirmation, subscriber: Subscriber) -> bool:
+    """Return whether the letter went to all members of a group, because it has no owner before it confirms."""
+    return (
+        RequestedSettings.from_json(confirmation.requested_settings).owner is not None
+        and not subscriber.is_group
+    )
 
 
 def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:
@@ -369,7 +384,7 @@ def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) 
     Returns the number of these reminders.
     """
     unanswered = (
-        select(Subscriber.id, Subscriber.email)
+        select(Subscriber.id, func.coalesce(Subscriber.owner_email, Subscriber.email))
         .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
         .where(Confirmation.used_at.is_(None), Confirmation.expires_at > now)
         .distinct()
@@ -449,7 +464,9 @@ def confirm(
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
-    papers = choose_papers(session, subscriber) if choose_papers else WelcomePapers()
+    # Papers in the letter to a group's owner would count as shown to the group, whose members did not get them.
+    may_show = choose_papers is not None and not subscriber.is_group
+    papers = choose_papers(session, subscriber) if choose_papers and may_show else WelcomePapers()
     queue_welcome(session, site, subscriber, confirmation.id, papers, now)
     return subscriber
 
@@ -529,7 +546,7 @@ def queue_welcome(
         session,
         letter="welcome",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={
             "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now),
             "until_then": papers.sentence,

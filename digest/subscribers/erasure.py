@@ -22,8 +22,16 @@ from digest.db.tables import (
 )
 from digest.delivery import outbox, transports
 from digest.delivery.transports import MailUrl
+from digest.errors import BadField
+from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+OWNS_GROUPS = _(
+    "%(email)s manages the digests of %(groups)s. First end them or let the operator name another owner."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +48,10 @@ def erase(
     """Erase a subscriber's data; their deliveries keep states and counts but no address; commits.
 
     With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
+    Raises BadField if the address manages the digests of a group, which would be left without an owner.
     """
+    if groups := subscriber_rows.groups_of(session, email):
+        raise BadField("email", OWNS_GROUPS % {"email": email, "groups": ", ".join(groups)})
     subscriber = subscriber_rows.get(session, email)
     address = subscriber.email
     letters = erase_subscriber(session, site, subscriber, now=now)

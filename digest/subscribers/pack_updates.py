@@ -187,7 +187,7 @@ def queue_pack_letters(
     query = (
         select(
             Subscription.subscriber_id,
-            Subscriber.email,
+            func.coalesce(Subscriber.owner_email, Subscriber.email).label("email"),
             Subscription.name,
             Subscription.filter_id,
             Subscription.typed,

@@ -29,6 +29,7 @@ class RequestedSettings:
     schedule: Schedule | None = None
     max_papers: int | None = None
     abstracts: str | None = None
+    owner: str | None = None  #: who would manage the subscription of a group address
 
     def to_json(self) -> str:
         """Return the JSON that is stored with a sign-up and with a confirmation."""
@@ -43,6 +44,8 @@ class RequestedSettings:
             values["max_papers"] = self.max_papers
         if self.abstracts is not None:
             values["abstracts"] = self.abstracts
+        if self.owner is not None:
+            values["owner"] = self.owner
         return json.dumps(values, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -59,6 +62,7 @@ class RequestedSettings:
             schedule=schedule,
             max_papers=values.get("max_papers"),
             abstracts=values.get("abstracts"),
+            owner=values.get("owner"),
         )
 
 
@@ -76,6 +80,8 @@ def check(session: Session, requested: RequestedSettings) -> None:
 
 def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings) -> None:
     """Give the subscriber the requested settings."""
+    if requested.owner is not None and not subscriber.is_group:
+        subscriber_rows.set_owner(subscriber, requested.owner)
     if requested.schedule is not None:
         for column, value in subscriber_rows.schedule_columns(requested.schedule).items():
             setattr(subscriber, column, value)

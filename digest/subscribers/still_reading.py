@@ -97,7 +97,7 @@ def send_letters(session: Session, site: Site, *, now: datetime) -> None:
             session,
             letter="still_reading",
             subscriber_id=subscriber.id,
-            email=subscriber.email,
+            email=subscriber.contact_email,
             decision={"until": until},
             dedupe_key=f"still-reading-{subscriber.id}-{now.date()}",
             site=site,

@@ -91,6 +91,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     topics: Mapping[str, str] | None = None,
     schedule: Schedule | None = None,
     state: SubscriberState = SubscriberState.PENDING,
+    owner: str | None = None,
     consent: str | None = None,
     now: datetime,
     site: Site | None = None,
@@ -98,7 +99,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 ) -> Subscriber:
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
-    An active subscriber needs `consent`: how they agreed, in the operator's words. Suppressed addresses
+    An active subscriber needs `consent`: how they agreed, in the operator's words. `owner` is the person who
+    manages the subscription of a group address. Suppressed addresses
     are refused here if `site` is given; delivery never sends to them.
     """
     address = addresses.parse_address(email)
@@ -108,7 +110,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         raise BadField("email", f"{address.email} is suppressed. See: digest suppressions list")
     subscriber = Subscriber(
         email=address.email, email_key=address.folded, name=one_line(name), state=state,
-        created_at=now, is_sample=is_sample, **schedule_columns(schedule or Schedule()),
+        owner_email=check_owner(address.email, owner) if owner else None, created_at=now, is_sample=is_sample, **schedule_columns(schedule or Schedule()),
     )  # fmt: skip
     if find(session, address.email) is not None:
         raise BadField("email", f"{address.email} is subscribed already. See: digest subscribers edit")
@@ -120,6 +122,37 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=consent or ""))
         session.flush()
     return subscriber
+
+
+def check_owner(email: str, owner: str) -> str:
+    """Return the address of the owner of a group address; raise BadField if it is invalid or the group's own."""
+    try:
+        address = addresses.parse_address(owner)
+    except BadField as error:
+        raise BadField("owner", str(error).removeprefix("email: ")) from error
+    if address.folded == addresses.fold_address(email):
+        raise BadField("owner", f"{address.email} is the group's own address; name a person.")
+    return address.email
+
+
+def set_owner(subscriber: Subscriber, owner: str) -> bool:
+    """Make an address a group's, or give a group another owner; return whether anything changed.
+
+    Links in earlier letters are revoked, because the earlier owner or the members have them.
+    """
+    checked = check_owner(subscriber.email, owner)
+    if subscriber.owner_email == checked:
+        return False
+    subscriber.owner_email = checked
+    subscriber.link_version += 1
+    return True
+
+
+def groups_of(session: Session, owner: str) -> list[str]:
+    """Return the group addresses that a person manages."""
+    groups = select(Subscriber.email, Subscriber.owner_email).where(Subscriber.owner_email.is_not(None))
+    key = addresses.fold_address(owner)
+    return [row.email for row in session.execute(groups) if addresses.fold_address(row.owner_email) == key]
 
 
 def schedule_columns(schedule: Schedule) -> dict[str, object]:

@@ -34,7 +34,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
         session,
         letter="goodbye",
         subscriber_id=subscriber.id,
-        email=subscriber.email,
+        email=subscriber.contact_email,
         decision={},
         dedupe_key=f"goodbye-{subscriber.id}-{now.date()}",
         site=site,

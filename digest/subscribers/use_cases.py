@@ -301,16 +301,18 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     topics: Mapping[str, str],
     schedule: Schedule,
     max_papers: int | None = None,
+    owner: str | None = None,
     consent: str | None,
     now: datetime,
 ) -> Subscriber:
-    """Add an active subscriber; `consent` describes how they agreed."""
+    """Add an active subscriber; `consent` describes how they agreed. `owner` manages a group address."""
     subscriber = subscriber_rows.add(
         session,
         email,
         topics=topics,
         schedule=schedule,
         state=SubscriberState.ACTIVE,
+        owner=owner,
         consent=consent,
         now=now,
         site=site,
@@ -320,7 +322,7 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     return subscriber
 
 
-def add_unconfirmed(
+def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     session: Session,
     site: Site,
     email: str,
@@ -329,14 +331,20 @@ def add_unconfirmed(
     topics: Mapping[str, str],
     schedule: Schedule,
     max_papers: int | None = None,
+    owner: str | None = None,
     now: datetime,
 ) -> Subscriber:
-    """Add a pending subscriber and queue the confirmation letter, or raise BadField with the reason."""
+    """Add a pending subscriber and queue the confirmation letter, or raise BadField with the reason.
+
+    The confirmation of a group address goes to its `owner`.
+    """
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in HAS_TOPICS:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
     requested = RequestedSettings(topics=topics, schedule=schedule)
-    result = confirmations.request_subscription(session, site, email, requested=requested, now=now)
+    result = confirmations.request_subscription(
+        session, site, email, requested=requested, owner=owner, now=now
+    )
     if result.outcome == SignUpOutcome.SUPPRESSED:
         raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
     if result.outcome == SignUpOutcome.CAPPED:
@@ -359,10 +367,15 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     max_papers: int | None = None,
     abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
+    owner: str | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None, without a letter; return whether anything changed."""
+    """Change the settings that are not None, without a letter; return whether anything changed.
+
+    `owner` is the person who manages the subscription from now on, which makes the address a group's.
+    """
     before = settings_changes.saved_settings(session, subscriber)
+    is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)
     changed = preferences.edit(
         session,
         subscriber,
@@ -376,7 +389,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     )
     settings_changes.record_change(session, subscriber, before, now=now)
     session.commit()
-    return changed
+    return changed or is_new_owner
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:

@@ -80,9 +80,12 @@ def handle_form(request: Request, form: FormData) -> Response:
                 return account_page(
                     request, subscriber, erase_error=figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
                 )
-            subscribers.erase(
-                session, context.site, subscriber.email, mail=context.settings.mail, now=context.clock()
-            )
+            try:
+                subscribers.erase(
+                    session, context.site, subscriber.email, mail=context.settings.mail, now=context.clock()
+                )
+            except UsageError as error:
+                return account_page(request, subscriber, erase_error=error_sentence(error))
             return page_rendering.render_page(request, "erased")
         email = field_text(form, "email", 1000)
         try:

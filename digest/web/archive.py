@@ -143,6 +143,7 @@ def personalization_of(
         key_id=delivery.key_id,
         filters=filter_registry.canonical_filters(session, chosen_by),
         message_id=delivery.message_id,
+        is_group=reader.is_group,
     )
     return replace(copy, recipient=addresses.masked_address(copy.recipient))
 

@@ -51,11 +51,13 @@ def button_page(
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     asked = subscribers.request_of(session, confirmation, subscriber)
+    owner = asked.owner or subscriber.owner_email or ""
     return page_rendering.render_page(
         request,
         "confirm",
         is_early=is_early,
         email=addresses.readable_address(subscriber.email),
+        owner=addresses.readable_address(owner),
         requested=asked.digest,
         schedule=asked.schedule,
         has_topics=bool(asked.topics),
@@ -125,11 +127,14 @@ def confirmed_page(request: Request, session: Session, confirmation: Confirmatio
         request,
         "confirmed",
         email=addresses.readable_address(subscriber.email),
+        owner=addresses.readable_address(subscriber.owner_email or ""),
         first=first_digest(context, subscriber),
         topics=list(subscribers.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
         until_then=welcome.get("until_then", ""),
         cards=[Card.from_json(one) for one in welcome.get("cards", ())],
-        manage_url=links.manage_url(context.site, subscriber.id, subscriber.link_version),
+        manage_url=""  # any member of a group may have confirmed
+        if subscriber.is_group
+        else links.manage_url(context.site, subscriber.id, subscriber.link_version),
     )
 
 

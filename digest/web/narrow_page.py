@@ -57,7 +57,8 @@ def load_suggestion(
     delivery, reader = digest_of_link(request, session)
     offer = Digest.from_json(delivery.decision).offer
     topics = {topic.name: topic for topic in subscribers.topics_of(session, reader)}
-    if offer is None or offer.topic not in topics or reader.state == SubscriberState.UNSUBSCRIBED:
+    is_refused = reader.is_group or reader.state == SubscriberState.UNSUBSCRIBED
+    if offer is None or offer.topic not in topics or is_refused:
         raise HTTPException(404)
     return offer, reader, topics[offer.topic]
 

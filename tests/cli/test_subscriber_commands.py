@@ -316,3 +316,69 @@ def test_an_endless_pipe_is_refused_before_it_fills_the_disk(
 
     assert ran.code == 2
     assert reason in ran.err
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_group_is_added_with_its_owner_who_is_asked_to_confirm(digest: Digest) -> None:
+    added = digest(
+        "subscribers", "add", "lab@lists.example", "--group", "--owner", "kari@uni.example", "--json"
+    )
+    listed = digest("subscribers", "list").out
+
+    assert (added.document["email"], added.document["owner"]) == ("lab@lists.example", "kari@uni.example")
+    assert [(line["letter"], line["email"]) for line in digest("deliveries", "--json").lines] == [
+        ("confirm", "kari@uni.example")
+    ]
+    assert "kari@uni.example" in listed
+    assert "owner" in listed
+    assert "owner" not in digest("subscribers", "list", "--columns", "email,state").out
+
+
+@pytest.mark.parametrize(
+    "options", [["--group"], ["--owner", "kari@uni.example"], ["--group", "--owner", "LAB@lists.example"]]
+)
+def test_a_group_needs_an_owner_who_is_somebody_else(digest: Digest, options: list[str]) -> None:
+    ran = digest("subscribers", "add", "lab@lists.example", *options)
+
+    assert ran.code == 2
+    assert "owner" in ran.err
+    assert digest("subscribers", "list", "--json").out == ""
+
+
+def test_an_edit_gives_a_group_another_owner(digest: Digest, ada: str) -> None:
+    edited = digest("subscribers", "edit", ada, "--owner", "kari@uni.example", "--json").document
+
+    assert (edited["changed"], edited["owner"]) == (True, "kari@uni.example")
+    assert digest("subscribers", "show", ada).out.count("kari@uni.example") == 1
+    assert digest("subscribers", "erase", "kari@uni.example", "--yes").code != 0
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.jsonl"])
+def test_an_export_of_a_group_is_imported_again(digest: Digest, ada: str, tmp_path: Path, name: str) -> None:
+    file = str(tmp_path / name)
+    digest("subscribers", "edit", ada, "--owner", "kari@uni.example")
+    digest("subscribers", "export", file)
+    before = digest("subscribers", "show", ada, "--json").document
+
+    unchanged = digest("subscribers", "import", file, "--json").document
+    digest("subscribers", "erase", ada, "--yes")
+    added = digest("subscribers", "import", file, "--json").document
+
+    assert (unchanged["unchanged"], added["added"]) == (1, 1)
+    after = digest("subscribers", "show", ada, "--json").document
+    assert (after["owner"], after["topics"]) == (before["owner"], before["topics"])
+
+
+def test_an_import_changes_the_owner_and_refuses_the_groups_own_address(
+    digest: Digest, ada: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"email,owner\n{ada},kari@uni.example\nlab@lists.example,LAB@lists.example\n")
+
+    imported = digest("subscribers", "import", str(file), "--json").document
+
+    assert (imported["updated"], imported["rejected"]) == (1, 1)
+    assert imported["problems"][0]["reason"].startswith("owner: ")
+    assert digest("subscribers", "show", ada, "--json").document["owner"] == "kari@uni.example"

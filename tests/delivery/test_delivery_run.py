@@ -140,14 +140,17 @@ def test_every_digest_is_delivered_once(
     assert set(states(session).values()) == {("sent", 1, 0)}
 
 
+@pytest.mark.parametrize("owner", [None, "kari@example.org"], ids=["a person", "a group"])
 def test_preview_shows_the_bytes_that_are_sent(
     session: Session,
     site: Site,
     templates: Templates,
     cast: Any,
     deliver: Callable[..., DeliveryReport],
+    owner: str | None,
     now: datetime,
 ) -> None:
+    cast[ALICE].owner_email = owner
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         intake.load(session, path, now=now - timedelta(hours=1))
     made = publishing.preview(session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now)
@@ -489,6 +492,33 @@ def test_letter_is_rendered_again_if_its_reader_changed(
 
     assert report == DeliveryReport(sent=3)
     assert [message.recipient for message in memory.messages][-1] == BOB
+
+
+def test_digest_of_a_reader_who_just_became_a_group_is_rendered_again_without_their_links(
+    engine: Engine,
+    session: Session,
+    digests: None,
+    cast: dict[str, Subscriber],
+    deliver: Callable[..., DeliveryReport],
+    now: datetime,
+) -> None:
+    looks = 0
+
+    def clock() -> datetime:
+        nonlocal looks
+        looks += 1
+        if looks == 3:  # right before the intent
+            with db.write_session(engine) as other:
+                other.get_one(Subscriber, cast[BOB].id).owner_email = "kari@example.org"
+                other.commit()
+        return now
+
+    memory = MemoryTransport()
+    report = deliver(session, memory, clock=clock)
+
+    assert report == DeliveryReport(sent=3)
+    with_links = {one.recipient for one in memory.messages if b"List-Unsubscribe:" in one.content}
+    assert with_links == {ALICE, CHARLIE}
 
 
 def test_digest_that_expired_in_doubt_stays_shown(

@@ -33,11 +33,6 @@ from tests.support.shared_caches import CACHES
 OPERATOR = "operator@else.example"
 
 
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
-
-
 @dataclass(frozen=True)
 class Arrived:
     """The result of a mail: the letters sent and their text, the queued sign-up, and the reader's state."""

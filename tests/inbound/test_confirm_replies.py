@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
-from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 import pytest
@@ -14,39 +12,14 @@ from sqlalchemy.orm import Session
 
 from digest import inbound, subscribers
 from digest.db.tables import Consent, Delivery, Subscriber, SubscriberState
-from digest.delivery import delivery_run
-from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import MailRules
-from digest.letters import Templates
 from digest.site_profile import Site
+from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import reply
 from tests.inbound.test_mail_commands import text_of
-from tests.support.shared_caches import CACHES
 
 BOB = "bob@else.example"
 QUOTED = "\nOn Fri, 20 Nov 2026 at 08:00, Example Digest\n<digest@example.org> wrote:\n> Confirm:\n> yes\n"
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
-
-
-Deliver = Callable[[], list[EmailMessage]]
-
-
-@pytest.fixture
-def deliver(session: Session, site: Site, templates: Templates, now: datetime) -> Deliver:
-    """Return a function that delivers what is due and returns the messages."""
-
-    def delivered() -> list[EmailMessage]:
-        memory = MemoryTransport()
-        delivery_run.deliver(
-            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
-        )
-        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
-
-    return delivered
 
 
 @pytest.fixture

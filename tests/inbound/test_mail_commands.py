@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from email import message_from_bytes, policy
+from email import policy
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -19,17 +19,15 @@ from sqlalchemy.orm import Session
 from digest import bounces, db, inbound, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
-from digest.delivery import delivery_run
-from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import MailRules, command_arguments, mail_commands
 from digest.inbound.command_kinds import HELP_KINDS, Verb
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
 from tests.inbound.test_classification import opened
+from tests.support.delivered_mail import deliver_due
 from tests.support.real_servers import free_port
 from tests.support.sample_mails import wire
-from tests.support.shared_caches import CACHES
 
 ADA = "ada@uni.example"
 US = "digest@example.org"
@@ -195,11 +193,6 @@ def test_times_are_understood_in_everyday_words(line: str, schedule: dict[str, s
 
 
 @pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
-
-
-@pytest.fixture
 def ada(session: Session, now: datetime) -> Subscriber:
     """A reader."""
     row = subscribers.add(
@@ -239,12 +232,8 @@ def deliver_mail(session: Session, site: Site, templates: Templates, now: dateti
     """Return a function that delivers what is due and returns the messages."""
 
     def delivered(*, at: datetime = now) -> list[EmailMessage]:
-        memory = MemoryTransport()
         subscribers.send_confirmations(session, site, at)
-        delivery_run.deliver(
-            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: at
-        )
-        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
+        return deliver_due(session, site=site, templates=templates, now=at)
 
     return delivered
 
@@ -416,7 +405,7 @@ def test_help_names_only_commands_that_work(
 
     lines = [line for line in text_of(*deliver_mail()).splitlines() if mail_commands.parse_command(line)]
 
-    assert len(lines) == len(HELP_KINDS) == 15
+    assert len(lines) == len(HELP_KINDS) == 16
     assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))
 
 

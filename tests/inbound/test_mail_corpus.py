@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -17,11 +16,6 @@ from digest.site_profile import Site
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, Case
 
 Became = Callable[[Case], tuple[str, list[str]]]
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
 
 
 @pytest.fixture

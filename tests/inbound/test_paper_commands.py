@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 import pytest
@@ -13,22 +11,16 @@ from sqlalchemy.orm import Session
 
 from digest import db, inbound, subscribers
 from digest.db.tables import Subscriber
-from digest.delivery import delivery_run
-from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import MailRules
 from digest.letters import Templates
 from digest.site_profile import Site
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
+from tests.support.delivered_mail import deliver_due
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
 NOW = at("20T09:00")
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
 
 
 @pytest.fixture
@@ -63,12 +55,8 @@ def deliver(session: Session, site: Site, templates: Templates) -> Deliver:
     """Return a function that delivers what is due and returns the only message."""
 
     def delivered() -> EmailMessage:
-        memory = MemoryTransport()
-        delivery_run.deliver(
-            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: NOW
-        )
-        (message,) = memory.messages
-        return message_from_bytes(message.content, policy=policy.default)
+        (message,) = deliver_due(session, site=site, templates=templates, now=NOW)
+        return message
 
     return delivered
 

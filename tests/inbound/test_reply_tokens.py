@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 
 import pytest
 from sqlalchemy import delete, select
@@ -14,23 +12,16 @@ from sqlalchemy.orm import Session
 
 from digest import inbound, links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
-from digest.delivery import delivery_run, outbox
-from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery import outbox
 from digest.inbound import MailRules, sender_proof
-from digest.letters import Templates
 from digest.site_profile import Site
+from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
-from tests.support.shared_caches import CACHES
 
 BOB = "bob@uni.example"
 TRUSTED = "mx.example.org"
 US = "digest@example.org"
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
 
 
 @pytest.fixture
@@ -47,23 +38,6 @@ def bob(session: Session, now: datetime) -> Subscriber:
     row = subscribers.add(session, BOB, state=SubscriberState.ACTIVE, consent="a test", now=now)
     session.commit()
     return row
-
-
-Deliver = Callable[[], list[EmailMessage]]
-
-
-@pytest.fixture
-def deliver(session: Session, site: Site, templates: Templates, now: datetime) -> Deliver:
-    """Return a function that delivers what is due and returns the messages."""
-
-    def delivered() -> list[EmailMessage]:
-        memory = MemoryTransport()
-        delivery_run.deliver(
-            session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: now
-        )
-        return [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
-
-    return delivered
 
 
 @pytest.fixture

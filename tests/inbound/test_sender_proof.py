@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import smtplib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -203,11 +202,6 @@ def test_a_mail_that_was_made_to_be_slow_is_not_verified(now: datetime) -> None:
 
 
 # ── what a proof is good for ────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    return replace(site, inbound_domain="example.org")
 
 
 Receive = Callable[..., str]

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
-from digest.inbound import command_kinds, other_mail, reader_commands
+from digest.inbound import command_kinds, other_mail, reader_commands, sign_up_requests
 from digest.letters import (
     Personalization,
     RenderedLetter,
@@ -79,7 +79,7 @@ WAYS = {
     }.items()
 }
 IN_THREAD = frozenset(
-    {"reply", "no_command", "how_to_subscribe"}
+    {"reply", "no_command", "how_to_subscribe", "group_request"}
 )  #: letters in the thread of a reader's mail
 
 
@@ -137,6 +137,8 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "writer": "ada@uni.example",
     "mail_subject": "Who chooses the papers?",
     "lines": ["Hello,", "who chooses the papers, and may I use your lists in a study?", "Kind regards", "Ada"],
+    "address": "lab@lists.example",
+    "problem": "",
     "message": "No dump has come for three days",
     "fix": "See what arrived last: digest dumps list, digest sources list. Poll a source now: digest sources poll SOURCE.",
     "since": "2026-11-17 08:00 UTC",
@@ -211,7 +213,18 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ),
     ("confirm, after a reply without yes", "confirm", {"is_answer": True}),
     ("weekly report, of a quiet week", "weekly_report", {"rows": [], "summary": "0 active subscribers now."}),
+    ("confirm, by a group", "confirm", {"owner": "kari@uni.example"}),
+    ("confirm, by the owner of a group", "confirm", {"group": "lab@lists.example"}),
+    ("settings link, of a group", "settings_link", {"group": "lab@lists.example"}),
+    ("group request, unsigned", "group_request", {"problem": sign_up_requests.UNSIGNED}),
 )
+
+GROUP_DIGEST = "digest, for a group"
+#: The names of the letters that every judge reads, besides a reader's digest.
+JUDGED = (
+    *REQUIRED_CONTEXT, GROUP_DIGEST, "confirm, by a group", "confirm, by the owner of a group",
+    "settings link, of a group", "group request, unsigned",
+)  # fmt: skip
 
 #: Six answers to mail, by the names of their cases.
 ANSWERS = (
@@ -288,9 +301,9 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
 
 
 def mails(*, dated_at: datetime) -> dict[str, bytes]:
-    """Return the mail of every letter besides the digest, by kind."""
+    """Return the mail of every judged letter, by kind."""
     made = {}
-    for kind, letter in written().items():
+    for kind, letter in judged().items():
         is_listed = kind in {"nothing_today", "invite", "changed"}
         about = (
             list_headers(SITE, WAYS["unsubscribe_url"], campaign=kind)
@@ -301,7 +314,7 @@ def mails(*, dated_at: datetime) -> dict[str, bytes]:
             letter, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,
             headers=about,
         )  # fmt: skip
-    return made
+    return {**made, GROUP_DIGEST: group_digest(dated_at=dated_at)[1]}
 
 
 def html_of(raw: bytes) -> bytes:
@@ -310,8 +323,14 @@ def html_of(raw: bytes) -> bytes:
 
 
 def letters() -> dict[str, bytes]:
-    """Return the HTML of every letter besides the digest, by kind."""
-    return {kind: letter.html.encode() for kind, letter in written().items()}
+    """Return the HTML of every judged letter, by kind."""
+    return {kind: letter.html.encode() for kind, letter in judged().items()}
+
+
+def judged() -> dict[str, RenderedLetter]:
+    """Return every letter besides a reader's digest by kind, and the letters of groups."""
+    of_groups = {name: write(kind, **changes) for name, kind, changes in OTHER_CASES if name in JUDGED}
+    return {**written(), **of_groups, GROUP_DIGEST: group_digest()[0]}
 
 
 def written() -> dict[str, RenderedLetter]:
@@ -336,10 +355,21 @@ def all_cases() -> dict[str, RenderedLetter]:
         "digest, weekly": digest_letter(edition="weekly-2026-W47"),
         "digest, long weekly": digest_letter(*long_week(), edition="weekly-2026-W47"),
         "digest, catch-up": digest_letter(digest=catch_up),
+        GROUP_DIGEST: group_digest()[0],
         **{kind.replace("_", " "): letter for kind, letter in written().items()},
         **{name: write(kind, **changes) for name, kind, changes in OTHER_CASES},
         "digest of hostile papers": digest_letter(*hostile_papers),
     }
+
+
+def group_digest(**changes: Any) -> tuple[RenderedLetter, bytes]:
+    """Return a digest for a mailing list, and the mail."""
+    assembler, digest, copy = parts_of_digest(**changes)
+    shared = structs.replace(
+        copy,
+        recipient="lab@lists.example", is_group=True, unsubscribe_url="", manage_url="", save_url="", less_url="",
+    )  # fmt: skip
+    return assembler.letter(digest, shared), assembler.message(digest, shared)
 
 
 def one_topic() -> Digest:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from digest.letters.letter_templates import REQUIRED_CONTEXT
 from digest.web.page_rendering import letter_page
 from tests.judge import letter_screenshots, readme_picture
 from tests.judge.browser import WIDTHS, Sight, look, photograph, violations
@@ -73,7 +72,7 @@ def test_the_html_checker_finds_nothing_in_the_other_letters(
         assert [complaint for complaint in found if not FOR_OUTLOOK.match(complaint)] == [], message
 
 
-@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("kind", letter_screenshots.JUDGED)
 def test_the_html_checker_finds_nothing_in_a_letter_of_any_kind(
     html_checker: list[str], kind: str, is_full: bool
 ) -> None:
@@ -137,7 +136,7 @@ def test_the_spam_filter_finds_nothing_in_the_other_letters(
         assert points <= 0, rules
 
 
-@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("kind", letter_screenshots.JUDGED)
 def test_the_spam_filter_finds_nothing_in_a_letter_of_any_kind(
     spamassassin: str, kind: str, is_full: bool, tmp_path: Path
 ) -> None:
@@ -178,7 +177,7 @@ def test_rspamd_finds_nothing_in_a_digest_of_any_length(rspamd: Rspamd, papers: 
     assert sum(symbols.values()) <= 0, symbols
 
 
-@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("kind", letter_screenshots.JUDGED)
 def test_rspamd_finds_nothing_in_a_letter_of_any_kind(rspamd: Rspamd, kind: str) -> None:
     symbols = rspamd.symbols(letter_screenshots.mails(dated_at=datetime.now(UTC))[kind])
 
@@ -300,7 +299,7 @@ def test_axe_finds_nothing_in_a_page(chromium: str, axe: Path, exhibits: Exhibit
     assert violations(chromium, axe, page=exhibits.html(name), upstream=exhibits.site) == []
 
 
-@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("kind", letter_screenshots.JUDGED)
 def test_axe_finds_nothing_in_a_letter_of_any_kind(
     chromium: str, axe: Path, kind: str, is_full: bool
 ) -> None:
@@ -357,7 +356,7 @@ def test_hostile_papers_do_not_break_the_layout(chromium: str) -> None:
     assert_fits_and_reads(look(chromium, page=letter_screenshots.hostile()))
 
 
-@pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
+@pytest.mark.parametrize("kind", letter_screenshots.JUDGED)
 def test_every_letter_fits_every_screen_and_is_legible_in_light_and_dark_mode(
     chromium: str, kind: str, is_full: bool
 ) -> None:

@@ -22,7 +22,13 @@ from hypothesis import strategies as st
 from digest.delivery import transports
 from digest.errors import BadField
 from digest.letters import RenderedLetter, build_message, list_headers
-from digest.letters.dkim_signing import Signer, canonical_body, load_signers, sign_message
+from digest.letters.dkim_signing import (
+    Signer,
+    canonical_body,
+    load_signers,
+    sign_message,
+    signers_for_list,
+)
 from digest.site_profile import Site
 from tests.letters.invented_papers import NOW
 
@@ -260,3 +266,21 @@ def test_keys_that_cannot_sign_are_refused_before_the_first_letter(
 ) -> None:
     with pytest.raises(BadField, match=complaint):
         load_signers(keys, selectors, domain="example.org")
+
+
+def test_the_headers_of_a_mailing_list_break_only_the_signature_of_a_readers_letter() -> None:
+    """Mailman 3 replaces the List headers and may set Reply-To; the rest of the letter stays signed."""
+    one = signer("rsa")
+    readers, groups = (
+        sign_message(plain_message(), signers, dated_at=NOW) for signers in ([one], signers_for_list([one]))
+    )
+    changed = [
+        re.sub(rb"List-Id: .*\r\n", b"List-Id: <lab.lists.example>\r\n", raw).replace(
+            b"To: alice", b"Reply-To: lab@lists.example\r\nTo: alice"
+        )
+        for raw in (readers, groups)
+    ]
+
+    assert [verifies(raw, one) for raw in (readers, groups, *changed)] == [True, True, False, True]
+    assert not verifies(changed[1].replace(b"Subject: ", b"Subject: [Lab] "), one)
+    assert not verifies(changed[1].replace(b"Hello", b"Hullo"), one)

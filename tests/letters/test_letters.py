@@ -37,6 +37,9 @@ TOLD: Mapping[str, Any] = {
     "checked": 412,
     "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 a day."}],
     "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
+    "address": "lab@lists.example",
+    "requested": "a daily paper digest on: diffusion",
+    "problem": "",
     "message": "No dump has come for three days",
     "fix": "Look into the dumps folder, or run digest doctor.",
     "period": "7 days, 2026-11-09 to 2026-11-15",
@@ -64,6 +67,7 @@ MORE: Mapping[str, Any] = {
     "since": "Tuesday 08:00",
     "facts": ["3 of 400 deliveries refused"],
     "answered_subject": "subscribe",
+    "group": "lab@lists.example",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, time
 from enum import IntEnum, StrEnum
 
-from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime
@@ -47,6 +47,8 @@ class Subscriber(Base):
     #: the folded address, so that a person has one row
     email_key: Mapped[str] = mapped_column(String(320), unique=True)
     name: Mapped[str] = mapped_column(default="")
+    #: of a group address, such as a mailing list: the person who manages its subscription; None for a person
+    owner_email: Mapped[str | None] = mapped_column(String(320))
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
     at: Mapped[time] = mapped_column(default=time(8))  #: the local hour of the digest
@@ -98,7 +100,26 @@ class Subscriber(Base):
     is_sample: Mapped[bool] = mapped_column(default=False)
 
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.
-    __table_args__ = (Index("ix_subscriber_due", "state", "next_due_at"), {"sqlite_autoincrement": True})
+    __table_args__ = (
+        Index("ix_subscriber_due", "state", "next_due_at"),
+        Index(
+            "ix_subscriber_owner",
+            "owner_email",
+            postgresql_where=text("owner_email IS NOT NULL"),
+            sqlite_where=text("owner_email IS NOT NULL"),
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+    @property
+    def is_group(self) -> bool:
+        """Whether the address belongs to a group, so that nothing personal may be sent to it."""
+        return self.owner_email is not None
+
+    @property
+    def contact_email(self) -> str:
+        """The address for every letter except digests: the owner's for a group, else the subscriber's."""
+        return self.owner_email or self.email
 
 
 class FilterRow(Base):

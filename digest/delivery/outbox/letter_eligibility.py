@@ -9,7 +9,7 @@ from datetime import datetime, time
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, literal_column, select
+from sqlalchemy import Select, case, literal_column, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -30,6 +30,7 @@ class RecipientState:
     link_version: int
     language: str
     schedule: Schedule
+    group: str = ""  #: the address of a group; "" for a person
 
 
 RECIPIENT_COLUMNS = tuple(
@@ -46,12 +47,15 @@ RECIPIENT_COLUMNS = tuple(
         "not_after",
     )
 )
+OWNER_EMAIL: Any = Subscriber.__table__.c.owner_email
+#: The address of a group, which letters to its owner name.
+GROUP = case((OWNER_EMAIL.is_not(None), Subscriber.__table__.c.email), else_="")
 
 
 @lru_cache(maxsize=2)  # there are two dialects
 def recipient_version(dialect: str) -> str:
     """Return the SQL for the version of a recipient's row, which changes whenever the row does."""
-    columns = [column.name for column in RECIPIENT_COLUMNS]
+    columns = [*(column.name for column in RECIPIENT_COLUMNS), OWNER_EMAIL.name]
     return db.dialect_named(dialect).row_version_sql("subscriber", columns)
 
 
@@ -59,7 +63,7 @@ def recipient_version(dialect: str) -> str:
 def recipients_query(dialect: str) -> Select[Any]:
     """Return the query of recipients by id, each with the version of its row."""
     is_given = db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
-    return select(literal_column(recipient_version(dialect)), *RECIPIENT_COLUMNS).where(is_given)
+    return select(literal_column(recipient_version(dialect)), *RECIPIENT_COLUMNS, GROUP).where(is_given)
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
@@ -80,7 +84,7 @@ def load_recipients_with_versions(
 
 
 @lru_cache(maxsize=4096)  # readers share a few hundred schedules, and most have link version 0
-def recipient_state(  # noqa: PLR0917  (the columns of one row)
+def recipient_state(  # noqa: PLR0913, PLR0917  (the columns of one row)
     state: str,
     link_version: int,
     language: str,
@@ -89,13 +93,18 @@ def recipient_state(  # noqa: PLR0917  (the columns of one row)
     timezone: str,
     weekday: int,
     not_after: time | None,
+    group: str,
 ) -> RecipientState:
     """Return a subscriber's row as a value, cached because thousands of subscribers share the same settings."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
     return RecipientState(
-        state=SubscriberState(state), link_version=link_version, language=language, schedule=schedule
+        state=SubscriberState(state),
+        link_version=link_version,
+        language=language,
+        schedule=schedule,
+        group=group,
     )
 
 

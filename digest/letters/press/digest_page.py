@@ -98,6 +98,7 @@ class DigestPage:
     next_due: str
     recipient: str
     asked: str
+    forwarded: str  #: the question before the link in `share`
     manage_url: str
     unsubscribe_url: str
     browser_url: str
@@ -164,7 +165,8 @@ def make_page(
         day=figures_in_words.weekday_and_day(copy.day),
         next_due=next_due(copy),
         recipient=copy.recipient,
-        asked=subscription_reason(tuple(section.topic for section in plan)),
+        asked=subscription_reason(tuple(section.topic for section in plan), is_group=copy.is_group),
+        forwarded=share_question(is_group=copy.is_group),
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
@@ -235,9 +237,10 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
 def has_suggestion(digest: Digest, copy: Personalization) -> bool:
     """Return whether the digest ends with a question.
 
-    A suggestion to narrow a topic needs the digest's page.
+    A suggestion to narrow a topic needs the digest's page. A group is not asked, because any member could
+    answer for all.
     """
-    return digest.asks_still_reading or bool(digest.offer and copy.browser_url)
+    return not copy.is_group and (digest.asks_still_reading or bool(digest.offer and copy.browser_url))
 
 
 def suggestion_text(digest: Digest) -> str:
@@ -267,7 +270,14 @@ def has_save_line(digest: Digest, copy: Personalization) -> bool:
 
 def share_label(digest: Digest, copy: Personalization) -> str:
     """Return the label of the link for somebody who got the digest forwarded."""
+    if copy.is_group:
+        return figures_in_words.GET_YOUR_OWN_COPY
     return figures_in_words.GET_THESE_TOPICS if shares_topics(digest, copy) else figures_in_words.GET_YOUR_OWN
+
+
+def share_question(*, is_group: bool) -> str:
+    """Return the question before the link to these topics: members of a group may want their own digest."""
+    return figures_in_words.WANT_IT_YOURSELF if is_group else figures_in_words.FORWARDED
 
 
 def has_catch_up_headline(digest: Digest, papers: int) -> bool:
@@ -417,8 +427,7 @@ def next_due(copy: Personalization) -> str:
     return figures_in_words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
 
 
-def subscription_reason(topics: tuple[str, ...]) -> str:
+def subscription_reason(topics: tuple[str, ...], *, is_group: bool) -> str:
     """Return the sentence that gives the reason why the reader gets this digest."""
-    return figures_in_words.subscription_reason(
-        [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
-    )
+    named = [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
+    return figures_in_words.group_reason(named) if is_group else figures_in_words.subscription_reason(named)

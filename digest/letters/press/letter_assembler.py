@@ -67,6 +67,7 @@ OPTIONAL_PARTS = frozenset(
 )  # fmt: skip
 
 
+OWN_LINKS = "own_links"  #: the part with the links that belong to one reader
 PARTS_OF_SOME = ("news", "offer", "sample")
 PARTS_OF_LEAD = ("lead", "lead_link", "lead_end")
 
@@ -126,13 +127,20 @@ class OuterTemplate:
         return made
 
 
-def outer_pieces(template: PieceTemplate) -> list[bytes | str]:
-    """Return the encoded pieces of a body, with a name for each placeholder and optional part."""
-    return [
-        encode_quoted_printable(piece) if isinstance(piece, str) else piece.name
-        for piece in template.pieces
-        if isinstance(piece, str | Placeholder) or piece.name in OPTIONAL_PARTS or piece.name == SECTIONS
-    ]
+def outer_pieces(template: PieceTemplate, *, is_group: bool) -> list[bytes | str]:
+    """Return the encoded pieces of a body, with a name for each placeholder and optional part.
+
+    The part with a reader's own links is left out of letters to a group.
+    """
+    found: list[bytes | str] = []
+    for piece in template.pieces:
+        if isinstance(piece, str):
+            found.append(encode_quoted_printable(piece))
+        elif isinstance(piece, PieceTemplate) and piece.name == OWN_LINKS:
+            found += [] if is_group else outer_pieces(piece, is_group=is_group)
+        elif isinstance(piece, Placeholder) or piece.name in OPTIONAL_PARTS or piece.name == SECTIONS:
+            found.append(piece.name)
+    return found
 
 
 class LetterAssembler:
@@ -144,16 +152,20 @@ class LetterAssembler:
         self.sections = SectionRenderer(press, site)
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        literals = (piece for piece in press.html.pieces if isinstance(piece, str))
+        own_links = self.html_parts.get(OWN_LINKS, PieceTemplate(OWN_LINKS))
+        literals = (piece for piece in (*press.html.pieces, *own_links.pieces) if isinstance(piece, str))
         self.cards_budget = (
             size_budget.HTML_BYTES - VALUES_BYTES - sum(len(piece.encode()) for piece in literals)
         )
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.sample, self.save_line = map(self.encode_fixed_part, ("sample", "save_line"))
-        self.outer = [
-            OuterTemplate(outer_pieces(body)).fill({"note": self.encode_note()}, side)
-            for side, body in enumerate((press.html, press.text))
-        ]
+        self.outer = {
+            is_group: [
+                OuterTemplate(outer_pieces(body, is_group=is_group)).fill({"note": self.encode_note()}, side)
+                for side, body in enumerate((press.html, press.text))
+            ]
+            for is_group in (False, True)
+        }
         self.front_page = encode_words(f"{site.url}/")
         self.around_page = self.encode_browser_link()
         self.letterhead = lru_cache(WORDS_CACHED)(self.encode_headers)
@@ -182,7 +194,7 @@ class LetterAssembler:
         """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
         pieces = self.assemble(digest, copy)
         message_id = copy.message_id or links.message_id(self.site, f"delivery-{copy.delivery_id}")
-        optional = bool(copy.unsubscribe_address), bool(copy.reply_address)
+        optional = bool(copy.unsubscribe_url), bool(copy.unsubscribe_address), bool(copy.reply_address)
         top = self.letterhead(copy.edition, copy.dated_at, optional) % {
             b"to": one_line(copy.recipient).encode(),
             b"subject": pieces.header,
@@ -248,7 +260,9 @@ class LetterAssembler:
             digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up),
             sections.papers,
         )
-        asked, anchors = self.topics(tuple([(section.topic, len(section.papers)) for section in plan]))
+        asked, anchors = self.topics(
+            tuple([(section.topic, len(section.papers)) for section in plan]), copy.is_group
+        )
         line = checked(digest.checked, sections.words)
         subject, header, titled = self.subject(cadence, papers[0], len(papers))
         link, headline = (
@@ -267,6 +281,7 @@ class LetterAssembler:
             digest_page.has_save_line(digest, copy),
             digest_page.share_label(digest, copy),
             is_plain and not has_suggestion,
+            copy.is_group,
         )
         values = {
             "browser": self.browser_link(page) if copy.browser_url else EMPTY_PAIR,
@@ -298,7 +313,7 @@ class LetterAssembler:
             outer_text.joined(values, sections.text, 1),
         )
 
-    def fill_outer(  # noqa: PLR0917 - the arguments are the cache key
+    def fill_outer(  # noqa: PLR0913, PLR0917 - the arguments are the cache key
         self,
         layout: Layout,
         day: date,
@@ -308,6 +323,7 @@ class LetterAssembler:
         has_save_line: bool,  # noqa: FBT001 - part of the cache key
         share: str,
         is_plain: bool,  # noqa: FBT001 - part of the cache key
+        is_group: bool,  # noqa: FBT001 - part of the cache key
     ) -> list[OuterTemplate]:
         """Return the parts around the sections with the values that many letters share, in HTML and text.
 
@@ -316,6 +332,7 @@ class LetterAssembler:
         values = {
             "day": encode_words(figures_in_words.weekday_and_day(day)),
             "next": self.encode_next_due(next_due_at, timezone, dated_at) if next_due_at else EMPTY_PAIR,
+            "forwarded": encode_words(digest_page.share_question(is_group=is_group)),
             "share": encode_words(share),
             "save_line": self.save_line if has_save_line else EMPTY_PAIR,
         }
@@ -325,7 +342,7 @@ class LetterAssembler:
             *(() if layout is Layout.LISTED else ("titles",)),
         )
         values |= dict.fromkeys(left_out, EMPTY_PAIR)
-        return [outer.fill(values, side) for side, outer in enumerate(self.outer)]
+        return [outer.fill(values, side) for side, outer in enumerate(self.outer[is_group])]
 
     def plan(
         self, digest: Digest, filters: Mapping[int, str], edition: str, *, has_links: bool
@@ -352,15 +369,15 @@ class LetterAssembler:
             - len(self.anchors_html(two).encode())
         )
 
-    def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool]) -> bytes:
+    def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool, bool]) -> bytes:
         """Encode the headers of an edition's messages, with placeholders for the personal values.
 
-        `optional`: whether the headers have an unsubscribe address, and whether they have a reply address.
+        `optional`: whether the headers have an unsubscribe link, an unsubscribe address and a reply address.
         """
         marks = {
             name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")
         }
-        has_address, has_reply_address = optional
+        has_link, has_address, has_reply_address = optional
         block = header_block(
             site=self.site,
             recipient=marks["to"],
@@ -371,7 +388,7 @@ class LetterAssembler:
                 *reply_to(marks["reply"] if has_reply_address else ""),
                 *list_headers(
                     self.site,
-                    marks["unsubscribe"],
+                    marks["unsubscribe"] if has_link else "",
                     unsubscribe_address=marks["mailto"] if has_address else "",
                     campaign=edition,
                 ),
@@ -383,12 +400,16 @@ class LetterAssembler:
 
     # ── pieces that many letters share ──────────────────────────────────────────────────────────
 
-    def encode_topics(self, topics: tuple[tuple[str, int], ...]) -> tuple[EncodedPair, EncodedPair]:
+    def encode_topics(
+        self,
+        topics: tuple[tuple[str, int], ...],
+        is_group: bool,  # noqa: FBT001 - part of the cache key
+    ) -> tuple[EncodedPair, EncodedPair]:
         """Encode the reason why the reader gets this letter, and the links to its sections.
 
         The links are omitted from the text part and from letters with one section.
         """
-        said = digest_page.subscription_reason(tuple(topic for topic, _ in topics))
+        said = digest_page.subscription_reason(tuple(topic for topic, _ in topics), is_group=is_group)
         anchors = digest_page.anchors(topics)
         return (
             EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said))),

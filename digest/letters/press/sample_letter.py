@@ -16,7 +16,7 @@ from digest.site_profile import Site
 #: The values of a digest letter outside its sections.
 PAGE_VALUES = (
     "subject", "preheader", "headline", "lead_url", "checked", "note", "day", "next_due", "recipient", "asked",
-    "manage_url", "unsubscribe_url", "browser_url", "share", "share_url",
+    "forwarded", "manage_url", "unsubscribe_url", "browser_url", "share", "share_url",
 )  # fmt: skip
 
 

@@ -69,7 +69,16 @@ SAMPLE_PERSONALIZATION = Personalization(
 )
 SAMPLE_PERSONALIZATIONS = (
     SAMPLE_PERSONALIZATION,
-    structs.replace(SAMPLE_PERSONALIZATION, next_due_at=None, browser_url="", save_url="", less_url=""),
+    structs.replace(
+        SAMPLE_PERSONALIZATION,
+        next_due_at=None,
+        is_group=True,
+        manage_url="",
+        unsubscribe_url="",
+        browser_url="",
+        save_url="",
+        less_url="",
+    ),
     structs.replace(SAMPLE_PERSONALIZATION, edition="weekly-2026-W47"),
 )
 

@@ -18,7 +18,7 @@ from digest.errors import BadField
 
 #: The columns, in the order of an export.
 COLUMNS = (
-    "email", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
+    "email", "owner", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
     "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
     "consent",
 )  # fmt: skip

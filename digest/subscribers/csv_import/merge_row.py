@@ -73,9 +73,10 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if schedule != current:
         values = subscriber_rows.schedule_columns(schedule) | {"next_due_at": None}
-    return values | {
-        column: value for column, value in row.settings.items() if value != getattr(existing, column)
-    }
+    values |= {column: value for column, value in row.settings.items() if value != getattr(existing, column)}
+    if "owner_email" in values:  # the earlier owner, or the members of the group, have the links
+        values["link_version"] = existing.link_version + 1
+    return values
 
 
 def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:

@@ -83,9 +83,12 @@ def check_row(
     packs = cell_reader.packs_in(cells["packs"]) if "packs" in cells else None
     if topics and packs:
         subscriber_rows.check_names([name for name, _, _ in (*topics, *packs)])
+    address = addresses.parse_address(cells.get("email", ""))
+    if "owner" in cells:
+        subscriber_rows.check_owner(address.email, cells["owner"])
     return ImportRow(
         line=line,
-        address=addresses.parse_address(cells.get("email", "")),
+        address=address,
         state=parse_state(state, may_activate=may_activate or bool(cells.get("consent"))),
         is_suppressed=state == SUPPRESSED_STATE,
         **times,
@@ -124,6 +127,11 @@ def parse_flag(name: str) -> Callable[[str], bool]:
     return read
 
 
+def parse_owner(text: str) -> str:
+    """Return the address of the person who manages the subscription of a group address, which was checked."""
+    return addresses.parse_address(text).email
+
+
 def parse_names(cell: str) -> frozenset[str]:
     """Return the case-folded names in a list separated by semicolons."""
     return frozenset(name.strip().casefold() for name in cell.split(";") if name.strip())
@@ -152,6 +160,7 @@ MAX_AGE = 36_500  #: days
 #: The columns of a file that set a single column of a subscriber: this column, and the parser of the cells.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "name": ("name", subscriber_rows.one_line),
+    "owner": ("owner_email", parse_owner),
     "abstracts": ("abstracts", check_abstracts),
     "max_papers": ("max_papers", parse_number("max_papers", 1, 100)),
     "min_papers": ("min_papers", parse_number("min_papers", 1, 100)),

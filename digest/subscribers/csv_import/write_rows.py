@@ -43,7 +43,7 @@ EXISTING_QUERY = select(
         SUBSCRIBER_TABLE.c[name]
         for name in (
             "id", "email", "email_key", "state", "cadence", "at", "timezone", "weekday", "not_after",
-            "confirmed_at", "is_removed_by_sync", *SETTING_COLUMNS,
+            "confirmed_at", "is_removed_by_sync", "link_version", *SETTING_COLUMNS,
         )
     )
 ).where(db.one_of(SUBSCRIBER_TABLE.c.email_key, db.values_param("keys", SUBSCRIBER_TABLE.c.email_key)))  # fmt: skip
@@ -151,7 +151,8 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
         else:
             state.report.unchanged += 1
         if existing.state == row.state == SubscriberState.PENDING:
-            pending.append(make_invitee(existing.id, existing.email, existing.email_key, one.topics))
+            contact = row.settings.get("owner_email") or existing.owner_email or existing.email
+            pending.append(make_invitee(existing.id, contact, existing.email_key, one.topics))
     state.report.updated += len(changes)
     write_changes(state, changes)
     invite_new(state, invitations.never_asked(state.session, pending))
@@ -290,7 +291,9 @@ def add_rows(state: ImportState, new: Layer) -> Layer:
     invite_new(
         state,
         [
-            make_invitee(number, row.address.email, row.address.folded, topics)
+            make_invitee(
+                number, row.settings.get("owner_email") or row.address.email, row.address.folded, topics
+            )
             for number, row, topics in added
             if row.state == SubscriberState.PENDING
         ],

@@ -1,0 +1,144 @@
+"""Queue the sign-ups that are requested by mail: of the writer's address, or of a group that the writer manages.
+
+A group, such as a mailing list, gets one confirmation letter, and only somebody who reads the group's mail can
+confirm. The writer must be proven, because they will manage the digests of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from digest import addresses, subscribers
+from digest.db.tables import Subscriber
+from digest.editions.schedule import Cadence
+from digest.errors import UsageError
+from digest.inbound import answer_limits, command_arguments, other_mail, writer
+from digest.inbound.command_kinds import Command, Verb
+from digest.inbound.command_mail import CommandMail
+from digest.inbound.mail_rules import MailRules
+from digest.inbound.other_mail import MailOutcome
+from digest.inbound.reader_request import error_text
+from digest.inbound.writer import MailIgnored
+from digest.letters import figures_in_words
+from digest.site_profile import Site
+
+_ = figures_in_words.TRANSLATIONS.gettext
+
+UNSIGNED = _(
+    "We could not check that your mail is from you, because it has no valid signature of your mail server (DKIM)."
+)
+
+
+def ask_to_subscribe(
+    session: Session, site: Site, email: str, mail: CommandMail, rules: MailRules, now: datetime
+) -> str:
+    """Queue a sign-up for an address that gets no digests; the requested topics apply after confirmation.
+
+    With a proof of the sender, the confirmation letter is queued at once. The address must always be confirmed.
+    """
+    requested = subscribers.RequestedSettings(topics=topics_of(mail.commands))
+    try:
+        is_proven = request(session, site, email, mail, requested, rules=rules, now=now)
+    except UsageError as error:
+        raise MailIgnored(f"the address cannot be subscribed: {error}") from error
+    if is_proven:
+        return "a sign-up, proven by its signature; the confirmation is queued"
+    return "a sign-up, waiting to be confirmed"
+
+
+def topics_of(commands: Sequence[Command]) -> Mapping[str, str]:
+    """Return the filters that a request names, by the names of their topics."""
+    given = [commands[0].topic, *(one.argument for one in commands[1:] if one.verb is Verb.ADD)]
+    return dict(command_arguments.parse_topic(text) for text in given if text)
+
+
+def request(
+    session: Session,
+    site: Site,
+    email: str,
+    mail: CommandMail,
+    requested: subscribers.RequestedSettings,
+    *,
+    rules: MailRules,
+    now: datetime,
+) -> bool:
+    """Queue the sign-up of an address; return whether its confirmation is sent at once, because of a proof."""
+    if mail.proof and subscribers.request_proven(
+        session,
+        site,
+        email,
+        signed_by=mail.proof.domain,
+        evidence=str(mail.proof),
+        requested=requested,
+        may_sign_up=rules.may_sign_up,
+        now=now,
+    ):
+        return True
+    subscribers.request(
+        session,
+        email,
+        network=subscribers.BY_MAIL,
+        requested=requested,
+        may_sign_up=rules.may_sign_up,
+        now=now,
+    )
+    return False
+
+
+def ask_group(
+    session: Session,
+    site: Site,
+    email: str,
+    subscriber: Subscriber | None,
+    mail: CommandMail,
+    *,
+    rules: MailRules,
+    now: datetime,
+) -> MailOutcome:
+    """Queue the letter that asks a group to confirm, and the answer to the writer; `subscriber` is the writer.
+
+    Raises MailIgnored if the writer may not subscribe or was answered too often.
+    """
+    other_mail.check_writer(session, site, mail.message, email)
+    problem = UNSIGNED
+    try:
+        subscribers.check_policy(email, rules.may_sign_up)
+    except UsageError as error:
+        raise MailIgnored(f"the writer may not subscribe: {error}") from error
+    try:
+        if mail.proof:
+            request_for_group(session, site, email, mail, rules, now)
+            problem = ""
+    except UsageError as error:
+        problem = error_text(error)
+    decision = group_decision(mail, problem)
+    if subscriber is not None:
+        answer_limits.queue_reply(session, site, subscriber, "group_request", decision, now)
+    else:
+        answer_limits.queue_answer_to_stranger(session, site, email, "group_request", decision, now)
+    return MailOutcome(outcome="asked no group to confirm" if problem else "asked a group to confirm")
+
+
+def request_for_group(
+    session: Session, site: Site, owner: str, mail: CommandMail, rules: MailRules, now: datetime
+) -> None:
+    """Queue the sign-up of a group that the writer will manage; raise UsageError if it is invalid."""
+    group = mail.commands[0].argument
+    requested = subscribers.RequestedSettings(
+        topics=topics_of(mail.commands), owner=subscribers.check_owner(group, owner)
+    )
+    request(session, site, group, mail, requested, rules=rules, now=now)
+
+
+def group_decision(mail: CommandMail, problem: str) -> dict[str, str]:
+    """Return the content of the answer to a request for a group."""
+    topics = list(topics_of(mail.commands))
+    return {
+        "address": addresses.readable_address(mail.commands[0].argument),
+        "requested": figures_in_words.requested_digest(Cadence.DAILY, topics),
+        "problem": problem,
+        **writer.answered_mail(mail.message),
+    }

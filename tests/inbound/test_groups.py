@@ -1,0 +1,449 @@
+"""A group's members get only digests; its settings, its letters and its end belong to the owner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from email.message import EmailMessage
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from digest import bounces, inbound, links, publishing, subscribers
+from digest.bounces import FailureKind
+from digest.db.tables import (
+    BounceRow,
+    Consent,
+    Delivery,
+    DeliveryState,
+    DumpRow,
+    DumpState,
+    Lane,
+    SignUp,
+    StillReadingStep,
+    Subscriber,
+    SubscriberState,
+)
+from digest.delivery import outbox
+from digest.delivery.transports import MailUrl
+from digest.errors import BadField
+from digest.inbound import MailRules
+from digest.letters import Templates
+from digest.papers import Record, catalog
+from digest.site_profile import Site
+from digest.subscribers import still_reading, use_cases
+from tests.inbound.conftest import Deliver
+from tests.inbound.signed_replies import ADA as OWNER
+from tests.inbound.signed_replies import lookup, reply, signed_reply
+from tests.inbound.test_mail_commands import text_of
+from tests.support import sample_mails
+from tests.support.delivered_mail import deliver_due
+from tests.support.mail_bodies import body_of
+from tests.support.shared_caches import CACHES
+
+GROUP = "lab@lists.example"
+MEMBER = "bob@uni.example"
+US = "digest@example.org"
+
+
+@pytest.fixture
+def group(session: Session, now: datetime) -> Subscriber:
+    row = subscribers.add(
+        session, GROUP, state=SubscriberState.ACTIVE, owner=OWNER, consent="a test", now=now - timedelta(days=2),
+        topics={"Flows": '"flow matching"'},
+    )  # fmt: skip
+    row.next_due_at = now
+    session.commit()
+    return row
+
+
+@pytest.fixture
+def papers(session: Session, now: datetime) -> None:
+    """Twelve papers on the group's topic: more than a digest lists."""
+    dump = DumpRow(
+        sha256="0" * 64, path="dump.txt", state=DumpState.LOADED, observed_at=now, read_at=now, date=now.date()
+    )  # fmt: skip
+    session.add(dump)
+    records = [
+        Record(title=f"Flow matching in {number} lines", ids={"arxiv": f"2611.0{number:04}"}, position=number)
+        for number in range(1, 13)
+    ]
+    catalog.add(session, records, dump=dump)
+    session.commit()
+
+
+@pytest.fixture
+def digest(
+    session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
+) -> EmailMessage:
+    """The digest that the group gets."""
+    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    (message,) = deliver_due(session, site=site, templates=templates, now=now)
+    return message
+
+
+Receive = Callable[..., str]
+
+
+@pytest.fixture
+def receive(session: Session, site: Site, now: datetime) -> Receive:
+    """Return a function that stores and processes a mail and returns the outcome."""
+
+    def arrived(content: bytes, to: str, *, sender: str = OWNER, after: timedelta = timedelta()) -> str:
+        rules = MailRules(may_sign_up=None, lookup=lookup)
+        (number,) = inbound.store_mail(
+            session, sender=sender, recipients=[to], content=content, now=now + after
+        )
+        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now + after)
+
+    return arrived
+
+
+@pytest.fixture
+def owners_letter(
+    session: Session, site: Site, group: Subscriber, deliver: Deliver, now: datetime
+) -> EmailMessage:
+    """A letter about the group's settings."""
+    subscribers.send_link(session, site, group, now)
+    session.commit()
+    (letter,) = deliver()
+    return letter
+
+
+def state_of(session: Session, reader: Subscriber) -> SubscriberState:
+    session.refresh(reader)
+    return SubscriberState(reader.state)
+
+
+def letters(session: Session) -> list[tuple[str, str | None]]:
+    found = session.execute(select(Delivery.letter, Delivery.email).order_by(Delivery.id))
+    return [(row.letter, row.email) for row in found]
+
+
+# ── the digest ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_digest_to_a_group_has_no_link_header_or_address_of_one_reader(
+    digest: EmailMessage, site: Site
+) -> None:
+    assert digest["To"] == GROUP
+    for name in ("Reply-To", "List-Unsubscribe", "List-Unsubscribe-Post"):
+        assert digest[name] is None
+    assert digest["List-Id"] == "Example Digest <digest.example.org>"
+    content = digest.as_bytes().decode()
+    assert OWNER not in content
+    assert "unsubscribe+" not in content
+    assert "reply+" not in content
+    for part in ("plain", "html"):
+        paths = re.findall(rf"{re.escape(site.url)}/([^\s\"<]*)", body_of(digest.as_bytes(), part))
+        assert {path.partition("/")[0] for path in paths} <= {"", "papers", "v"}
+
+
+def test_a_member_is_offered_a_copy_of_their_own(digest: EmailMessage) -> None:
+    said = text_of(digest)
+
+    assert "Want your own topics and hour? Get your own copy:" in said
+    assert re.search(r"https://digest\.example\.org/v/\S+/topics", said)
+    assert "Sent to lab@lists.example." in said
+    assert "Your group gets papers on Flows. Its owner chooses the topics" in said
+    assert "leave the group" in " ".join(said.split())
+
+
+def test_a_group_is_not_asked_whether_it_still_reads_but_its_owner_is(
+    session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
+) -> None:
+    group.still_reading_step, group.still_reading_at = StillReadingStep.ASKED, now - timedelta(days=1)
+    session.add(
+        Delivery(
+            subscriber_id=group.id, email=GROUP, letter="digest", lane=Lane.BULK, dated_at=now,
+            edition="daily-2026-11-19", state=DeliveryState.SENT, due_at=now, expires_at=now, settled_at=now,
+        )
+    )  # fmt: skip
+    session.commit()
+    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+    (message,) = deliver_due(session, site=site, templates=templates, now=now)
+
+    still_reading.send_letters(session, site, now=now + timedelta(hours=1))
+
+    assert "Still reading?" not in text_of(message)
+    assert letters(session)[-1] == ("still_reading", OWNER)
+
+
+# ── the letters ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_letter_but_the_digest_goes_to_the_owner(
+    session: Session, site: Site, group: Subscriber, deliver: Deliver, now: datetime
+) -> None:
+    subscribers.request_subscription(session, site, GROUP, now=now)
+    subscribers.send_link(session, site, group, now)
+    use_cases.mail_account_link(session, site, group, now=now)
+    use_cases.save_settings(session, site, group, topics={"Robots": "robot*"}, now=now)
+    use_cases.pause_with_letter(session, site, group, None, now=now)
+    use_cases.leave(session, site, group, now=now)
+
+    expected = ["settings", "settings_link", "account_link", "changed", "paused", "goodbye"]
+    assert letters(session) == [(letter, OWNER) for letter in expected]
+    (goodbye,) = [one for one in deliver() if one["Subject"] == "You're unsubscribed"]
+    assert "About the digests of the group lab@lists.example, which you manage." in " ".join(
+        text_of(goodbye).split()
+    )
+    assert GROUP in body_of(goodbye.as_bytes(), "html")
+
+
+def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
+    session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
+) -> None:
+    use_cases.change_by_operator(
+        session, group, topics={"Robots": "robot*"}, wants_nothing_today_letters=True, now=now
+    )
+    group.next_due_at = now
+    session.commit()
+
+    publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
+
+    assert letters(session) == [("digest", GROUP), ("nothing_today", OWNER)]
+    found = publishing.preview(
+        session, site=site, templates=templates, caches=CACHES, email=GROUP, now=now + timedelta(days=1)
+    )
+    assert f"To: {OWNER}".encode() in found.message
+
+
+# ── the operator adds a group ───────────────────────────────────────────────────────────────────
+
+
+def add_group(session: Session, site: Site, now: datetime) -> None:
+    schedule = subscribers.schedule_of(Subscriber(cadence="daily", at=now.time(), timezone="UTC", weekday=0))
+    use_cases.add_unconfirmed(
+        session, site, GROUP, topics={"Flows": "flow"}, schedule=schedule, owner=OWNER, now=now
+    )
+
+
+def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
+    session: Session, site: Site, deliver: Deliver, receive: Receive, now: datetime
+) -> None:
+    add_group(session, site, now)
+    (question,) = deliver()
+    subscribers.queue_reminders(session, site, now + timedelta(hours=25))
+
+    assert question["To"] == OWNER
+    assert "for the group lab@lists.example. You would manage it" in " ".join(text_of(question).split())
+    assert letters(session)[-1] == ("reminder", OWNER)
+
+    receive(reply(question["Reply-To"], "yes\n"), question["Reply-To"])
+
+    assert subscribers.get(session, GROUP).state == SubscriberState.ACTIVE
+    assert letters(session)[-1] == ("welcome", OWNER)
+
+
+@pytest.mark.parametrize("owner", [GROUP, "LAB@lists.example", "nobody"])
+def test_the_owner_of_a_group_is_another_valid_address(session: Session, owner: str, now: datetime) -> None:
+    with pytest.raises(BadField, match="owner: "):
+        subscribers.add(session, GROUP, state=SubscriberState.ACTIVE, owner=owner, consent="a test", now=now)
+
+
+def test_another_owner_or_a_new_group_revokes_all_links(
+    session: Session, site: Site, group: Subscriber, now: datetime
+) -> None:
+    before = group.link_version
+
+    assert use_cases.change_by_operator(session, group, owner=MEMBER, now=now)
+    assert not use_cases.change_by_operator(session, group, owner=MEMBER, now=now)
+
+    assert (group.contact_email, group.link_version) == (MEMBER, before + 1)
+    assert subscribers.find_by_link(session, group.id, before) is None
+
+
+def test_an_owner_is_erased_only_when_the_groups_have_another_owner(
+    session: Session, site: Site, group: Subscriber, now: datetime
+) -> None:
+    subscribers.add(session, OWNER, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    session.commit()
+
+    with pytest.raises(BadField, match=r"manages the digests of lab@lists\.example"):
+        subscribers.erase(session, site, OWNER.upper(), mail=MailUrl(), now=now)
+    use_cases.change_by_operator(session, group, owner=MEMBER, now=now)
+    subscribers.erase(session, site, OWNER, mail=MailUrl(), now=now)
+
+    assert subscribers.find(session, OWNER) is None
+
+
+# ── mail ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_owner_changes_a_group_by_replying_and_a_member_with_the_letter_does_not(
+    session: Session,
+    site: Site,
+    group: Subscriber,
+    deliver: Deliver,
+    receive: Receive,
+    owners_letter: EmailMessage,
+) -> None:
+    token = owners_letter["Reply-To"]
+
+    receive(signed_reply(token, "add members: everything\n", sender=MEMBER), token, sender=MEMBER)
+    receive(signed_reply(token, "add robots: robot*\n"), token)
+
+    assert [topic.name for topic in subscribers.topics_of(session, group)] == ["Flows", "robots"]
+    answers = [one for one in deliver() if one["To"] == OWNER]
+    (answer,) = answers
+    assert "The group's digest: Every day at 08:00, UTC, on Flows and robots." in " ".join(
+        text_of(answer).split()
+    )
+
+
+def test_the_owner_ends_the_digests_of_a_group_by_replying(
+    session: Session, group: Subscriber, receive: Receive, owners_letter: EmailMessage
+) -> None:
+    receive(reply(owners_letter["Reply-To"], "unsubscribe\n"), owners_letter["Reply-To"])
+
+    assert state_of(session, group) == SubscriberState.UNSUBSCRIBED
+    assert letters(session)[-1] == ("goodbye", OWNER)
+
+
+@pytest.mark.parametrize("said", ["unsubscribe", "pause", "del flows", "Hello, all!"])
+def test_a_mail_from_the_groups_own_address_changes_nothing_and_is_kept(
+    session: Session, group: Subscriber, receive: Receive, said: str
+) -> None:
+    outcome = receive(reply(US, f"{said}\n", sender=GROUP, subject=said), US, sender=GROUP)
+
+    assert outcome.startswith("shunted: any member of the group may have written it")
+    assert (state_of(session, group), letters(session)) == (SubscriberState.ACTIVE, [])
+
+
+def test_a_member_who_answers_the_digest_gets_instructions_to_subscribe_and_ends_nothing(
+    session: Session, group: Subscriber, digest: EmailMessage, receive: Receive
+) -> None:
+    receive(reply(US, "unsubscribe\n", sender=MEMBER), US, sender=MEMBER)
+
+    assert state_of(session, group) == SubscriberState.ACTIVE
+    assert letters(session)[1:] == [("how_to_subscribe", MEMBER)]
+
+
+# ── reports ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def bounce_address(session: Session, site: Site, letter: str) -> str:
+    number = session.scalars(select(Delivery.id).where(Delivery.letter == letter)).one()
+    return links.bounce_address(site, number)
+
+
+def test_a_complaint_of_a_member_is_counted_and_does_not_end_the_digests(
+    session: Session, site: Site, group: Subscriber, digest: EmailMessage, receive: Receive
+) -> None:
+    to = bounce_address(session, site, "digest")
+
+    outcome = receive(sample_mails.complaint(), to, sender="")
+
+    assert outcome == "a complaint of one member of a group, whose digests continue"
+    assert session.scalars(select(BounceRow.kind)).all() == [FailureKind.COMPLAINT]
+    assert state_of(session, group) == SubscriberState.ACTIVE
+    assert not bounces.is_suppressed(session, site, GROUP)
+
+
+def test_a_complaint_of_the_owner_ends_the_digests(
+    session: Session, site: Site, group: Subscriber, owners_letter: EmailMessage, receive: Receive
+) -> None:
+    receive(sample_mails.complaint(), bounce_address(session, site, "settings_link"), sender="")
+
+    assert state_of(session, group) == SubscriberState.UNSUBSCRIBED
+    assert bounces.is_suppressed(session, site, OWNER)
+
+
+def test_only_failures_of_the_groups_own_address_count_against_it(
+    session: Session, site: Site, group: Subscriber, digest: EmailMessage, receive: Receive
+) -> None:
+    to = bounce_address(session, site, "digest")
+
+    of_member = receive(sample_mails.dsn(recipient=MEMBER), to, sender="")
+    assert of_member == "a failure at one member of a group, which counts against no address"
+    assert session.scalars(select(BounceRow.id)).all() == []
+
+    receive(sample_mails.dsn(recipient=GROUP), to, sender="")
+    assert session.scalars(select(BounceRow.kind)).all() == [FailureKind.HARD]
+
+
+# ── a first letter to a list ────────────────────────────────────────────────────────────────────
+
+ASKED = f"group {GROUP} Flows: flow matching\nadd robots: robot*\n"
+
+
+def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
+    session: Session, deliver: Deliver, receive: Receive, papers: None
+) -> None:
+    outcome = receive(signed_reply(US, ASKED), US)
+
+    assert outcome == "asked a group to confirm"
+    question, answer = sorted(deliver(), key=lambda one: one["To"] != GROUP)
+    assert (question["To"], answer["To"]) == (GROUP, OWNER)
+    said = " ".join(text_of(question).split())
+    assert (
+        f"{OWNER} asked Example Digest for a daily paper digest on: Flows and robots, for this group." in said
+    )
+    assert "One mail to lab@lists.example asks for a daily paper digest on: Flows and robots." in " ".join(
+        text_of(answer).split()
+    )
+    assert answer["Reply-To"] is None
+
+    receive(reply(question["Reply-To"], "yes\n", sender=MEMBER), question["Reply-To"], sender=MEMBER)
+
+    group = subscribers.get(session, GROUP)
+    assert (group.state, group.contact_email) == (SubscriberState.ACTIVE, OWNER)
+    assert [topic.name for topic in subscribers.topics_of(session, group)] == ["Flows", "robots"]
+    how = session.scalars(select(Consent.how)).one()
+    assert how.startswith("confirmed by reply, requested by mail <reply@uni.example>")
+    (welcome,) = deliver()
+    assert welcome["To"] == OWNER
+    assert "Flow matching in" not in text_of(
+        welcome
+    )  # its papers would be missing from the group's first digest
+
+
+def test_a_group_is_asked_once_and_not_reminded(
+    session: Session, site: Site, receive: Receive, now: datetime
+) -> None:
+    receive(signed_reply(US, ASKED), US)
+    receive(signed_reply(US, ASKED), US, after=timedelta(hours=1))
+
+    assert subscribers.queue_reminders(session, site, now + timedelta(hours=25)) == 0
+    assert [email for _, email in letters(session)].count(GROUP) == 1
+
+
+def test_an_unsigned_mail_asks_no_group(session: Session, deliver: Deliver, receive: Receive) -> None:
+    receive(reply(US, ASKED), US)
+
+    assert letters(session) == [("group_request", OWNER)]
+    assert session.scalars(select(SignUp.email)).all() == []
+    (answer,) = deliver()
+    assert "We did not write to the group" in text_of(answer)
+
+
+def test_a_wrong_filter_for_a_group_is_explained(deliver: Deliver, receive: Receive) -> None:
+    receive(signed_reply(US, f"group {GROUP} Flows: (flow OR\n"), US)
+
+    (answer,) = deliver()
+    assert "Add a word after OR." in " ".join(text_of(answer).split())
+
+
+def test_somebody_elses_request_takes_no_group_from_its_owner(
+    session: Session, group: Subscriber, receive: Receive
+) -> None:
+    receive(signed_reply(US, ASKED, sender=MEMBER), US, sender=MEMBER)
+
+    assert letters(session) == [("settings", OWNER), ("group_request", MEMBER)]
+    session.refresh(group)
+    assert group.contact_email == OWNER
+
+
+def test_a_list_that_confirmed_for_itself_can_become_a_group(
+    session: Session, site: Site, now: datetime
+) -> None:
+    reader = subscribers.add(session, GROUP, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    outbox.queue_letter(
+        session, letter="settings", subscriber_id=reader.id, email=GROUP, decision={}, dedupe_key="one", site=site, now=now
+    )  # fmt: skip
+    use_cases.change_by_operator(session, reader, owner=OWNER, now=now)
+
+    assert (reader.is_group, reader.link_version) == (True, 1)
