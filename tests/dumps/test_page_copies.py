@@ -358,3 +358,11 @@ def test_a_text_behind_a_linked_title_is_its_abstract() -> None:
     found = papers("".join(f"* [{title}]({SITE}{n}): {text}\n\n" for n, (title, text) in enumerate(PAPERS)))
 
     assert [(one.title, one.abstract) for one in found] == PAPERS
+
+
+def test_an_escaped_line_break_is_a_space() -> None:
+    found = papers(
+        "".join(f"<h3>A Study&#10;of [Kites]({SITE}{n})</h3>\n\n{PAPERS[n][1]}\n\n" for n in range(5))
+    )
+
+    assert [one.title for one in found] == ["A Study of Kites"] * 5

@@ -161,7 +161,8 @@ def without_tags(text: str) -> str:
     if "</" not in text and "<img" not in text:
         return text
     addresses: list[str] = []
-    return html.unescape(TAG.sub(lambda tag: rewritten_tag(tag, addresses), text))
+    rewritten = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
+    return "\n".join(html.unescape(line).replace("\n", " ") for line in rewritten.split("\n"))
 
 
 def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
