@@ -366,3 +366,14 @@ def test_an_escaped_line_break_is_a_space() -> None:
     )
 
     assert [one.title for one in found] == ["A Study of Kites"] * 5
+
+
+def test_an_address_with_a_line_break_is_whole() -> None:
+    found = papers(
+        "".join(
+            f'<h3><a href="{SITE[:20]}\n{SITE[20:]}{n}">{title}</a><img alt="a\npicture"></h3>\n\n{text}\n\n'
+            for n, (title, text) in enumerate(PAPERS)
+        )
+    )
+
+    assert [one.ids.get("arxiv") for one in found] == [f"2611.0000{n}" for n in range(5)]

@@ -116,9 +116,10 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
         )
     for found_link in found.links:
         link = replace(found_link, label=unescaped(found_link.label, escapes))
-        result[link.first].links.append(link)
-        for index in range(link.first, link.last + 1):
-            result[index].inside.append(link)
+        for one in result[link.first : link.first + 1]:
+            one.links.append(link)
+        for one in result[link.first : link.last + 1]:  # damaged markup may end below the page
+            one.inside.append(link)
     return result
 
 
@@ -173,14 +174,15 @@ def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
     markdown = " " if name in ("div", "p", "li", "td", "span") else ""
     if name == "a" and not tag["closing"]:
         target = HREF.search(tag["rest"])
-        addresses.append(next(filter(None, target.groups()), "") if target else "")
+        address = next(filter(None, target.groups()), "") if target else ""
+        addresses.append("".join(address.split()))
         markdown = "["
     elif name == "a" and addresses:
         markdown = f"]({addresses.pop()})"
     elif name == "img":
         alt = ALT.search(tag["rest"])
         words = BRACKETS.sub("", alt[1] or alt[2] or "") if alt else ""
-        markdown = f"![{words}]()"
+        markdown = f"![{' '.join(words.split())}]()"
     elif name[0] == "h" and name[1:].isdigit() and not tag["closing"]:
         markdown = "### "
     return markdown + "\n" * tag[0].count("\n")
