@@ -22,7 +22,7 @@ from digest.dumps.formats.page_metadata import (
 )
 
 HEADING = re.compile(r"^(#{1,6})\s+")
-HEADING_END = re.compile(r"\s*(?:\{[^{}]{0,300}\})?[\s#]*$")
+HEADING_END = re.compile(r" ?\{[^{}]{0,300}\}$")
 UNDERLINE = re.compile(r"(={3,}|-{3,})")
 LIST_MARK = re.compile(r"^(?:[*+•▪►‣◦:]\s+|-\s+(?=\D))")
 BARE_MARKS = frozenset(["", "*", "+", "-", "•", "▪", "◦"])
@@ -262,7 +262,9 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
     text = join([lines[index].text for index in indices])
     text = QUOTE.sub("", text, count=1)
     heading = HEADING.match(text)
-    text = CHECKBOX.sub("", HEADING_END.sub("", text[heading.end() :]) if heading else text, count=1)
+    text = CHECKBOX.sub(
+        "", HEADING_END.sub("", text[heading.end() :].rstrip("# ")).rstrip("# ") if heading else text, count=1
+    )
     text = LIST_MARK.sub("", text, count=1)
     label, labelled = labelled_text(text)
     return Passage(
