@@ -15,7 +15,7 @@ from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.letters.press import Press
-from digest.publishing import paper_updates
+from digest.publishing import pending_updates
 from digest.publishing.match_index import FIRST_LOOK, TRENDS_AGAIN_WITHIN, MatchIndex
 from digest.publishing.reader_values import GatheredInputs, Reader, Topic
 
@@ -122,7 +122,7 @@ def gather_inputs(
             number = match_index.press.rank_of_paper.get(paper_id)
             if number is not None:
                 shown[subscriber_id].add(number)
-    return GatheredInputs(found, topics, shown, paper_updates.load_pending(session, found, now))
+    return GatheredInputs(found, topics, shown, pending_updates.load_pending(session, found, now))
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:

@@ -14,7 +14,7 @@ from digest.delivery import outbox
 from digest.editions.compose import bitset
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
-from digest.publishing.paper_updates import last_mail_at
+from digest.publishing.pending_updates import last_mail_at
 from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause

@@ -24,7 +24,7 @@ from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
 from digest.letters.press import LetterAssembler, Press, assembler_of
-from digest.publishing import narrowing_suggestions, nothing_today, paper_updates
+from digest.publishing import narrowing_suggestions, nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
@@ -253,7 +253,7 @@ def write_nothing_today_and_followups(
         for number, one in new.items()
         if one.pending is not None and (one.digest.sections or one.reader.id in without_digest)
     ]
-    paper_updates.record_followups(session, sent_followups, now=chunk.now)
+    pending_updates.record_followups(session, sent_followups, now=chunk.now)
 
 
 def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:

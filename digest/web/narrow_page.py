@@ -13,8 +13,8 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import SubscriberTopic, use_cases
 from digest.web import forms, page_rendering, request_context
-from digest.web.archive import digest_of_link
 from digest.web.forms import field_text
+from digest.web.reader_archive import digest_of_link
 
 
 def show_suggestion(request: Request) -> Response:

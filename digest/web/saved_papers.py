@@ -18,7 +18,7 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper
 from digest.subscribers import use_cases
-from digest.web import archive, feeds, forms, page_rendering, papers, request_context
+from digest.web import feeds, forms, page_rendering, papers, reader_archive, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -125,12 +125,12 @@ post_list = forms.form_endpoint(handle_list_form)
 
 def show_bibtex(request: Request) -> Response:
     """Return the saved papers as BibTeX."""
-    return archive.bibtex_file(request_context.context_of(request), load_list(request))
+    return reader_archive.bibtex_file(request_context.context_of(request), load_list(request))
 
 
 def show_ris(request: Request) -> Response:
     """Return the saved papers as RIS."""
-    return archive.ris_file(request_context.context_of(request), load_list(request))
+    return reader_archive.ris_file(request_context.context_of(request), load_list(request))
 
 
 def load_list(request: Request) -> list[Paper]:

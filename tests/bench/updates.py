@@ -18,7 +18,7 @@ from digest import db
 from digest.db.tables import ChangeRow, DeliveryState, PaperRow, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown as shown_papers
-from digest.publishing import CHUNK_SUBSCRIBERS, due_readers, paper_updates
+from digest.publishing import CHUNK_SUBSCRIBERS, due_readers, pending_updates
 
 DAYS, PAPERS_A_DAY, SENT_A_DAY = 30, 500, 10
 CHANGED = 300
@@ -35,12 +35,12 @@ def time_updates(session: Session, readers: int, now: datetime) -> tuple[float, 
         found = due_readers.lock_due_readers(session, after_id=last_id, limit=CHUNK_SUBSCRIBERS, now=morning)
         found = [reader for reader in found if reader.id in sent]
         began, had_worked = perf_counter(), process_time()
-        pending = paper_updates.load_pending(session, found, morning)
+        pending = pending_updates.load_pending(session, found, morning)
         clock, worked = clock + perf_counter() - began, worked + process_time() - had_worked
         for reader in found:
             updated = {one.paper for one in pending[reader.id].news} if reader.id in pending else set[int]()
             assert updated <= sent[reader.id] & changed, reader
-            assert len(updated) == min(paper_updates.MAX_FOLLOWUPS, len(sent[reader.id] & changed)), reader
+            assert len(updated) == min(pending_updates.MAX_FOLLOWUPS, len(sent[reader.id] & changed)), reader
         last_id = found[-1].id
     return clock / readers, worked / readers
 

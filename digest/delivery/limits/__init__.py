@@ -1,6 +1,6 @@
 """Limit the sending of mail across all workers: rates, quotas, domain pauses and emergency stops.
 
-`limiter` decides about a window of letters without reading the database. `stored_limits` loads the limits
+`limiter` decides about a window of letters without reading the database. `shared_limits` loads the limits
 from rows shared by all workers, and writes the changes in the transaction that commits the intents. Callers
 commit.
 """
@@ -39,7 +39,7 @@ from digest.delivery.limits.limit_rules import (
 )
 from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
 from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
-from digest.delivery.limits.stored_limits import (
+from digest.delivery.limits.shared_limits import (
     active_pauses,
     canary_waits,
     delete_old_limits,

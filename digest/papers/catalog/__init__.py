@@ -1,7 +1,7 @@
 """Store and look up papers and their observations; callers commit."""
 
-from digest.papers.catalog.add_records import CatalogCounts, add, lock_catalog_writes
 from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
+from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
 from digest.papers.catalog.queries import (
     arrivals,
     current,
