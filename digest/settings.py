@@ -81,7 +81,7 @@ def parse_base_url(text: str) -> str:
 
 
 def parse_link(text: str) -> str:
-    """Return an http or https URL, or an empty text; raise ValueError for any other text."""
+    """Return an http or https URL without a trailing slash, or an empty string; raise ValueError otherwise."""
     return parse_base_url(text) if text else ""
 
 

@@ -132,7 +132,7 @@ def sync_file(
 ) -> None:
     """Make the members of a file the subscribers.
 
-    New members are added as by import. Members who are subscribed already get the packs of the file; all
+    New members are added in the same way as with `digest subscribers import`. Members who are subscribed already get the packs of the file; all
     their other settings are kept. Members of an earlier file who are missing are unsubscribed without a
     letter, and return if a later file has them. Unsubscribed and suppressed addresses do not change. If the address
     of a row cannot be read, nobody is removed.

@@ -432,7 +432,7 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
     with command_context.open_context() as context:
         with context.read_session() as session:
             found = subscribers.get(session, email)
-            plan = f"{found.email} is {found.state} and will be unsubscribed, without a letter."
+            plan = f"{found.email} is {found.state} and will be unsubscribed without notice."
         require_yes(plan, yes=yes)
         with command_context.open_write_session(context) as session:
             report = subscriber_listing.subscriber_report(

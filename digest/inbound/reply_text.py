@@ -1,4 +1,4 @@
-"""Recognise the text around a command that people and mail programs write. Pure.
+"""Recognise the text that people and mail programs add around a command. Pure.
 
 This includes greetings, thanks, signatures, the line above a quoted letter, `Re:` in many languages,
 and the phrases of automatic replies and advertisements.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 
-MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped without a letter
+MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped, and no letter is sent
 REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts, which must exceed `MAX_WAIT`
 
 PER_MINUTE = 60

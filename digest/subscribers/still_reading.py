@@ -108,7 +108,7 @@ def send_letters(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def pause_unanswered(session: Session, *, now: datetime) -> None:
-    """Pause the readers who did not respond to the letter; the pause lasts until they resume."""
+    """Pause readers who did not answer the "Still reading?" letter in time; the pause lasts until they resume."""
     for subscriber in readers_at(
         session, StillReadingStep.LETTER, Subscriber.still_reading_at <= now - ANSWER_WITHIN
     ):

@@ -44,7 +44,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Unsubscribe a subscriber without a letter; return False if they were unsubscribed already."""
+    """Unsubscribe a subscriber without notifying them; return False if they were unsubscribed already."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
         # They unsubscribed themselves, so a synchronized list cannot resubscribe them.
@@ -88,7 +88,7 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
-    """Unsubscribe a subscriber without a letter, and keep their history in case they return; commits."""
+    """Unsubscribe a subscriber without notifying them, and keep their history in case they return; commits."""
     subscriber = subscriber_rows.get(session, email)
     mark_unsubscribed(session, subscriber, now=now)
     session.commit()

@@ -370,7 +370,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     owner: str | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None, without a letter; return whether anything changed.
+    """Change the given settings (those that are not None) without notifying the subscriber; return whether anything changed.
 
     `owner` is the person who manages the subscription from now on, which makes the address a group's.
     """
@@ -393,14 +393,14 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of a subscriber's settings without a letter; return sentences about the undo."""
+    """Undo the latest change of a subscriber's settings without notifying them; return sentences about the undo."""
     undone = settings_changes.undo_last_change(session, subscriber, now=now)
     session.commit()
     return undone
 
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
-    """Pause an active subscriber without a letter; return False if they are not active."""
+    """Pause an active subscriber without notifying them; return False if they are not active."""
     is_paused = preferences.pause(session, subscriber, until, now)
     session.commit()
     return is_paused

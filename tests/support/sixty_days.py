@@ -246,7 +246,7 @@ def table(world: PublishingWorld, diary: Observations) -> dict[str, object]:
         "catch-up digests after a pause": sum(one.is_catch_up for one in decided.values()),
         '"nothing today" letters': len(nothing_today),
         "updates to papers sent before": sum(diary.updates.values()),
-        "digests on days when a clock was set back": len(nights),
+        "digests on days when daylight saving time ended": len(nights),
         "papers shown twice": diary.twice,
         "editions sent twice": len(digests) - len({(one.subscriber_id, one.edition) for one in digests}),
         "updates sent twice": sum(count - 1 for count in diary.updates.values()),

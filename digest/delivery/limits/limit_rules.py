@@ -196,7 +196,7 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
 
 
 def parse_warm_up(text: str, zone: str) -> WarmUp | None:
-    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty text.
+    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty string.
 
     Raises BadField if the text cannot be parsed.
     """
@@ -217,7 +217,7 @@ def parse_warm_up(text: str, zone: str) -> WarmUp | None:
 
 
 def parse_canary(text: str) -> Canary | None:
-    """Return the canary of `2% for 30 min`, or None for empty text; raise BadField if it cannot be parsed."""
+    """Return the canary of `2% for 30 min`, or None for an empty string; raise BadField if it cannot be parsed."""
     if not text.strip():
         return None
     match = CANARY_PATTERN.fullmatch(text.strip())

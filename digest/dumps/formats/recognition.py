@@ -170,7 +170,7 @@ def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each 
 
 
 def record_texts(record: Record) -> Iterator[str]:
-    """Yield every text of a record that the catalog stores."""
+    """Yield the strings that the catalog stores for a record."""
     yield from (record.title, record.abstract, record.comment, record.journal)
     yield from chain(record.authors, record.categories, record.urls, record.ids.values())
     if record.organization is not None:

@@ -23,17 +23,17 @@ def unhide(session: Session, reference: str) -> tuple[Paper, bool]:
 
 
 def hide_dump(session: Session, dump_id: int, *, now: datetime) -> int:
-    """Hide the papers that only this dump lists; return how many were shown; raise NotFound for an unknown dump; commits."""
+    """Hide the papers that only this dump lists and return how many changed; raise NotFound for an unknown dump; commits."""
     return set_dump_hidden(session, dump_id, now)
 
 
 def unhide_dump(session: Session, dump_id: int) -> int:
-    """Show these papers again; return how many were hidden; raise NotFound for an unknown dump; commits."""
+    """Show the papers that only this dump lists again and return how many changed; raise NotFound for an unknown dump; commits."""
     return set_dump_hidden(session, dump_id, None)
 
 
 def set_dump_hidden(session: Session, dump_id: int, at: datetime | None) -> int:
-    """Set when the papers that only this dump lists were hidden; return how many papers this changed."""
+    """Hide the papers that only this dump lists, or show them again if `at` is None; return how many changed."""
     queries.require_dump(session, dump_id)
     listed = papers_in(AppearanceRow.dump_id == dump_id)
     elsewhere = papers_in(AppearanceRow.dump_id != dump_id)
@@ -56,7 +56,7 @@ def papers_in(dumps: ColumnElement[bool]) -> Select[int]:
 
 
 def set_hidden(session: Session, reference: str, at: datetime | None) -> tuple[Paper, bool]:
-    """Set when the paper was hidden; return the paper and whether this changed it."""
+    """Hide a paper, or show it again if `at` is None; return the paper and whether its visibility changed."""
     found = queries.find(session, reference)
     is_changed = found.is_hidden != (at is not None)
     if is_changed:

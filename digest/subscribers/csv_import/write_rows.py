@@ -224,7 +224,7 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 
 
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members who are no longer in the list, without a letter; yield their number in each batch.
+    """Unsubscribe members who are no longer in the list, without notifying them; yield their number in each batch.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
