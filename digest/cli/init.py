@@ -54,7 +54,7 @@ QUESTIONS = (
         default="open",
     ),
 )
-LAST_QUESTION = "Your address, for a test mail (empty: none)"
+LAST_QUESTION = "Your email address, for a test mail (leave empty to skip)"
 START_QUESTION = "Start the service now"
 
 OptionalText = str | None

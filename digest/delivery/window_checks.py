@@ -76,7 +76,7 @@ class WindowCheck:
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Queue again the letters that must wait; take tokens for the other letters, and return the other letters.
+        """Requeue the letters that must wait; take tokens for the other letters, and return the other letters.
 
         Alarm letters never wait.
         """

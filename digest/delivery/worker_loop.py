@@ -176,7 +176,7 @@ def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claime
 
 
 def load(worker: Worker, held: Claimed) -> Claimed:
-    """Queue again the letters that wait for the canary of their edition, and load the data to render the others."""
+    """Requeue the letters that wait for the canary of their edition, and load the data to render the others."""
     now = worker.clock()  # later than `checked_at` if the lease was renewed
     waits = worker.policy.waiting_for_canary(held.deliveries, now)
     if waits:
@@ -426,7 +426,7 @@ def count(worker: Worker, held: Claimed, window: SentWindow, tally: Counter[str]
 
 
 def give_back(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Record the previous window, and queue again the letters that we hold and will not send."""
+    """Record the previous window, and requeue the letters that we hold and will not send."""
     if database_retries.is_given_up(error):
         held = replace(held, leased_at=-inf)  # the run does not wait for the database again
     try:
@@ -438,7 +438,7 @@ def give_back(worker: Worker, held: Claimed, error: BaseException | None = None)
 
 
 def release(worker: Worker, held: Claimed) -> Claimed:
-    """Queue again the letters that we hold.
+    """Requeue the letters that we hold.
 
     This is safe even if the reply to the commit of their intent was lost, because no byte was sent.
     """
@@ -456,7 +456,7 @@ def release(worker: Worker, held: Claimed) -> Claimed:
 
 
 def release_once(worker: Worker, held: Claimed) -> int:
-    """Queue again the letters that we hold, and return how many letters we still held."""
+    """Requeue the letters that we hold, and return how many we still held."""
     worker.session.rollback()
     refill, lease, now = worker.policy.refill, held.deliveries[0].lease, worker.clock()
     released: dict[DeliveryState, set[int]] = {}

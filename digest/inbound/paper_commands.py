@@ -159,7 +159,12 @@ def apply_proposal(request: ReaderRequest, command: Command) -> None:
         return
     chosen, current = proposals[place], topics_of(request.session, request.subscriber)
     if current.get(chosen["topic"]) != chosen["before"]:
-        reply.add_outcome(command, _("Your topic has changed since then, so nothing was changed now."))
+        reply.add_outcome(
+            command,
+            _(
+                "This topic was changed after we proposed the filter, so the filter was not applied. Send your request again for a new proposal."
+            ),
+        )
     elif not reply.is_trusted:
         said = _("Open the link below and press Save to confirm.")
         reply.add_outcome(command, said, ("name", chosen["topic"]), ("filter", chosen["after"]))

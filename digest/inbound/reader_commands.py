@@ -117,7 +117,7 @@ SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
 
 
 def add_topic(request: ReaderRequest, command: Command) -> None:
-    """Add a topic, or replace the filter of the topic with its name."""
+    """Add a topic, or replace the filter of an existing topic with the same name."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
     name, text = command_arguments.parse_topic(command.argument)
     topics = topics_of(session, subscriber)

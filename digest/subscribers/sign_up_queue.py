@@ -87,7 +87,7 @@ def request_proven(
 ) -> bool:
     """Queue the confirmation of an address whose owner requested it by signed mail.
 
-    The request does not wait and does not slow down other sign-ups. Returns False if the signing domain has
+    The confirmation skips the queue and does not count towards its rate. Returns False if the signing domain has
     too many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
     address = addresses.parse_address(email)

@@ -74,7 +74,7 @@ def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Sub
 
 
 def similar_addresses(session: Session, email: str) -> list[str]:
-    """Return up to 500 addresses with the same first two characters."""
+    """Return up to 500 subscriber addresses that begin with the same two characters as `email`."""
     start = addresses.fold_address(email)[:2]
     like = select(Subscriber.email_key).where(Subscriber.email_key.startswith(start, autoescape=True))
     return list(session.scalars(like.limit(500)))

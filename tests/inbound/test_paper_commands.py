@@ -161,7 +161,7 @@ def test_a_yes_after_another_change_changes_nothing(
     said = said_in(answer(proposal, "yes\n"))
 
     assert filters(session) == ["rectified flow"]
-    assert "Your topic has changed since then" in said
+    assert "This topic was changed after we proposed the filter" in said
 
 
 def test_save_puts_the_paper_on_the_list_of_a_proven_reader(

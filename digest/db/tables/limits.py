@@ -14,9 +14,9 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class RateCounter(Base):
-    """The tokens left in a bucket, or the letters sent in one part of a quota's hour or day.
+    """The counter of one rate: the tokens left in a token bucket, or the letters sent in one part of a quota's period.
 
-    Every rate has a part 0, which is locked while letters are counted. Rates per second or minute have only
+    A quota divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is locked while letters are counted. Rates per second or minute have only
     part 0.
     """
 

@@ -61,7 +61,7 @@ class Rate:
 
     @property
     def capacity(self) -> float:
-        """Return how many tokens the bucket holds."""
+        """Return the maximum number of tokens in the bucket."""
         return max(1.0, self.per_second * self.burst)
 
 

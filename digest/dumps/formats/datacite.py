@@ -1,4 +1,4 @@
-"""Read DataCite's API and its metadata format, which DOI servers call Crosscite ("datacite")."""
+"""Read responses of DataCite's API, and DataCite metadata (Crosscite) from DOI servers ("datacite")."""
 
 from __future__ import annotations
 

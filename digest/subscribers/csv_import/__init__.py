@@ -25,11 +25,11 @@ from digest.subscribers.csv_import.json_rows import JsonRows
 from digest.subscribers.csv_import.row_values import FilterCellReader, ImportRow, check_row, rows_with_lines
 from digest.subscribers.csv_import.write_rows import (
     ImportState,
-    Layer,
+    UniqueRows,
     count_membership,
     mark_listed,
     remove_unlisted,
-    write_layer,
+    write_unique_rows,
 )
 
 __all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
@@ -126,8 +126,8 @@ def write_batches(state: ImportState, rows: Iterable[Row], after_batch: Callable
     valid = good_rows(rows, FilterCellReader(state.session), state)
     while batch := list(islice(valid, BATCH_ROWS)):
         with gc_control.gc_paused():  # a batch creates tens of thousands of values but few cycles
-            for layer in split_repeated_addresses(batch):
-                write_layer(state, layer)
+            for unique in split_repeated_addresses(batch):
+                write_unique_rows(state, unique)
         after_batch()
     if state.is_sync:
         mark_listed(state, state.rejected_keys)
@@ -154,10 +154,10 @@ def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
         state.report.names_nobody += 1
 
 
-def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[Layer]:
-    """Split a batch into layers in which no address is repeated, in the order of the rows."""
+def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[UniqueRows]:
+    """Split a batch into groups without repeated addresses; rows with the same address keep their order."""
     left = list(batch)
     while left:
-        layer: Layer = {}
-        left = [row for row in left if layer.setdefault(row.address.folded, row) is not row]
-        yield layer
+        unique: UniqueRows = {}
+        left = [row for row in left if unique.setdefault(row.address.folded, row) is not row]
+        yield unique

@@ -31,7 +31,7 @@ from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
 BATCH_REMOVED = 1_000  #: number of subscribers who are removed together
-Layer = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
+UniqueRows = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
@@ -79,21 +79,21 @@ class ImportState:
     rejected_keys: list[str] = field(default_factory=list)  #: folded addresses of rejected rows
 
 
-def write_layer(state: ImportState, layer: Layer) -> None:
+def write_unique_rows(state: ImportState, unique: UniqueRows) -> None:
     """Write rows with distinct addresses, and count their outcomes."""
     suppressed = bounces.find_suppressed(
-        state.session, state.site, [row.address.email for row in layer.values()]
+        state.session, state.site, [row.address.email for row in unique.values()]
     )
     if state.is_sync:
-        mark_listed(state, layer)
-    suppress_rows(state, [row for row in layer.values() if row.is_suppressed], suppressed)
-    people = {key: row for key, row in layer.items() if not row.is_suppressed}
+        mark_listed(state, unique)
+    suppress_rows(state, [row for row in unique.values() if row.is_suppressed], suppressed)
+    people = {key: row for key, row in unique.items() if not row.is_suppressed}
     allowed = without_suppressed(state, people, suppressed)
     existing = load_existing(state.session, allowed)
     merge_rows(state, [(existing[key], row) for key, row in allowed.items() if key in existing])
     added_by_others = add_rows(state, {key: row for key, row in allowed.items() if key not in existing})
     if added_by_others:
-        write_layer(state, added_by_others)
+        write_unique_rows(state, added_by_others)
 
 
 def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: Collection[str]) -> None:
@@ -111,14 +111,14 @@ def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: C
     state.report.unchanged += len(rows) - len(new)
 
 
-def without_suppressed(state: ImportState, layer: Layer, suppressed: Collection[str]) -> Layer:
+def without_suppressed(state: ImportState, unique: UniqueRows, suppressed: Collection[str]) -> UniqueRows:
     """Return the rows except those of suppressed addresses, which are rejected."""
-    for row in layer.values():
+    for row in unique.values():
         if row.address.email in suppressed and state.is_sync:
             state.report.kept_out += 1
         elif row.address.email in suppressed:
             state.report.reject(row.line, f"email: {row.address.email} is suppressed; nothing is sent to it.")
-    return {key: row for key, row in layer.items() if row.address.email not in suppressed}
+    return {key: row for key, row in unique.items() if row.address.email not in suppressed}
 
 
 def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
@@ -271,7 +271,7 @@ OTHER_DEFAULTS = {
 }
 
 
-def add_rows(state: ImportState, new: Layer) -> Layer:
+def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     """Add new subscribers with their topics and consents.
 
     Returns the rows of subscribers that another process added at the same time; they must be merged instead.
