@@ -28,9 +28,17 @@ def paper_of(request: ReaderRequest, command: Command) -> Paper:
 
     Raises NotFound with a sentence for the reader.
     """
+    found = catalog.find(request.session, reference_of(request, command))
+    if found.is_hidden:
+        raise NotFound(_("This paper was removed."))
+    return found
+
+
+def reference_of(request: ReaderRequest, command: Command) -> str:
+    """Return the identifier that a command contains, or the id of the paper with its number in the digest."""
     named = command_arguments.parse_paper(command.argument)
     if not isinstance(named, int):
-        return catalog.find(request.session, str(named))
+        return str(named)
     papers = request.answered.papers if request.answered else ()
     if not papers:
         raise NotFound(_("Write this as a reply to a digest, so that we know which papers are numbered."))
@@ -39,7 +47,7 @@ def paper_of(request: ReaderRequest, command: Command) -> Paper:
             _("The digest has no paper %(number)d; its last is %(last)d.")
             % {"number": named, "last": len(papers)}
         )
-    return catalog.find(request.session, str(papers[named - 1]))
+    return str(papers[named - 1])
 
 
 def explain_paper(request: ReaderRequest, command: Command) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage
 
@@ -13,6 +14,7 @@ from digest import db, inbound, subscribers
 from digest.db.tables import Subscriber
 from digest.inbound import MailRules
 from digest.letters import Templates
+from digest.papers.catalog import hidden_papers
 from digest.site_profile import Site
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
@@ -92,11 +94,11 @@ def filters(session: Session) -> list[str]:
 
 
 def number_of(letter: EmailMessage, title: str) -> int:
-    """Return the number of a paper in a digest; the first paper may have none."""
+    """Return the number of a paper in a digest: it precedes the title, or follows the title that is the headline."""
     lines = [line for line in text_of(letter).splitlines() if line.strip()]
     last = max(place for place, line in enumerate(lines) if line == title)
-    number = lines[last - 1].partition(" ")[0]
-    return int(number) if number.isdecimal() else 1
+    numbered = [line for line in (lines[last - 1], lines[last + 1]) if re.match(r"\d+ · ", line)]
+    return int(numbered[0].partition(" ")[0])
 
 
 def test_why_explains_the_paper_of_that_number(answer: Answer, deliver: Deliver) -> None:
@@ -107,6 +109,19 @@ def test_why_explains_the_paper_of_that_number(answer: Answer, deliver: Deliver)
 
     assert f"> why {number} Flow matching for medical images: It matches Flows (" in said
     assert "in the title" in said
+
+
+@pytest.mark.parametrize("verb", ["why", "less", "more", "save"])
+def test_a_paper_that_was_hidden_later_is_not_described(
+    answer: Answer, deliver: Deliver, session: Session, verb: str
+) -> None:
+    letter = deliver()
+    number = number_of(letter, "Flow matching for medical images")
+    hidden_papers.hide(session, "Flow matching for medical images", now=NOW)
+
+    said = said_in(answer(letter, f"{verb} {number}\n"))
+
+    assert f"> {verb} {number} This paper was removed." in said
 
 
 def test_less_proposes_a_change_which_a_yes_applies_and_undo_reverts(
