@@ -11,6 +11,8 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c "$(IS_NEW_ENOUGH)" 2>/dev/null && echo "$$python" && exit; done; echo python3)
 BIN := .venv/bin
 ARGS ?=
+# The tests start hundreds of commands: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 SEED ?= $(shell git rev-parse --short HEAD)
 
 run: base  ## Start the whole service with a sample digest; Ctrl-C stops it

@@ -48,8 +48,9 @@ def gate(line: str) -> float:
 
 
 def service(folder: Path) -> Mapping[str, str]:
-    """Set up a small service, and return the environment of its commands."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DIGEST_")}
+    """Set up a small service, and return the environment of its commands: bytecode is cached, as after an installation."""
+    dropped = ("DIGEST_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     environment = kept | {"DIGEST_DATA_DIR": str(folder / "data")}
     for line in (
         f"intake {ROOT}/docs/examples/today.txt",
