@@ -122,7 +122,7 @@ def forgive(
 def accept(
     domain: Domain, start: Since = None, dry_run: DryRun = False, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Suppress the addresses of a domain's frozen failures."""
+    """Suppress the addresses that failed at a domain that is considered broken."""
     from digest import bounces
 
     at = current_time(now)

@@ -22,7 +22,7 @@ Port = Annotated[
 def up(host: Host = None, port: Port = None) -> None:
     """Start the whole service on this machine; Ctrl-C stops it.
 
-    Starts web, worker and scheduler, and an embedded broker if none is set.
+    Starts web, worker and scheduler, an embedded broker if none is set, and inbound if DIGEST_INBOUND is set.
     """
     from digest.cli import up
 

@@ -123,7 +123,10 @@ def sync_file(
         typer.Option("--everyone", help="Also remove subscribers who were never in a synchronized file."),
     ] = False,
     allow_many: Annotated[
-        bool, typer.Option("--allow-many", help="Remove even more subscribers than the file has.")
+        bool,
+        typer.Option(
+            "--allow-many", help="Continue even if more subscribers would be removed than the file contains."
+        ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
