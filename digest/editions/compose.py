@@ -147,7 +147,7 @@ class RankedMatches:
 
 
 class RequestedTopic(NamedTuple):
-    """A topic of a subscriber.
+    """A subscriber's topic with its ranked matches.
 
     It is a tuple, because a million digests create three million of these objects.
     """
@@ -303,7 +303,7 @@ def assign_to_topics(
 
 
 def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int]) -> int:
-    """Return how many eligible papers match these topics, including papers that do not fit in the digest."""
+    """Return the number of eligible papers that match these topics, including those that do not fit."""
     matching = 0
     for requested in topics:
         matching |= requested.matches.matches

@@ -135,8 +135,8 @@ def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tu
     """Delete the `shown` rows and sent updates from before a day, in batches of readers in id order.
 
     Starts with the first reader whose id is greater than `after`. Yields (number of `shown` rows, last
-    reader's id) for each batch; the caller commits. `before` must be earlier than the papers that any digest
-    considers.
+    reader's id) for each batch; the caller commits. `before` must be earlier than the first-seen date of
+    every paper that a digest can still consider.
     """
     while last := last_of_next_batch(session, after):
         old_shown = (

@@ -22,11 +22,11 @@ GROUP_WORDS = frozenset({
     "committee", "network", "project", "initiative", "institute", "university", "center", "centre",
     "foundation", "alliance", "taskforce", "authors",
 })  # fmt: skip
-#: Frequent Vietnamese family names, without accents; they precede the given name.
+#: Common Vietnamese family names, without accents; they precede the given name.
 VIETNAMESE_FAMILIES = frozenset({
     "nguyen", "tran", "pham", "huynh", "phan", "bui", "ngo", "truong", "dinh", "trinh",
 })  # fmt: skip
-#: Frequent Spanish family names that are followed by a second family name, except those ending in -ez.
+#: Common Spanish family names that a second family name follows, except names ending in -ez.
 SPANISH_FAMILIES = frozenset({
     "garcia", "torres", "diaz", "ruiz", "moreno", "munoz", "romero", "castro", "vargas", "ortega",
     "ortiz", "delgado", "molina", "navarro", "dominguez", "gil", "serrano", "blanco", "medina",
@@ -38,7 +38,7 @@ INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,3}")
 
 
 def byline(paper: Paper) -> str:
-    """Return the authors and institution of `paper`: "Ito, Okafor, Lind + 4 · University of Oslo", "" if unknown."""
+    """Return authors and institution, such as "Ito, Okafor + 4 · University of Oslo", or ""."""
     if paper.organization is None:
         return people_line(paper)
     institution = display(paper.organization.name or paper.organization.handle)

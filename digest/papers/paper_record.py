@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-#: The meaning of the order of a dump: popularity, relevance to an unknown query, or none.
+#: The meaning of a dump's order: popularity, relevance to an unknown query, or none.
 DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
@@ -89,7 +89,7 @@ class Paper:
     is_hidden: bool = False  #: whether the operator hid it from all pages, feeds and new digests
 
 
-#: Letters that NFKD does not decompose; sources that write ASCII spell them this way.
+#: Letters that NFKD does not decompose, with their usual spellings in ASCII.
 EXTRA_FOLDS = str.maketrans(
     {"ł": "l", "ø": "o", "ß": "ss", "ı": "i", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h"}
 )
@@ -134,7 +134,7 @@ def title_key(title: str) -> str:
 
 # ── links ────────────────────────────────────────────────────────────────────────────
 
-#: The public page of an id of each scheme.
+#: The URL template of an id's public page, by scheme.
 PAGES_OF_IDS = {
     "doi": "https://doi.org/{}",
     "pmid": "https://pubmed.ncbi.nlm.nih.gov/{}/",

@@ -41,7 +41,7 @@ def parse_public_parts(text: str) -> dict[str, PublicPart]:
 
 
 def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
-    """Return the parts as the operator writes them."""
+    """Return the parts as text that `parse_public_parts` accepts."""
     return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
 
 
@@ -53,7 +53,7 @@ class PublicRules:
     is_local: bool = False  #: whether only this machine can reach the site
 
     def part_of(self, paper: Paper) -> PublicPart:
-        """Return how much of a paper is shown; a paper in several sources follows the most open source."""
+        """Return the part of a paper to show; for a paper from several sources, the most open part applies."""
         if paper.is_hidden:
             return PublicPart.NO
         is_open = self.is_local or paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())

@@ -211,7 +211,7 @@ def position_term(evidence: Evidence, as_of: datetime) -> ScoreTerm:
 
 
 def return_term(evidence: Evidence, as_of: datetime, overlap: float) -> ScoreTerm:
-    """Return the term for how often the paper was listed again, compared with the usual share."""
+    """Return the term for the share of dumps that listed the paper again, compared with the usual share."""
     seen = sum(one.observed_at <= as_of for one in evidence.appearances)
     chances = max(evidence.n_dumps, seen) - 1  # the first dump of a paper does not count as a return
     if seen == 0 or chances <= 0:

@@ -70,9 +70,10 @@ def delete_old_shown(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[int, int | None]:
-    """Delete `shown` rows older than 180 days of subscribers with ids above `after`.
+    """Delete `shown` rows that are older than 180 days and belong to subscribers with ids above `after`.
 
-    Returns how many were deleted, and the subscriber id to continue after, or None if no old rows are left.
+    Returns the number of deleted rows, and the subscriber id to continue after, or None if no old rows are
+    left.
     """
     deleted = 0
     for number, last in shown.delete_old(session, before=(now - KEEP_SHOWN_FOR).date(), after=after):

@@ -33,7 +33,7 @@ BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided toge
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunResult:
-    """The letter that one subscriber would get, in figures; `letter` is empty if nothing would be sent."""
+    """Figures about the letter that one subscriber would get; `letter` is empty if nothing would be sent."""
 
     email: str
     edition: str

@@ -112,7 +112,7 @@ def load_reader(session: Session, subscriber_id: int) -> Reader:
 def gather_inputs(
     session: Session, match_index: MatchIndex, found: Sequence[Reader], now: datetime
 ) -> GatheredInputs:
-    """Return these readers with their topics, the papers of this press already shown, and pending updates."""
+    """Return these readers with their topics, the press's papers shown to them, and pending updates."""
     ids = [reader.id for reader in found]
     topics = topics_of(session, ids) if ids else {}
     evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})

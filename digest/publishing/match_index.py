@@ -72,7 +72,7 @@ class MatchIndex:
             self.choices[number] = self.rank(known.get(number), found.get(number, 0))
 
     def rank(self, filter_: topics.Filter | None, matches: int) -> RankedMatches:
-        """Return the matches of a filter, sorted by worth."""
+        """Return the matches of a filter, best first."""
         relevance = self.index.relevance(filter_, matches) if filter_ and matches else {}
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
 
@@ -122,7 +122,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether a paper that was considered earlier is trending by observations newer than the last edition."""
+        """Return whether a paper considered earlier is trending in observations since the last edition."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:

@@ -15,7 +15,7 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.publishing.reader_values import Reader, ScheduleStatus
 
-#: The reason of an edition that no run published before it closed.
+#: The recorded reason for an edition that no run published before it closed.
 CLOSED = "nothing was published before it closed; its papers go into the next edition"
 
 
@@ -33,7 +33,10 @@ def record_missed_editions(
 def expired_row(
     subscriber_id: int, email: str, edition: Edition, now: datetime, *, reason: str
 ) -> dict[str, Any]:
-    """Return the row of an edition that was not sent; it covers no papers, so they remain new for later editions."""
+    """Return the row of an edition that was not sent.
+
+    The edition covers no papers, so the papers remain new for later editions.
+    """
     return {
         "subscriber_id": subscriber_id,
         "email": email,

@@ -45,7 +45,7 @@ def suggest_narrowing(
 
 
 def count_full_streaks(past: str | None, topics: Sequence[Topic], sections: Sequence[Section]) -> str:
-    """Return a digit for each topic: the number of digests in a row (at most 3) in which its papers did not fit."""
+    """Return a digit per topic: the number of digests in a row (at most 3) that its papers overflowed."""
     full = [section.filter_id for section in sections if section.more]
     if not full:
         return "0" * len(topics[:MAX_TOPICS])

@@ -1,4 +1,4 @@
-"""Find papers with almost the same text, all but one of which are ranked lower.
+"""Find papers with almost the same text, so that all but one of them can be ranked lower.
 
 The rule is strict, because similar papers are not duplicates. Two abstracts must share most of their
 five-word shingles. Equal titles count only if they are too long to be equal by chance.

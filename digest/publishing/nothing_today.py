@@ -109,7 +109,7 @@ def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[st
 def paper_instead(
     match_index: MatchIndex, new: int, topics: Sequence[Topic], site: Site
 ) -> dict[str, Any] | None:
-    """Return a new paper that matches all clauses of a topic but one, else the most trending paper, or None.
+    """Return a new paper that matches all but one clause of a topic, else the most trending one, or None.
 
     Papers that a topic excludes with NOT are left out.
     """
@@ -137,14 +137,14 @@ def filter_tree_of(match_index: MatchIndex, filter_id: int) -> Node | None:
 
 
 def clauses_of(tree: Node) -> Sequence[Node]:
-    """Return the clauses that a paper must all match."""
+    """Return the top-level clauses of a filter; a paper must match all of them."""
     return tree.children if isinstance(tree, And) else (tree,)
 
 
 def near_misses(
     match_index: MatchIndex, clauses: Sequence[Node], new: int
 ) -> Iterator[tuple[int, str, bool]]:
-    """Yield (paper number, missing clause, is text) of papers that match all clauses but one, most trending first."""
+    """Yield (paper number, clause, is text): the most trending paper that fails only this clause, if any."""
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
     for clause in positive if len(positive) > 1 else ():
         close = new & ~match_index.index.matches_of_node(clause)

@@ -68,7 +68,7 @@ def considered_until_of_delivery(delivery: Delivery) -> ConsideredUntil:
 def shown_before(
     session: Session, match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, delivery: Delivery
 ) -> set[int]:
-    """Return the numbers of the papers a reader had been shown when an edition was published."""
+    """Return the numbers of the papers that a reader had been shown before an edition was published."""
     later = select(Shown.paper_id).where(Shown.subscriber_id == reader.id, Shown.delivery_id >= delivery.id)
     found: set[int] = gathered.shown.get(reader.id, set())
     return found - {

@@ -63,7 +63,7 @@ def load_pending(
 
 
 def last_mail_at(reader: Reader) -> datetime:
-    """Return when the reader last got mail; without any mail, when they confirmed or signed up."""
+    """Return when the reader last got mail, or when they confirmed or signed up if they never got any."""
     moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
     return moment
 

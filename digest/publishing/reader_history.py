@@ -39,7 +39,7 @@ def reader_history(session: Session, site: Site, email: str) -> list[HistoryEven
 
 
 def state_events(subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield when the subscriber was added and unsubscribed."""
+    """Yield the events of adding and unsubscribing the subscriber."""
     yield HistoryEvent(at=subscriber.created_at, event="added")
     if subscriber.state == SubscriberState.UNSUBSCRIBED and subscriber.unsubscribed_at:
         yield HistoryEvent(at=subscriber.unsubscribed_at, event="unsubscribed")
@@ -56,7 +56,7 @@ def consent_events(session: Session, subscriber: Subscriber) -> Iterator[History
 
 
 def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield every letter, with its state; of a group, also the letters to its owner."""
+    """Yield an event for each letter, including the letters to a group's owner."""
     rows = list(outbox.list_deliveries(session, email=subscriber.email))
     if subscriber.is_group:
         to_owner = outbox.list_deliveries(session, email=subscriber.contact_email)

@@ -81,10 +81,11 @@ def request_new_address(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Queue the letter that asks the owner of a new address to confirm it; raise BadField if it is invalid.
+    """Queue the letter that asks the owner of a new address to confirm it.
 
-    If the address belongs to another subscriber, the same letter is sent: otherwise the list of letters in
-    the exported data would reveal that the address is subscribed.
+    Raises BadField if the address is invalid, may not sign up or is the current one, or after too many
+    requests. If the address belongs to another subscriber, the same letter is sent: otherwise the list of
+    letters in the exported data would reveal that the address is subscribed.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -108,7 +109,7 @@ def request_new_address(
 
 
 def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
-    """Return how many letters with this key prefix were queued."""
+    """Return the number of letters with this key prefix that are dated after `since`."""
     conditions = (Delivery.dedupe_key.startswith(prefix, autoescape=True), Delivery.dated_at > since)
     return session.scalar(select(func.count()).where(*conditions)) or 0
 
@@ -157,7 +158,7 @@ def change_address(
 def queue_notice_of_change(
     session: Session, site: Site, subscriber: Subscriber, old: str, *, now: datetime
 ) -> None:
-    """Queue the letter that notifies the old address of a change; its link makes the old address the current one.
+    """Queue the letter that notifies the old address of a change; its link restores the old address.
 
     The letter shows the new address masked, since other people may read the old mailbox.
     """
@@ -178,7 +179,7 @@ def queue_notice_of_change(
 
 
 def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
-    """Return everything that is stored about a subscriber, as JSON values."""
+    """Return all data stored about a subscriber, as JSON values."""
     owned = {
         "consents": Consent,
         "shown_papers": Shown,
@@ -205,7 +206,7 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
 def rows_of(
     session: Session, table: type[Base], condition: Any, *, without: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON values."""
+    """Return the matching rows as JSON values, except `subscriber_id` and the columns in `without`."""
     left_out = {*without, "subscriber_id"}
     return [
         {name: value for name, value in row_values(row).items() if name not in left_out}

@@ -1,7 +1,7 @@
 """Notify subscribers by mail of pauses and topic changes made through a link.
 
-Letters may be forwarded with their links. Each change is therefore reported to the subscriber's own
-address, with a link that undoes the change.
+A forwarded letter contains working links. Each change is therefore reported to the subscriber's own address,
+with a link that undoes the change.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def queue_changed_letter(
     previous: Sequence[SubscriberTopic],
     now: datetime,
 ) -> None:
-    """Queue the letter that lists the changed topics.
+    """Queue the letter that lists the subscriber's topics, unless they equal `previous`.
 
-    It is sent after five minutes without another change.
+    The letter is sent after five minutes without another change.
     """
     topics = [topic for topic in subscriber_rows.topics_of(session, subscriber) if not topic.is_muted]
     if topics == [topic for topic in previous if not topic.is_muted]:
@@ -74,7 +74,7 @@ def queue_changed_letter(
 
 
 def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str]:
-    """Return the keys of a subscriber's queued letters about changes."""
+    """Return the dedupe keys of a subscriber's queued letters about topic changes."""
     waiting = select(Delivery.dedupe_key).where(
         Delivery.subscriber_id == subscriber.id,
         Delivery.letter == "changed",
@@ -85,5 +85,5 @@ def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str
 
 
 def change_key_prefix(subscriber: Subscriber) -> str:
-    """Return the prefix of the keys of letters about this subscriber's own changes."""
+    """Return the dedupe key prefix of letters about changes that this subscriber made."""
     return f"changed-{subscriber.id}-"

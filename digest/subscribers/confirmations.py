@@ -1,8 +1,8 @@
 """Send confirmation letters, and activate subscribers who confirm (double opt-in).
 
-Anybody can enter any address, so a request only creates a pending row, and the page shows the same text
-for every address. The requested settings are stored with the confirmation, and applied when the
-confirmation is used.
+Anybody can enter any address, so a request only creates a pending row, and the page shows the same text for
+every address. The requested settings are stored with the confirmation, and applied when the subscriber
+confirms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 CONFIRMATION_LIFETIME = timedelta(hours=48)
 REMIND_AFTER = timedelta(hours=24)
-#: Time after a letter in which a mail scanner may follow its link and press the button.
+#: Period after sending in which a mail scanner may follow the letter's link and press the button.
 SCANNER_SECONDS = timedelta(seconds=60)
 
 #: The maximum number of confirmations to one address in each period, so that the form cannot be used to
@@ -110,7 +110,8 @@ def request_subscription(
 ) -> SignUpResult:
     """Create a pending subscriber and queue the confirmation letter.
 
-    The letter about a group address goes to its `owner`. Raises BadField if the address is invalid or its domain may not sign up.
+    The letter about a group address goes to its `owner`. Raises BadField if the address is invalid or its
+    domain may not sign up.
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
@@ -193,7 +194,7 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
 
 
 def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether the address was recently sent a confirmation although it was suppressed."""
+    """Return whether a confirmation was sent to the suppressed address in the last 30 days."""
     sent = select(Confirmation.id).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.lifts_suppression,
@@ -265,7 +266,7 @@ class Request:
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
-    """Return the request of a confirmation, completed with the subscriber's other settings."""
+    """Return the request stored with a confirmation, completed with the subscriber's current settings."""
     requested = RequestedSettings.from_json(confirmation.requested_settings)
     schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
     stored = subscriber_rows.typed_topics(session, [subscriber.id])
@@ -335,8 +336,8 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     """Queue a reminder for each confirmation unused after a day; return the number of reminders.
 
     An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
-    addresses get no reminder, and neither does a group whose members were asked. No reminders are sent while sign-ups are slowed down because of unused
-    confirmations.
+    addresses get no reminder, and neither does a group whose members were asked to confirm. No reminders are
+    sent while sign-ups are slowed down because of unused confirmations.
     """
     if sign_up_limits.is_slower(counts(session, now)):
         return 0
@@ -371,7 +372,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
 
 
 def is_group_asked(confirmation: Confirmation, subscriber: Subscriber) -> bool:
-    """Return whether the letter went to all members of a group, because it has no owner before it confirms."""
+    """Return whether the confirmation went to a group's members: the group has no owner until it confirms."""
     return (
         RequestedSettings.from_json(confirmation.requested_settings).owner is not None
         and not subscriber.is_group
@@ -474,8 +475,8 @@ def confirm(
 def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:
     """Return whether a mail scanner may have pressed the button.
 
-    A scanner is assumed if an unused confirmation is used within a minute of the letter, from another
-    network than the sign-up.
+    A scanner is assumed if the button is pressed within a minute of the letter, from another network than the
+    sign-up's.
     """
     confirmation = confirmation_in(session, site, token, now)
     if confirmation is None or confirmation.used_at is not None or confirmation.network == network:

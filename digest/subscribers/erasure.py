@@ -45,7 +45,7 @@ class Erasure:
 def erase(
     session: Session, site: Site, email: str, *, mail: MailUrl, now: datetime, suppress: bool = False
 ) -> Erasure:
-    """Erase a subscriber's data; their deliveries keep states and counts but no address; commits.
+    """Erase a subscriber's data and commit; deliveries keep their states and counts but no address.
 
     With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
     Raises BadField if the address manages the digests of a group, which would be left without an owner.
@@ -86,9 +86,9 @@ def erase_subscriber(
 
 
 def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
-    """Return {id: address at the time} of the letters to a subscriber, and {id: None} of mail naming them.
+    """Return {id: address} of letters to a subscriber, and {id: None} of letters about mail naming them.
 
-    Such mail was passed on to the operator in a letter.
+    The address is the recipient at the time. Letters about mail went to the operator, to pass the mail on.
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}

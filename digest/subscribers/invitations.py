@@ -1,6 +1,6 @@
-"""Invite each address that an operator added exactly once, at a low rate.
+"""Invite each address that an operator added, exactly once and at a low rate.
 
-An invitation is the only letter that an unconfirmed address may get without asking. Its key depends
+An invitation is the only letter that an unconfirmed address may get without asking. Its dedupe key depends
 only on the address, so an address that is removed and imported again gets no second invitation.
 """
 
@@ -25,7 +25,7 @@ INVITATION_INTERVAL = timedelta(
     minutes=1
 )  #: time between two invitations, so that a large list causes no burst of unrequested mail
 ANSWER_WITHIN = timedelta(days=14)
-#: The requested settings of an invitation, by which reminders skip invitations.
+#: The requested settings stored with an invitation; reminders skip confirmations with this value.
 INVITED_MARK = '{"invited":true}'
 MAX_NAMED = 8  #: maximum number of topics named in an invitation
 MAX_NAME_LENGTH = 80
@@ -50,10 +50,10 @@ def queue_invitations(
     moments: Iterator[datetime],
     now: datetime,
 ) -> int:
-    """Queue an invitation to each address that was never invited; return how many.
+    """Queue an invitation to each address that was never invited; return the number of invitations.
 
-    `invited_by` names the person who added them, in the operator's words. Each invitation is due at the next
-    of `moments`.
+    `invited_by` names the person who added the addresses, in the operator's words. Each invitation is due at
+    the next time in `moments`.
     """
     by_key = {invitation_key(site, one.email_key): one for one in invitees}
     for name in used_keys(session, by_key):
@@ -121,7 +121,7 @@ ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
 
 
 def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return those of these dedupe keys that existing invitations use."""
+    """Return the dedupe keys that existing invitations already use."""
     return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
 
 

@@ -81,7 +81,7 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
 
 
 def previous_version(session: Session, name: str) -> Pack:
-    """Return the previous version, to be published again; raise UsageError if there is only one version."""
+    """Return a pack's previous version for republishing; raise UsageError if there is only one version."""
     newest = stored_packs.get(session, name)
     if newest.version == 1:
         raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
@@ -89,7 +89,7 @@ def previous_version(session: Session, name: str) -> Pack:
 
 
 def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
-    """Yield the stored filters that these packs resolve differently or cannot resolve."""
+    """Yield the stored filters that resolve differently with these packs, or cannot be resolved."""
     resolved = aliased(FilterRow)
     stored = (
         select(FilterRow.id, FilterRow.canonical, resolved.canonical.label("before"))
@@ -113,7 +113,7 @@ def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[Filt
 
 
 def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
-    """Return how many subscribers use these filters."""
+    """Return the number of subscribers who use these filters."""
     ids = [change.filter_id for change in changes]
     query = (
         select(func.count(distinct(Subscription.subscriber_id)))
@@ -124,7 +124,7 @@ def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
 
 
 def count_pack_users(session: Session) -> dict[str, int]:
-    """Return how many subscribers use each pack, in any version."""
+    """Return the number of subscribers who use each pack, in any version."""
     query = (
         select(Subscription.subscriber_id, FilterRow.canonical)
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
@@ -148,7 +148,7 @@ def publish(
     puts_back: int | None = None,
     now: datetime,
 ) -> PackChange:
-    """Publish a pack as its next version, update the filters that use it, and queue the letters about it; commits.
+    """Publish a pack as its next version, update the filters that use it, queue the letters, and commit.
 
     `effect` computes how recent digests would have differed if one canonical filter had been replaced by
     another. Raises UsageError if the pack equals its newest version.
@@ -181,7 +181,7 @@ def queue_pack_letters(
     puts_back: int | None,
     now: datetime,
 ) -> None:
-    """Queue one letter per pack version to each subscriber of a changed filter, in the bulk lane."""
+    """Queue one letter about the new version to each subscriber of a changed filter, in the bulk lane."""
     by_filter = {one.filter_id: one for one in change.applied}
     effects = {number: effect(one.before, one.after) for number, one in by_filter.items()}
     query = (

@@ -67,7 +67,7 @@ def check_max_papers(number: int) -> int:
 
 
 def check_abstracts(text: str) -> AbstractLength:
-    """Return how much of each abstract to show; raise BadField for an unknown choice."""
+    """Return the abstract length that `text` names; raise BadField for an unknown name."""
     choice = text.strip().lower()
     if choice not in set(AbstractLength):
         raise BadField("abstracts", f"{text!r} is not one of {', '.join(AbstractLength)}.")
@@ -124,7 +124,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 def resume(session: Session, subscriber: Subscriber) -> bool:
     """End a pause.
 
-    The next digest also has papers of the pause, during which `considered_until` did not change.
+    The next digest also has the papers of the pause, because `considered_until` did not change during it.
     """
     if subscriber.state != SubscriberState.PAUSED:
         return False
@@ -138,7 +138,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 
 def resume_due(session: Session, now: datetime) -> int:
-    """End every pause whose end date has come in the subscriber's time zone; return how many."""
+    """End every pause whose end date has come in the subscriber's time zone; return the number of pauses."""
     return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
 
 

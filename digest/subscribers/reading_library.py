@@ -33,10 +33,10 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryLimits:
-    """How much of a library is read."""
+    """The limits on reading a library."""
 
     max_megabytes: int  #: a larger file is refused
-    max_seconds: float  #: the entries that were read in this time are used
+    max_seconds: float  #: entries not read in this time are left out
     max_entries: int = 2_000  #: further entries are left out
 
 
@@ -46,7 +46,7 @@ UPLOAD_LIMITS = LibraryLimits(max_megabytes=1, max_seconds=3.0)  #: for a file t
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadLibrary:
-    """The papers of a library, each once, and the entries that could not be read."""
+    """The papers of a library without duplicates, and the entries that could not be read."""
 
     papers: tuple[Paper, ...]
     problems: tuple[RecordProblem, ...]
@@ -58,8 +58,8 @@ def read_library(
 ) -> ReadLibrary:
     """Read the papers of a BibTeX, RIS or CSL-JSON file in any usual encoding.
 
-    `name` is the file or form field that errors mention, and `seconds` a clock that measures the reading time.
-    Raises BadField if the file is empty or too large; a file of another kind has no papers.
+    `name` is the file or form field that errors mention, and `seconds` a clock that measures the reading
+    time. Raises BadField if the file is empty or too large; a file in another format yields no papers.
     """
     content = stream.read(limits.max_megabytes * MEGABYTE + 1)
     if len(content) > limits.max_megabytes * MEGABYTE:
@@ -82,7 +82,7 @@ def read_library(
 
 
 def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
-    """Yield the entries of a library; a fault of the whole file is the last problem."""
+    """Yield the entries of a library; an error that ends the reading is yielded as the last problem."""
     from digest.dumps import formats  # imports parsers of HTML and XML, which few commands need
 
     text = as_utf8(content)
@@ -99,7 +99,7 @@ def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
 
 
 def as_utf8(content: bytes) -> bytes:
-    """Return a text in UTF-8; a text in neither UTF-8 nor UTF-16 is read in Windows' Western encoding."""
+    """Convert a text to UTF-8; if it is neither UTF-8 nor UTF-16, decode it as Windows-1252."""
     if content.startswith(UTF16_MARKS):
         return content.decode("utf-16", errors="replace").encode()
     try:
@@ -110,7 +110,7 @@ def as_utf8(content: bytes) -> bytes:
 
 
 def format_of(text: bytes) -> str:
-    """Return the name of a library's format by the beginning of the text."""
+    """Return the name of a library's format, recognised by the beginning of the text."""
     from digest.dumps import formats
 
     head = text[:HEAD_BYTES].decode("utf-8-sig", errors="replace")
@@ -120,7 +120,7 @@ def format_of(text: bytes) -> str:
 
 
 def without_long_entries(text: bytes) -> tuple[bytes, list[int]]:
-    """Return a BibTeX text with empty lines instead of the long entries, and the lines of these entries."""
+    """Replace long entries with empty lines; return the BibTeX text and the entries' line numbers."""
     kept, long, line = list[bytes](), list[int](), 1
     for part in ENTRY_START.split(text):
         breaks = part.count(b"\n")

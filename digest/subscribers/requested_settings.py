@@ -79,7 +79,7 @@ def check(session: Session, requested: RequestedSettings) -> None:
 
 
 def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings) -> None:
-    """Give the subscriber the requested settings."""
+    """Apply the requested settings to the subscriber."""
     if requested.owner is not None and not subscriber.is_group:
         subscriber_rows.set_owner(subscriber, requested.owner)
     if requested.schedule is not None:
@@ -97,13 +97,13 @@ def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
     """Return the requested topics whose filters are still valid.
 
-    A filter may use a pack that was removed since.
+    A filter becomes invalid if a pack that it uses is removed.
     """
     return {name: topics[name] for name in resolved_filters(session, topics)}
 
 
 def resolved_filters(session: Session, topics: Mapping[str, str]) -> dict[str, Filter]:
-    """Return the filters, with their packs resolved, of the topics that are still valid."""
+    """Return the resolved filters of the topics that are still valid, by topic name."""
     registry, found = FilterRegistry(session), {}
     for name, text in topics.items():
         try:

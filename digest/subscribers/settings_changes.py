@@ -147,7 +147,7 @@ def restore(session: Session, subscriber: Subscriber, former: SavedSettings, *, 
 
 
 def describe_change(before: SavedSettings, after: SavedSettings) -> tuple[str, ...]:
-    """Return a sentence for each difference, with the values before and after. Pure."""
+    """Return a sentence for each difference, with the values before and after."""
     return (*describe_topics(before.topics, after.topics), *describe_options(before, after))
 
 
@@ -166,7 +166,7 @@ def describe_topics(before: tuple[SavedTopic, ...], after: tuple[SavedTopic, ...
 
 
 def renamed_topics(old: dict[str, SavedTopic], new: dict[str, SavedTopic]) -> dict[str, str]:
-    """Return {old name: new name} of the topics of which only the name changed."""
+    """Return {old name: new name} for topics that were renamed without a change of filter."""
     added = {topic.filter: name for name, topic in new.items() if name not in old}
     return {
         name: added[topic.filter] for name, topic in old.items() if name not in new and topic.filter in added
@@ -219,5 +219,5 @@ def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[st
 
 
 def abstracts_in_words(length: str) -> str:
-    """Return how much of each abstract a digest shows."""
+    """Describe an abstract length in words."""
     return {"titles": _("Titles only"), "full": _("Whole abstracts")}.get(length, _("Short abstracts"))

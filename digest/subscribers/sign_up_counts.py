@@ -58,7 +58,7 @@ def counts_of_network(session: Session, network: str, now: datetime) -> Counts:
 
 
 def recent(session: Session, now: datetime) -> Recent:
-    """Return the recently sent confirmations."""
+    """Return the figures about recently sent confirmations."""
     minute = select(func.count()).where(Confirmation.made_at > now - timedelta(minutes=1), BY_A_STRANGER)
     newest = session.scalar(
         select(func.max(Confirmation.made_at)).where(Confirmation.made_at <= now, BY_A_STRANGER)

@@ -42,13 +42,13 @@ class Counts:
 
     @property
     def surplus(self) -> int:
-        """Return the unanswered confirmations that are not offset by answered confirmations."""
+        """Return the number of unanswered confirmations that answered confirmations do not offset."""
         return max(0, self.unanswered - CREDIT * self.answered)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """The confirmations that were recently sent to all networks."""
+    """Figures about the confirmations recently sent to all networks."""
 
     counts: Counts
     last_minute: int = 0
@@ -65,7 +65,7 @@ class WaitingSignUp:
 
 
 def per_minute(counts: Counts) -> float:
-    """Return how many confirmations may be sent per minute."""
+    """Return the number of confirmations that may be sent per minute."""
     if counts.surplus <= SLOWER_FROM:
         return PER_MINUTE
     if counts.surplus >= LOWEST_FROM:
@@ -85,7 +85,7 @@ def is_lowest(counts: Counts) -> bool:
 
 
 def confirmations_allowed(recent: Recent) -> int:
-    """Return how many confirmations may be sent now."""
+    """Return the number of confirmations that may be sent now."""
     pace = per_minute(recent.counts)
     if pace >= 1:
         return max(0, int(pace) - recent.last_minute)

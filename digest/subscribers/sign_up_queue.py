@@ -2,7 +2,7 @@
 
  request: a row is written ─▶ send_confirmations, every few seconds: letters for the next sign-ups ─▶ the row is deleted
 
-Only a keyed hash of a network is stored, and only while it counts for the rate.
+Only a keyed hash of each network is stored, and only while its sign-ups count towards the rate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 log = logging.getLogger(__name__)
 
 MAX_PER_NETWORK = 40  #: maximum waiting sign-ups per network
-#: Maximum in total; if it is exceeded, the newest sign-up of the largest network is dropped.
+#: Maximum waiting sign-ups in total; at this limit, the newest sign-up of the largest network is dropped.
 MAX_WAITING = 10_000
 #: The name under which requests with a proxy header are recorded while DIGEST_PROXIES is 0.
 PROXY_HEADER = "proxy header"
@@ -154,7 +154,7 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
 def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
     """Return the waiting sign-ups of networks that are not blocked.
 
-    After a flood, nearly all networks are blocked.
+    The query leaves out blocked networks, because after a flood nearly all networks are blocked.
     """
     rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
     return [
@@ -166,7 +166,7 @@ def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSign
 def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
     """Queue the letter for one sign-up, and delete all sign-ups of its address.
 
-    Return whether it was queued.
+    Returns whether a letter was queued.
     """
     taken = session.execute(
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)

@@ -1,4 +1,4 @@
-"""Ask readers who were long inactive whether they still read their digests, and pause those who do not respond.
+"""Ask long-inactive readers whether they still read their digests, and pause those who do not respond.
 
 Activity is a button pressed on our pages, or a mail to us. Opening a page does not count, because mail
 scanners open every link. Since reading is not tracked, readers who only read are asked, too: first in two
@@ -61,7 +61,7 @@ def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime)
 
 
 def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None:
-    """Let the next digests ask readers who were inactive for this long."""
+    """Mark readers who were inactive for `after`, so that their next digests ask whether they still read."""
     last_active = func.coalesce(Subscriber.last_active_at, Subscriber.confirmed_at, Subscriber.created_at)
     silent = (
         select(Subscriber.id)
@@ -79,7 +79,7 @@ def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None
 
 
 def send_letters(session: Session, site: Site, *, now: datetime) -> None:
-    """Send the letter to readers who were asked in two digests."""
+    """Queue the "Still reading?" letter to readers who were asked in two digests."""
     asking = (
         select(func.count())
         .where(

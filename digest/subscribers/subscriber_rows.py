@@ -23,7 +23,7 @@ from digest.topics.filter_registry import FilterRegistry
 MAX_TOPICS = 50
 MAX_NAME = 80  #: maximum number of characters in a topic's name
 
-#: The control characters except line ends and tabs; a database cannot store all of them.
+#: Control characters and surrogates, except line ends and tabs; databases cannot store all of them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -56,7 +56,7 @@ def find(session: Session, email: str) -> Subscriber | None:
 
 
 def get(session: Session, email: str) -> Subscriber:
-    """Return the subscriber with this address, or raise NotFound with a similar address."""
+    """Return the subscriber with this address, or raise NotFound, which suggests a similar address."""
     subscriber = find(session, email)
     if subscriber is not None:
         return subscriber
@@ -100,8 +100,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
     An active subscriber needs `consent`: how they agreed, in the operator's words. `owner` is the person who
-    manages the subscription of a group address. Suppressed addresses
-    are refused here if `site` is given; delivery never sends to them.
+    manages the subscription of a group address. Suppressed addresses are refused here if `site` is given;
+    delivery never sends to them.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
@@ -136,7 +136,7 @@ def check_owner(email: str, owner: str) -> str:
 
 
 def set_owner(subscriber: Subscriber, owner: str) -> bool:
-    """Make an address a group's, or give a group another owner; return whether anything changed.
+    """Set the owner, which makes the address a group's; return whether the owner changed.
 
     Links in earlier letters are revoked, because the earlier owner or the members have them.
     """
@@ -274,7 +274,7 @@ def replace_topics(
 ) -> None:
     """Replace the subscriber's topics; raise BadField or BadFilter for an invalid topic.
 
-    The topics named in `muted` are muted; if it is None, topics that keep their name stay muted.
+    The topics named in `muted` are muted; if `muted` is None, topics that keep their name stay muted.
     """
     checked = check_topics(topics, FilterRegistry(session))
     silent = (

@@ -18,7 +18,7 @@ COMMON = 10  #: maximum number of values shown for each column
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criteria:
-    """The criteria for listed subscribers; a value of None or "" matches all."""
+    """The criteria for listing subscribers; a value of None or "" matches all."""
 
     state: SubscriberState | None = None
     cadence: str = ""
@@ -29,13 +29,13 @@ class Criteria:
 
 
 def find_subscribers(session: Session, criteria: Criteria) -> Iterator[Subscriber]:
-    """Yield the matching subscribers in the order of addresses."""
+    """Yield the matching subscribers, ordered by address."""
     query = select(Subscriber).where(*conditions(criteria)).order_by(Subscriber.email_key)
     yield from session.scalars(query.execution_options(yield_per=ROWS_AT_ONCE))
 
 
 def count_matching(session: Session, criteria: Criteria) -> int:
-    """Return how many subscribers match."""
+    """Return the number of matching subscribers."""
     return session.scalar(select(func.count()).select_from(Subscriber).where(*conditions(criteria))) or 0
 
 
@@ -78,27 +78,27 @@ def uses_pack(name: str) -> ColumnElement[bool]:
 
 
 def has_topic(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a subscriber has a topic that meets the criteria."""
+    """Return the condition that a subscriber has a topic that meets `condition`."""
     topic = select(Subscription.id).join(FilterRow, FilterRow.id == Subscription.filter_id)
     return exists(topic.where(Subscription.subscriber_id == Subscriber.id, condition))
 
 
 def emails_starting(session: Session, text: str, *, limit: int) -> list[str]:
-    """Return the first addresses that begin with a text."""
+    """Return up to `limit` addresses that begin with a text, in alphabetical order."""
     start = Subscriber.email_key.startswith(text.lower(), autoescape=True)
     query = select(Subscriber.email).where(start).order_by(Subscriber.email_key)
     return list(session.scalars(query.limit(limit)))
 
 
 def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
-    """Return the first names of topics that begin with a text."""
+    """Return up to `limit` topic names that begin with a text, in alphabetical order."""
     start = func.lower(Subscription.name).startswith(text.lower(), autoescape=True)
     query = select(Subscription.name).where(start).distinct().order_by(Subscription.name)
     return list(session.scalars(query.limit(limit)))
 
 
 def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
-    """Count the subscribers by state, and the most common values of active and paused subscribers."""
+    """Count subscribers by state, and active and paused ones by cadence, zone, domain and topic count."""
     has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
     columns: dict[str, Any] = {
         "cadence": Subscriber.cadence,
@@ -112,14 +112,14 @@ def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
 
 
 def domain_column(session: Session) -> Any:
-    """Return the domain of an address as a column; the two databases spell it differently."""
+    """Return a column with the domain of each address; the SQL functions depend on the database."""
     if db.dialect_name(session) == "postgresql":
         return func.split_part(Subscriber.email_key, "@", 2)
     return func.substr(Subscriber.email_key, func.instr(Subscriber.email_key, "@") + 1)
 
 
 def count_by(session: Session, column: Any, *where: ColumnElement[bool]) -> dict[str, int]:
-    """Return how many subscribers have each of the most common values of a column."""
+    """Return the most common values of a column, each with its number of subscribers."""
     counting = select(column, func.count()).where(*where).group_by(column)
     found = session.execute(counting.order_by(func.count().desc(), column).limit(COMMON))
     return {str(value): number for value, number in found}

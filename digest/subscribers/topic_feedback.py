@@ -29,7 +29,7 @@ ngettext = figures_in_words.TRANSLATIONS.ngettext
 MAX_TITLES = 3  #: maximum number of titles in the sentence about an effect
 MAX_TITLE_LENGTH = 80
 MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
-MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: number of unmatched saved papers from which a topic is proposed
+MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: minimum and maximum number of saved papers for a topic
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class TopicProposal:
     after: str
     papers: int  #: number of papers that the topic matched
     changed: int  #: number of papers dropped or added
-    titles: tuple[str, ...]  #: the latest of these papers
+    titles: tuple[str, ...]  #: the titles of the latest of these papers
     days: int  #: number of days with papers
 
     @property
@@ -72,7 +72,7 @@ class TopicProposal:
 
     @property
     def effect(self) -> str:
-        """Return how many papers the change drops or adds."""
+        """Return the number of papers that the change drops or adds, in words."""
         days = ngettext("of the last %d day", "of the last %d days", self.days) % self.days
         if self.drops:
             one, many = "Drops %(changed)d of %(papers)d paper", "Drops %(changed)d of %(papers)d papers"

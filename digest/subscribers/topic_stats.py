@@ -74,7 +74,7 @@ def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
 
 
 def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
-    """Return a filter in use with its figures."""
+    """Measure one filter in use on the papers of `index`."""
     known = {"canonical": row.canonical, "subscribers": row.subscribers, "example": row.example}
     try:
         parsed = topics.resolve_filter(topics.parse(row.resolved), {})
@@ -92,7 +92,7 @@ def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: 
 
 
 def health_of(matches: int, per_day: float) -> FilterHealth:
-    """Return the health of a filter with this many matches."""
+    """Return the health of a filter with these matches in total and on a typical day."""
     if not matches:
         return FilterHealth.SILENT
     return FilterHealth.OVERFLOWING if per_day > FULL_DIGEST else FilterHealth.FINE

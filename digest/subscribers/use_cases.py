@@ -110,7 +110,7 @@ def confirm_on_page(
 def pause_with_letter(
     session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
 ) -> None:
-    """Pause a subscriber who pressed the button, and notify them by mail."""
+    """Pause an active subscriber, and notify them by mail."""
     if preferences.pause(session, subscriber, until, now):
         change_letters.queue_paused_letter(session, site, subscriber, now=now)
     session.commit()
@@ -169,9 +169,10 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None, and mail a report of changed topics; return whether anything changed.
+    """Change the settings that are not None; return whether anything changed.
 
-    Raises BadField or BadFilter without changing anything.
+    If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter without
+    changing anything.
     """
     previous = subscriber_rows.topics_of(session, subscriber)
     before = settings_changes.saved_settings(session, subscriber)
@@ -197,7 +198,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of settings; return sentences about the restored settings, or () if nothing changed.
+    """Undo the latest change of settings; return sentences about the restored settings, or ().
 
     If the letter about the change was already sent, the undo is also reported by a letter. Raises BadField
     or BadFilter without changing anything.
@@ -276,7 +277,7 @@ def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime
 
 
 def return_after_leaving(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Undo an unsubscribe; return whether it was undone."""
+    """Resubscribe a subscriber who recently unsubscribed; return whether they were resubscribed."""
     is_back = undo(session, subscriber, now=now)
     session.commit()
     return is_back
@@ -370,9 +371,9 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     owner: str | None = None,
     now: datetime,
 ) -> bool:
-    """Change the given settings (those that are not None) without notifying the subscriber; return whether anything changed.
+    """Change the settings that are not None without notifying the subscriber; return whether any changed.
 
-    `owner` is the person who manages the subscription from now on, which makes the address a group's.
+    `owner` is the person who will manage the subscription, which makes the address a group's.
     """
     before = settings_changes.saved_settings(session, subscriber)
     is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)
@@ -393,7 +394,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of a subscriber's settings without notifying them; return sentences about the undo."""
+    """Undo a subscriber's latest change without notifying them; return sentences about restored settings."""
     undone = settings_changes.undo_last_change(session, subscriber, now=now)
     session.commit()
     return undone
@@ -444,7 +445,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
     is_dry_run: bool,
     now: datetime,
 ) -> None:
-    """Synchronize the subscribers with a file, and count in `report`; commits after each batch.
+    """Synchronize the subscribers with a file, count changes in `report`, and commit after each batch.
 
     A dry run only counts, and may count any number of removals.
     """
@@ -485,7 +486,10 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
-    """Ask readers who were inactive for this long whether they still read; if it is None, ask nobody."""
+    """Ask readers inactive for `after` whether they still read, and pause earlier ones who did not respond.
+
+    If `after` is None, do nothing.
+    """
     if after is not None:
         still_reading.take_steps(session, site, after=after, now=now)
         session.commit()

@@ -23,7 +23,7 @@ NOT_SURE = "Tick the box to erase your data."
 
 
 def show_account(request: Request) -> Response:
-    """Show the page with the choices, without changing anything."""
+    """Show the page with the available actions, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         return account_page(request, subscriber_of_page(session, request))
 
@@ -60,7 +60,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
 
 
 def download(request: Request) -> Response:
-    """Return everything that is stored about the subscriber, as a JSON file."""
+    """Return all data stored about the subscriber, as a JSON file."""
     with db.read_session(request_context.context_of(request).engine) as session:
         found = subscribers.export_data(session, subscriber_of_page(session, request))
     return Response(
@@ -140,7 +140,7 @@ def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber,
 
 
 def handle_new_address(request: Request, form: FormData) -> Response:
-    """Use the new address from now on."""
+    """Change the subscriber's address to the new address."""
     del form
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class IdConvertor(IntegerConvertor):
-    """A number in a path that is small enough for a database column and for Python, which limits the digits."""
+    """A number in a path with few enough digits for a database column and for Python's integer parser."""
 
     regex = "[0-9]{1,18}"
 

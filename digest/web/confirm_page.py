@@ -139,7 +139,7 @@ def confirmed_page(request: Request, session: Session, confirmation: Confirmatio
 
 
 def first_digest(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return in words when the first digest will arrive."""
+    """Return the due time of the first digest in words, or None if it is not set."""
     due = subscriber.next_due_at
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None

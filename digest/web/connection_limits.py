@@ -2,9 +2,9 @@
 
 A connection is waiting while the rest of its request has not arrived, while the client does not read the
 response, and between two requests. A waiting connection is closed when its time limit ends. If there are too
-many connections, the connection that has waited longest is closed at once. In a flood, the flooding
-client's own connections are therefore closed, and a complete request gets a response. A connection whose request is being
-processed is never closed for a new connection.
+many connections, the connection that has waited longest is closed at once. In a flood, the flooding client's
+own connections are therefore closed, and a complete request gets a response. A connection whose request is
+being processed is never closed for a new connection.
 
 uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, and in a flood these are the
 connections of ordinary visitors.
@@ -33,7 +33,7 @@ MAX_OF_ONE_ADDRESS = 64  #: maximum waiting connections of one address, which a 
 
 
 class WaitingConnection(Protocol):
-    """The interface of a connection that the limits use."""
+    """The part of a connection's interface that `ConnectionLimits` uses."""
 
     address: str | None
 
@@ -147,7 +147,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Shut down with the server: finish a response, but do not wait for the rest of a request."""
+        """Shut down: finish a response, but do not wait for the rest of a request."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.more_body and not cycle.response_complete:
             self.abort()
@@ -176,13 +176,16 @@ def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
 
 
 def max_connections() -> int:
-    """Return how many connections may be open: half of the process's file limit, at most MAX_CONNECTIONS."""
+    """Return the limit on open connections: half of the process's file limit, at most MAX_CONNECTIONS."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if allowed == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, allowed // 2)
 
 
 def accepted_at_once() -> int:
-    """Return how many connections to accept per loop iteration: few, so that open connections are read in time."""
+    """Return the number of connections to accept per loop iteration.
+
+    The number is small, so that open connections are read in time.
+    """
     return max(4, min(32, max_connections() // 8))
 
 

@@ -1,6 +1,6 @@
 """Show the pages of "less like this" and "more like this" with proposed changes of a topic and their effect.
 
-Digests are forwarded with these links. A change is therefore reported to the reader's own address, and the
+A forwarded digest contains these links. A change is therefore reported to the reader's own address, and the
 page undoes only changes that were made on this page.
 """
 
@@ -137,7 +137,7 @@ def apply_choice(
 
 
 def choice_value(proposal: TopicProposal) -> str:
-    """Return the form values of a proposal."""
+    """Return the form value that identifies a proposal."""
     return f"{proposal.topic}\t{proposal.clause}"
 
 

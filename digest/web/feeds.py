@@ -1,4 +1,4 @@
-"""Serve feeds: trending papers, the matches of a published filter, and one subscriber's digests."""
+"""Serve feeds: trending papers, matches of a published filter, and a subscriber's digests or saved papers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_FEEDS = 256  #: maximum number of cached feeds of filters, 100 KB each
 MAX_SHARED_PAPERS, SHARED_DAYS = (
     50,
     8,
-)  #: maximum number of papers in the feed of a published filter, and number of days from which they are
+)  #: maximum number of papers in a published filter's feed, and number of days that it covers
 ElementTree.register_namespace("", ATOM)
 
 

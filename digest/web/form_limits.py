@@ -44,5 +44,5 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
 
 
 def network_around(address: str, *, bits: int) -> IPv4Network | IPv6Network:
-    """Return the network of an address with a prefix of this many bits."""
+    """Return the network that contains an address, with a prefix of `bits` bits."""
     return ip_network(f"{address}/{bits}", strict=False)

@@ -23,7 +23,7 @@ MAX_FORM_AGE = timedelta(days=2)  #: time after which a form must be loaded agai
 
 MAX_FIELDS = 200
 READ_SECONDS = 30.0
-SMALL_FORM = 64 * 1024  #: maximum bytes of a form that does not wait for others
+SMALL_FORM = 64 * 1024  #: maximum bytes of a form that is read without waiting for other forms
 LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms that are read at the same time
 
 FormAction = Callable[[Request, FormData], Response]

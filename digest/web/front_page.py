@@ -45,7 +45,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 STAMP_PLACEHOLDER = (
     "time-of-the-form"  #: text in the cached page that each response replaces with a new form stamp
 )
-#: Response times to the form are multiples of this many seconds, so that they do not reveal who is
+#: Response times of the form are multiples of this many seconds, so that they do not reveal who is
 #: subscribed.
 RESPONSE_STEP = 0.2
 TOO_MANY = _("Too many requests. Try again in a minute.")
@@ -148,7 +148,7 @@ def show_again(
 ) -> Response:
     """Return the front page with the submitted values and the errors, and a preview of valid topics.
 
-    The preview counts for the limit of previews, unless the request is already counted.
+    The preview counts towards the limit of previews, unless the request is already counted.
     """
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
@@ -190,7 +190,7 @@ def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSetti
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Sign up, or show the papers that the topics would have sent."""
+    """Perform the action of the pressed button: sign up, preview the topics, show a sample, or edit again."""
     do, has_file = field_text(form, "do"), library_upload.has_file(form)
     if (do in {"try", "sample"} or has_file) and not may_preview(request, has_file=has_file):
         typed = sign_up_form.read(form)
@@ -259,7 +259,7 @@ def check_topics(request: Request, form: SignUpForm) -> FormErrors:
 
 
 def post_fragment(request: Request, form: FormData) -> Response:
-    """Return the preview as a part of the page, for our script."""
+    """Return the preview as an HTML fragment for our script."""
     context = request_context.context_of(request)
     if not may_preview(request, has_file=library_upload.has_file(form)):
         return page_rendering.render_page(request, "preview", status=429, **preview_values(error=TOO_MANY))

@@ -18,7 +18,7 @@ FIELD = "library"
 
 
 def uploaded_papers(form: FormData, now: datetime) -> tuple[Paper, ...]:
-    """Return the papers of the uploaded library, none without an upload; raise BadField if it has no papers."""
+    """Return the uploaded library's papers, or () without an upload; raise BadField if it has no papers."""
     upload = form.get(FIELD)
     if not isinstance(upload, UploadFile) or not has_file(form):
         return ()

@@ -25,7 +25,7 @@ Samples = Mapping[str, float]
 def show_metrics(request: Request) -> PlainTextResponse:
     """Return the metrics to clients on this machine or a private network.
 
-    Return 404 to others and to proxies.
+    Requests from other networks or through a proxy get a 404.
     """
     if not is_from_private_network(request):
         raise HTTPException(404)
@@ -51,7 +51,7 @@ def is_from_private_network(request: Request) -> bool:
 
 
 def exposition(figures: Figures, now: datetime) -> Iterator[str]:
-    """Yield the lines of the text format."""
+    """Yield the figures as lines of the text format."""
     yield from gauge_lines("digest_build_info", "The version.", "version", {__version__: 1})
     yield from gauge_lines("digest_deliveries", "Deliveries, by state.", "state", figures.deliveries)
     yield from gauge_lines(
@@ -99,7 +99,7 @@ def disk_space(disks: Sequence[Disk]) -> Iterator[str]:
 
 
 def gauge_lines(name: str, help_text: str, label: str, samples: Samples) -> Iterator[str]:
-    """Yield one family of samples."""
+    """Yield the lines of one gauge: its help text, type and samples."""
     yield f"# HELP {name} {help_text}"
     yield f"# TYPE {name} gauge"
     for value, number in samples.items():
@@ -113,5 +113,5 @@ def escape_label(value: str) -> str:
 
 
 def seconds_since(now: datetime, moment: datetime) -> float:
-    """Return how many seconds ago a time was."""
+    """Return the seconds from `moment` to `now`, at least 0."""
     return max(0.0, round((now - moment).total_seconds(), 1))

@@ -17,7 +17,8 @@ log = logging.getLogger("digest.web")
 
 CLIENT_GONE = 499  #: the logged status if the client closed the connection, as in nginx
 MEGABYTE = 1024 * 1024
-#: Maximum size of a request body. Forms are small, but a field of 1 MB gets a sentence beside it.
+#: Maximum size of a request body. Forms are small, but a field of 1 MB still gets an error message next to
+#: it.
 MAX_BYTES = MEGABYTE + 256 * 1024
 MAX_UPLOAD = 3 * MEGABYTE  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are sent back
 UPLOAD_PATHS = frozenset({"/", "/preview"})
@@ -101,7 +102,10 @@ class HttpMiddleware:
 
 
 def add_headers(headers: MutableHeaders, path: str, *, is_https: bool, method: str = "GET") -> None:
-    """Add each header that the page has not set itself; responses to forms show what was typed, so they are not stored."""
+    """Add each header that the page has not set itself.
+
+    Responses to forms contain the submitted values, so browsers must not store them.
+    """
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     if is_https:

@@ -43,7 +43,7 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
 
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
-    """Return the label and the address of the privacy notice, and of the operator's other notices that are set."""
+    """Return (label, address) of the privacy notice and of the operator's other configured notices."""
     _, settings = figures_in_words.TRANSLATIONS.gettext, context.settings
     found = [
         (_("Privacy"), settings.privacy_url or "/privacy"),
@@ -94,7 +94,7 @@ PROBLEM_TEXTS = {
 
 
 class Gone(HTTPException):
-    """What the link showed is gone, so a new link would not show it either."""
+    """The page of a link no longer exists; the error page has status 410 and shows these texts."""
 
     def __init__(self, headline: str, sentence: str):
         super().__init__(410)
@@ -194,7 +194,10 @@ def on_unreachable(request: Request, error: Exception) -> Response:
 
 
 def on_error(request: Request, error: Exception) -> Response:
-    """Return the error page for an unexpected error; add security headers, since it bypasses the middleware."""
+    """Return the error page for an unexpected error.
+
+    The function adds the security headers, because the response bypasses the middleware.
+    """
     del error
     answer = problem_page(request, 500)
     middleware.add_headers(

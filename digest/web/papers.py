@@ -71,9 +71,9 @@ def show_paper(request: Request) -> Response:
 
 
 def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
-    """Return the matches of the filter in the page's URL.
+    """Return the words of the paper that the filter in the page's URL matches.
 
-    There are none if the filter is invalid or refers to a pack.
+    The result is empty if the filter is invalid or refers to a pack.
     """
     if not filter_:
         return ()
@@ -160,7 +160,7 @@ def finder_links(paper: Paper) -> list[Link]:
 def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the meta tags that Google Scholar and Zotero read.
 
-    See "Inclusion Guidelines for Webmasters" of Google Scholar.
+    See Google Scholar's "Inclusion Guidelines for Webmasters".
     """
     found = links_of(paper)
     yield "citation_title", display(paper.title)
@@ -189,7 +189,7 @@ def bibtex_entry(paper: Paper, context: AppContext) -> str:
 
 
 def cite_key(paper: Paper) -> str:
-    """Return a key such as `ito2026slow`: first author, year, and the first word of four or more letters in the title."""
+    """Return a key such as `ito2026slow`: first author, year, and the title's first word of 4+ letters."""
     who = title_key(paper.authors[0].split()[-1]).replace(" ", "") if paper.authors else ""
     word = next((word for word in title_key(paper.title).split() if len(word) > 3), "paper")
     year = f"{paper.published:%Y}" if paper.published else ""

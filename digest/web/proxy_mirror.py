@@ -1,7 +1,7 @@
 """Show `digest doctor` how many proxies its request passed.
 
 Only `digest doctor` of this installation can use this page: the token in the URL is signed with our key and
-valid for a minute. The response is two numbers.
+valid for a minute. The response contains only two numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN_LIFETIME = timedelta(seconds=60)
 
 
 def show_proxies(request: Request) -> JSONResponse:
-    """Return how many proxies added an address to this request, and how many DIGEST_PROXIES trusts."""
+    """Return the number of proxies that added an address to this request, and DIGEST_PROXIES."""
     context = request_context.context_of(request)
     subject = links.verify_token(context.site, probes.MIRROR_PURPOSE, request.path_params["token"])
     if subject is None or not is_fresh(subject, context.clock()):

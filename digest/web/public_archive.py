@@ -131,7 +131,7 @@ def requested_day(request: Request, days: list[date]) -> date:
 
 
 def short_day(day: date) -> str:
-    """Return `20 November`."""
+    """Return a day without its year, such as `20 November`."""
     return figures_in_words.day_in_words(day).rpartition(" ")[0]
 
 

@@ -1,7 +1,6 @@
 """Show digests in the browser, rendered again from the stored decisions, and list them in an archive.
 
-Letters are forwarded with their view links, so the page of a digest shows no address and has no
-private links.
+A forwarded letter contains its view link, so the page of a digest shows no address and has no private links.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def show_overflow(request: Request) -> Response:
 
 
 def show_topics(request: Request) -> Response:
-    """Offer the topics of a forwarded digest."""
+    """Show the sign-up form with the topics of a forwarded digest."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, _reader = digest_of_link(request, session)

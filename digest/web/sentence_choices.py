@@ -1,4 +1,4 @@
-"""List the choices in the sentence of the sign-up form: "Every day at 08:00, Oslo, at most 10 papers, short abstracts"."""
+"""Define the choices in the sign-up form's sentence, such as "Every day at 08:00, at most 10 papers"."""
 
 from __future__ import annotations
 

@@ -129,17 +129,17 @@ def resume(form: SettingsForm) -> FormResult:
 def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
     use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
-    return ""  # the page shows the unchanged state
+    return ""  # the page shows that they are unsubscribed
 
 
 def mail_account_link(form: SettingsForm) -> FormResult:
-    """Mail a fresh link to the subscriber's data."""
+    """Mail a new link to the subscriber's data."""
     use_cases.mail_account_link(form.session, form.context.site, form.subscriber, now=form.now)
     return "mailed"
 
 
 def return_after_leaving(form: SettingsForm) -> FormResult:
-    """Undo an unsubscribe."""
+    """Resubscribe a reader who recently unsubscribed."""
     return "back" if use_cases.return_after_leaving(form.session, form.subscriber, now=form.now) else ""
 
 
@@ -193,7 +193,7 @@ def muted_names(topics: TopicList) -> set[str]:
 
 
 def typed_topic(form: SettingsForm) -> TypedTopic:
-    """Return the topic that somebody typed."""
+    """Return the topic that the form contains."""
     return TypedTopic(topic=form.text("topic"), name=form.text("name"), filter=form.text("filter", MAX_TYPED))
 
 

@@ -56,7 +56,7 @@ AS_ASKED = "Your settings are already as you asked."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedTopic:
-    """The name and filter that somebody typed for a topic, with their errors."""
+    """The name and filter typed for a topic, with their errors."""
 
     topic: str = ""  #: the topic's current name; empty for a new topic
     name: str = ""
@@ -232,7 +232,7 @@ def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]
 def requested_change(
     subscriber: Subscriber, topics: list[SubscriberTopic], query: QueryParams | FormData
 ) -> RequestedChange | None:
-    """Return the change of a query, or None if it would change nothing."""
+    """Return the change that a query requests, or None if nothing would change."""
     wanted = requested_topics(topics, query)
     fields, current = requested_fields(query), schedule_fields(subscriber)
     changed = {name: value for name, value in fields.items() if value != current[name]}
@@ -247,7 +247,7 @@ def requested_change(
 
 
 def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormData) -> dict[str, str]:
-    """Return the topics with the removals, additions and replacements of a query."""
+    """Return the topics after the removals, additions and replacements that a query requests."""
     removed = {typed_text(name).casefold() for name in query.getlist("drop")}
     kept = {topic.name.casefold(): (topic.name, topic.text) for topic in topics}
     found = {name: one for name, one in kept.items() if name not in removed}
@@ -283,7 +283,7 @@ def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Itera
 
 
 def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
-    """Return the schedule in the query, in the notation of the form's fields, such as `08:00` for `8:00`.
+    """Return the schedule fields of a query in the form's notation, such as `08:00` for `8:00`.
 
     Invalid values are omitted.
     """
@@ -315,7 +315,7 @@ def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
 
 
 def nothing_today_field(subscriber: Subscriber) -> dict[str, str]:
-    """Return the check box for letters about editions without papers as a form value."""
+    """Return the form value of the check box for nothing-today letters."""
     return {"nothing_today": "yes" if subscriber.wants_nothing_today_letters else ""}
 
 

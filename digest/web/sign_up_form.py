@@ -40,7 +40,7 @@ class OfferedTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpForm:
-    """The form as typed and chosen, so that it can be shown again."""
+    """The submitted values of the form, so that the form can be shown with them again."""
 
     email: str = ""
     interests: tuple[str, ...] = ()  #: names of starter topics
@@ -99,7 +99,7 @@ def paper_ids(values: Iterable[object]) -> list[int]:
 
 
 def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
-    """Return the topics that an earlier page made from a library, without values of any other form."""
+    """Return the topics that an earlier page made from a library, without malformed values."""
     found = dict.fromkeys(
         OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
         for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)
@@ -121,7 +121,7 @@ class CheckedSchedule:
 
 
 def check_schedule(form: SignUpForm) -> CheckedSchedule:
-    """Check the fields of the sentence."""
+    """Check the form's schedule and digest length."""
     values: dict[str, object] = {}
     errors: dict[str, str] = {}
     for name, parse in FIELD_PARSERS.items():
@@ -168,6 +168,6 @@ FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def error_sentence(error: UsageError) -> str:
-    """Return an error as a sentence without the name of its field, because the page shows it next to the field."""
+    """Return an error as a sentence without the field's name, because the page shows it next to the field."""
     text = str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
     return text[:1].upper() + text[1:]

@@ -43,5 +43,5 @@ def topic_of(context: AppContext, session: Session, examples: Sequence[Paper]) -
 
 
 def offered(topic: SuggestedTopic) -> OfferedTopic:
-    """Return a suggested topic as the form offers it."""
+    """Convert a suggested topic to a topic that the form offers."""
     return OfferedTopic(name=topic.name[:MAX_NAME], filter=topic.filter.canonical)

@@ -26,8 +26,8 @@ from digest.web.suggested_topics import topic_of_liked
 MAX_TITLES = 5
 MAX_LATEST = 100  #: maximum number of latest matches that are searched for titles that pages may show
 MAX_EFFECTS = 12  #: maximum number of clauses whose effect is shown
-MAX_CACHED = 512  #: previews
-OLD_YEARS = 1  #: age in years from which on the year of a paper is shown
+MAX_CACHED = 512  #: maximum number of cached previews
+OLD_YEARS = 1  #: minimum age in years of a paper whose year is shown
 
 PER_MINUTE = 60  #: maximum previews per minute for one network
 PER_MINUTE_UNKNOWN = 300  #: maximum previews per minute for all visitors whose network is unknown
@@ -57,7 +57,7 @@ class TriedTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicPreview:
-    """The papers that the chosen topics would have sent, with their daily number."""
+    """The papers that the chosen topics would have sent, with their number per day."""
 
     rate: str
     heading: str
@@ -70,7 +70,7 @@ class TopicPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChosenTopics:
-    """The topics that a form asks for."""
+    """The topics chosen in a form."""
 
     filters: Mapping[str, str]  #: the filters as written, by name
     tried: tuple[str, ...]  #: the names of the topics that are not starter topics
@@ -91,7 +91,7 @@ def chosen_topics(context: AppContext, session: Session, form: SignUpForm) -> Ch
 
 
 def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
-    """Add a topic and return its name, numbered if another topic has the name."""
+    """Add a topic and return its name, with a number appended if the name is taken."""
     taken = {known.casefold() for known in chosen}
     names = (name if place == 1 else f"{name} {place}" for place in count(1))
     free = next(one for one in names if one.casefold() not in taken)
@@ -156,7 +156,7 @@ def make_preview(
 
 
 def public(context: AppContext, papers: Sequence[Paper]) -> list[Paper]:
-    """Return the papers that pages may show, each with its public parts."""
+    """Return the papers that pages may show, with only their public fields."""
     copies = map(context.public_rules.public_copy, papers)
     return [paper for paper in copies if paper is not None]
 
@@ -201,13 +201,13 @@ def sample_as_email(context: AppContext, session: Session, requested: RequestedS
 
 
 def preview_title(context: AppContext, paper: Paper) -> PreviewTitle:
-    """Return the title and link of a paper, and the year of an old one."""
+    """Return the title and link of a paper, and its year if the paper is old."""
     card = cards.make_card(paper, page=paper_url(context.site, paper.id))
     return PreviewTitle(title=card.title, href=card.href, year=old_year(paper, context.clock()))
 
 
 def old_year(paper: Paper, now: datetime) -> str:
-    """Return the year of a paper that was published more than a year ago, else nothing."""
+    """Return the year of a paper that was published more than a year ago, else an empty string."""
     born = paper.published
     is_old = born is not None and (now.date() - born).days > 366 * OLD_YEARS
     return f"{born.year}" if born and is_old else ""
@@ -229,7 +229,7 @@ def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
 
 
 def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
-    """Return `About 6 papers a day (busiest day 11, from 31 days)`."""
+    """Return a sentence such as `About 6 papers a day (busiest day 11, from 31 days)`."""
     _ = figures_in_words.TRANSLATIONS.gettext
     usual, _bracket, basis = starter_topics.rate_sentence(per_day).partition(" (")
     if per_day.days > 1:
@@ -257,7 +257,7 @@ def preview_heading(*, is_new: bool, is_today: bool) -> str:
 
 
 def is_allowed(caches: Caches, network: str | None, now: datetime, *, cost: int = 1) -> bool:
-    """Return whether this network may request another preview in this minute."""
+    """Count a preview request; return whether the network is within its limit for the current minute."""
     minute = int(now.timestamp()) // 60
     counted = caches.get_or_make("preview counts", (network, minute), count, bound=MAX_NETWORKS)
     used = max(next(counted) for _ in range(cost))

@@ -65,7 +65,7 @@ def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
 
 
 def rate_in_short(per_day: PerDay) -> str:
-    """Return `about 4 a day`."""
+    """Return a short text such as `about 4 a day`."""
     if per_day.median:
         return _("about %s a day") % f"{per_day.median:g}"
     return _("fewer than one a day") if per_day.max else _("no papers so far")

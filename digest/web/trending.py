@@ -63,7 +63,10 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
 def list_of_day(
     context: AppContext, session: Session, day: date, filter: Filter | None = None
 ) -> TrendingList | None:
-    """Return the list as of the end of a UTC day; with a filter, only papers that match; None if the day had no dump."""
+    """Return the list as of the end of a UTC day, or None if the day had no dump.
+
+    With a filter, the list has only papers that match.
+    """
     now = min(context.clock(), datetime.combine(day, time.max, UTC))
 
     def make() -> TrendingList | None:
@@ -113,7 +116,7 @@ def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRank
 def recent_papers(
     context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
 ) -> list[Paper]:
-    """Return the papers first seen in the last days before the latest dump, as shown publicly."""
+    """Return the papers first seen in the last days before the latest dump, with only their public fields."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     found = catalog.papers(session, since=start, until=now, news_only=True)
     shown = map(context.public_rules.public_copy, found)
@@ -121,7 +124,7 @@ def recent_papers(
 
 
 def list_as_email(context: AppContext, session: Session) -> str | None:
-    """Return the list as the HTML of a digest for a subscriber without topics."""
+    """Return today's list as the HTML of a digest without topics, or None if there are no papers."""
     found, now = todays_list(context, session), context.clock()
     if found is None:
         return None

@@ -48,7 +48,7 @@ def show_button(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Unsubscribe the reader at once, or undo an earlier unsubscribe."""
+    """Unsubscribe or resubscribe the reader, or store the reason for unsubscribing."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
@@ -66,7 +66,7 @@ def handle_button(request: Request, form: FormData) -> Response:
 
 
 def note_reason(request: Request, session: Session, subscriber: Subscriber, form: FormData) -> Response:
-    """Store the reason for an unsubscribe, unless it is empty or the reader has resubscribed."""
+    """Store the reason for unsubscribing, unless it is empty or the reader has resubscribed."""
     reason, words = field_text(form, "reason"), field_text(form, "words")
     if len(words) > MAX_REASON:
         return state_page(request, subscriber, typed=TypedReason(reason=reason, words=words))
@@ -93,7 +93,8 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
 def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | None = None) -> Response:
     """Show the page for the reader's state: subscribed, just subscribed again, or unsubscribed.
 
-    After an undo, the page has no unsubscribe button, so that a double click does not unsubscribe again.
+    After a resubscription, the page has no unsubscribe button, so that a double click does not unsubscribe
+    again.
     """
     context = request_context.context_of(request)
     done = request.query_params.get("done")
@@ -120,7 +121,7 @@ def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | No
 
 
 def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return in words when the next digest will arrive; None if this is not known yet."""
+    """Return the due time of the next digest in words, or None if it is not known yet."""
     due = subscriber.next_due_at
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None

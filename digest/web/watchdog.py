@@ -56,7 +56,7 @@ def run_watchdog(context: AppContext, stop: Event) -> None:
     known: set[str] = set()
     stop.wait(
         heartbeats.SILENT_AFTER.total_seconds()
-    )  # at a start of the service, some roles start more slowly than this one
+    )  # when the service starts, some processes start more slowly than this one
     while not stop.wait(CHECK_SECONDS):
         try:
             known = log_new_problems(check_once(context), known)

@@ -70,7 +70,7 @@ def show_answer(request: Request) -> Response:
 
 
 def paper_title(answer: WhyAnswer) -> str:
-    """Return the title of the paper if the paper is known."""
+    """Return the title of the paper, or an empty string if the paper is unknown."""
     return display(answer.json["paper"]["title"]) if "paper" in answer.json else ""
 
 
@@ -88,5 +88,5 @@ def answer_sentence(answer: WhyAnswer) -> str:
 
 
 def findings(answer: WhyAnswer) -> tuple[str, ...]:
-    """Return the explanation of each topic for the paper."""
+    """Return the findings that explain whether each topic matches the paper."""
     return tuple(line for line in answer.lines if " matches: " in line or " does not match: " in line)

@@ -9,7 +9,7 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: a text that has fewer of its words in common with the old text counts as rewritten
+SAME_TEXT_SHARE = 0.5  #: a text that shares a smaller part of its words with the old text is rewritten
 MAX_DETAIL_LENGTH = 300  #: maximum characters stored as the detail of a change
 
 #: Names and DOI prefixes of preprint servers. The prefix 10.1101 is shared with journals; a preprint's
@@ -43,7 +43,7 @@ def is_publication(doi: str) -> bool:
 
 
 def is_journal(name: str) -> bool:
-    """Return whether `name` names a journal or conference, not a preprint server."""
+    """Return whether `name` is the name of a journal or conference, not of a preprint server."""
     return bool(name) and PREPRINT_SERVERS.search(name) is None
 
 

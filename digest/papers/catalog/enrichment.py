@@ -92,7 +92,7 @@ def text_length(text: str) -> int:
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date should replace the stored date: it is the only date, or the only printed one."""
+    """Return whether the other date is better: it is the only date, or the only date not inferred."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])

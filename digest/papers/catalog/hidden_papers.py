@@ -13,27 +13,42 @@ from digest.papers.catalog import queries
 
 
 def hide(session: Session, reference: str, *, now: datetime) -> tuple[Paper, bool]:
-    """Hide a paper; return the paper and whether it was shown before; raise NotFound if there is none; commits."""
+    """Hide a paper and commit; return the paper and whether it was visible before.
+
+    Raises NotFound if there is no such paper.
+    """
     return set_hidden(session, reference, now)
 
 
 def unhide(session: Session, reference: str) -> tuple[Paper, bool]:
-    """Show a paper again; return the paper and whether it was hidden; raise NotFound if there is none; commits."""
+    """Show a paper again and commit; return the paper and whether it was hidden before.
+
+    Raises NotFound if there is no such paper.
+    """
     return set_hidden(session, reference, None)
 
 
 def hide_dump(session: Session, dump_id: int, *, now: datetime) -> int:
-    """Hide the papers that only this dump lists and return how many changed; raise NotFound for an unknown dump; commits."""
+    """Hide the papers that only this dump lists, and commit; return the number of papers changed.
+
+    Raises NotFound for an unknown dump.
+    """
     return set_dump_hidden(session, dump_id, now)
 
 
 def unhide_dump(session: Session, dump_id: int) -> int:
-    """Show the papers that only this dump lists again and return how many changed; raise NotFound for an unknown dump; commits."""
+    """Show the papers again that only this dump lists, and commit; return the number of papers changed.
+
+    Raises NotFound for an unknown dump.
+    """
     return set_dump_hidden(session, dump_id, None)
 
 
 def set_dump_hidden(session: Session, dump_id: int, at: datetime | None) -> int:
-    """Hide the papers that only this dump lists, or show them again if `at` is None; return how many changed."""
+    """Hide the papers that only this dump lists, or show them again if `at` is None.
+
+    Returns the number of papers changed.
+    """
     queries.require_dump(session, dump_id)
     listed = papers_in(AppearanceRow.dump_id == dump_id)
     elsewhere = papers_in(AppearanceRow.dump_id != dump_id)

@@ -88,7 +88,7 @@ class BatchPaper:
 
 
 class CatalogBatch:
-    """A batch of records: fetched in a few queries, decided in memory, written in a few statements."""
+    """A batch of records whose papers are fetched in a few queries and written in a few statements."""
 
     def __init__(self, session: Session, dump: DumpRow):
         self.session = session

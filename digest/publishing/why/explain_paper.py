@@ -70,7 +70,7 @@ def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnsw
 
 
 def describe_paper(question: WhyQuestion, reference: str) -> None:
-    """Add the paper's title, whether it was merged, and whether its list was late."""
+    """Add findings: the paper's title, whether it was merged, and whether its list was late."""
     paper = question.paper
     question.lines.append(
         f"{display(paper.title)} (paper {paper.id}), first seen {minute_text(paper.first_seen_at)}"

@@ -19,7 +19,7 @@ from digest.site_profile import Site
 
 LONGEST_CADENCE = timedelta(days=32)
 
-#: The verdict for each terminal or open state of a digest.
+#: The verdict for each state of a digest.
 VERDICTS = {
     DeliveryState.QUEUED: "It is waiting to be sent",
     DeliveryState.CLAIMED: "A worker is about to send it",
@@ -39,7 +39,7 @@ ADVICE = {
 
 
 def why_edition(session: Session, *, site: Site, email: str, edition: str | None, now: datetime) -> WhyAnswer:
-    """Return the outcome of a subscriber's edition, named as `daily-2026-11-20` or by its day.
+    """Return the outcome of a subscriber's edition, given by its day or a name such as `daily-2026-11-20`.
 
     Without `edition`, the answer is about the latest edition that was due.
     """

@@ -25,7 +25,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
-    """Add the ranks that the paper would have if the next edition were made now; return the best rank."""
+    """Add the paper's ranks to the findings, as if the next edition were made now; return the best rank."""
     assembler, decision = publishing.decide_for(
         question.session,
         question.site,

@@ -90,7 +90,7 @@ def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str,
 
 
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
-    """Add the paper's ranks in an edition; return the best rank, or None if the press was deleted."""
+    """Add the paper's ranks to the findings; return the best rank, or None if the press was deleted."""
     try:
         made = press_store.load_press(question.session, delivery.press or "", question.caches)
     except NotFound:

@@ -42,14 +42,14 @@ def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def describe_section(question: WhyQuestion, section: Section) -> None:
-    """Add why the section's filter, as resolved at the decision, matches the paper."""
+    """Add a finding: why the section's filter, as resolved for the decision, matches the paper."""
     stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
     if stored is not None:
         describe_filter(question, section.topic, stored.canonical)
 
 
 def describe_changes(question: WhyQuestion) -> None:
-    """Add the changes of a shown paper, and when each update was sent to the reader."""
+    """Add findings: the changes of a shown paper, and when each update was sent to the reader."""
     sent = and_(
         FollowupSent.paper_id == ChangeRow.paper_id,
         FollowupSent.kind == ChangeRow.kind,

@@ -11,7 +11,7 @@ from digest.publishing.why.question import WhyQuestion
 
 
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
-    """Add whether and why each topic matches the paper; return whether any topic matches.
+    """Add findings: whether and why each topic matches the paper; return whether any topic matches.
 
     `resolved_then` contains the filters to which topics resolved at the time of the decision, if known.
     """
@@ -29,7 +29,7 @@ def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO
 
 
 def describe_filter(question: WhyQuestion, name: str, canonical: str) -> bool:
-    """Add whether a topic's filter matches the paper, and why."""
+    """Add a finding: whether and why a topic's filter matches the paper; return whether it matches."""
     try:
         found = topics.explain(topics.parse(canonical), question.paper)
     except BadFilter as error:

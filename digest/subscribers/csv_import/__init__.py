@@ -34,7 +34,7 @@ from digest.subscribers.csv_import.write_rows import (
 
 __all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
 
-FEW_REMOVED = 10  #: number of subscribers who may always be removed
+FEW_REMOVED = 10  #: number of subscribers that a synchronization may always remove
 
 BATCH_ROWS = 1_000  #: number of rows that are read and written together
 
@@ -53,9 +53,9 @@ def import_rows(
     """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
     Without consent, or if their row has no state, subscribers are added as pending and invited once;
-    `invited_by` names the person who added them. If `rows` is not a CsvRows, lines are counted with the
-    header as line 1. `after_batch` is called after each batch, for example to commit. Raises BadField if the
-    file ends inside a quoted cell; the caller must then roll back.
+    `invited_by` names the person who added them. If `rows` has no `line` attribute, lines are counted with
+    the header as line 1. `after_batch` is called after each batch, for example to commit. Raises BadField if
+    the file ends inside a quoted cell; the caller must then roll back.
     """
     state = import_state(session, site, consent=consent, invited_by=invited_by, report=report, now=now)
     return write_batches(state, rows, after_batch)
@@ -78,7 +78,7 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
 
     Only members of an earlier list are removed, or, with `everyone`, also all other subscribers. Unsubscribed
     and suppressed addresses do not change. Nobody is removed if the address of a row cannot be read. Raises
-    UsageError before removing more subscribers than the list has, unless `allows_many`.
+    UsageError instead of removing more than ten subscribers and more than the list has, unless `allows_many`.
     """
     state = import_state(
         session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
@@ -108,7 +108,7 @@ def import_state(
     report: ImportReport | None,
     now: datetime,
 ) -> ImportState:
-    """Return the state of an import at its beginning."""
+    """Return the initial state of an import."""
     return ImportState(
         session,
         site,
@@ -122,7 +122,7 @@ def import_state(
 
 
 def write_batches(state: ImportState, rows: Iterable[Row], after_batch: Callable[[], None]) -> ImportReport:
-    """Check and write the rows in batches."""
+    """Check and write the rows in batches; return the report."""
     valid = good_rows(rows, FilterCellReader(state.session), state)
     while batch := list(islice(valid, BATCH_ROWS)):
         with gc_control.gc_paused():  # a batch creates tens of thousands of values but few cycles
@@ -146,7 +146,7 @@ def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportS
 
 
 def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
-    """Record the address of a rejected row, since its owner is a member of the synchronized list."""
+    """Record the address of a rejected row, so that a synchronization does not remove its subscriber."""
     try:
         address = addresses.parse_address("" if isinstance(row, csv.Error) else str(row.get("email", "")))
         state.rejected_keys.append(address.folded)

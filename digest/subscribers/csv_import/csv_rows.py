@@ -121,7 +121,7 @@ def unclosed_quote_error(line: int) -> BadField:
 
 
 def has_swallowed_rows(cell: str) -> bool:
-    """Return whether a cell contains the following rows: it has an address after a line break."""
+    """Return whether a cell contains the following rows, as shown by an address after a line break."""
     first, broken, rest = cell.partition("\n")
     return bool(broken) and "@" in rest and not first.lstrip().startswith("{")  # JSON may have many lines
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-MAX_EMAILS = 1_000  #: maximum addresses of each outcome in memory
-MAX_PROBLEMS = 10_000  #: maximum problems in memory
+MAX_EMAILS = 1_000  #: maximum number of addresses stored for each outcome
+MAX_PROBLEMS = 10_000  #: maximum number of problems stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class ImportReport:
         return bool(self.added or self.updated or self.unchanged or self.suppressed)
 
     def note_added(self, emails: Iterable[str]) -> None:
-        """Store the first added addresses."""
+        """Store added addresses until the maximum is reached."""
         self.added_emails += islice(emails, MAX_EMAILS - len(self.added_emails))
 
     def note_changed(self, email: str) -> None:
@@ -51,7 +51,7 @@ class ImportReport:
             self.changed_emails.append(email)
 
     def note_removed(self, emails: Iterable[str]) -> None:
-        """Store the first removed addresses."""
+        """Store removed addresses until the maximum is reached."""
         self.removed_emails += islice(emails, MAX_EMAILS - len(self.removed_emails))
 
     def reject(self, line: int, reason: str) -> None:

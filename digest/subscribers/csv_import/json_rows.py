@@ -53,7 +53,7 @@ def check_keys(found: dict[str, Any]) -> None:
 
 
 def cell_of(value: Any) -> str:
-    """Return a value as the text of a cell in a CSV file."""
+    """Return a JSON value as the text of a CSV cell."""
     match value:
         case None:
             return ""

@@ -30,8 +30,8 @@ class MergedSubscriber:
     existing: Any  #: the subscriber's row
     row: ImportRow
     columns: dict[str, Any]  #: only changed columns, because the subscriber may edit others at the same time
-    held: CheckedTopics  #: the topics before
-    topics: CheckedTopics  #: the topics after
+    held: CheckedTopics  #: the topics before the import
+    topics: CheckedTopics  #: the topics after the import
 
     @property
     def has_new_topics(self) -> bool:
@@ -74,7 +74,7 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
     if schedule != current:
         values = subscriber_rows.schedule_columns(schedule) | {"next_due_at": None}
     values |= {column: value for column, value in row.settings.items() if value != getattr(existing, column)}
-    if "owner_email" in values:  # the earlier owner, or the members of the group, have the links
+    if "owner_email" in values:  # the earlier owner or the group's members have the old links
         values["link_version"] = existing.link_version + 1
     return values
 
@@ -92,7 +92,11 @@ def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
-    """Return the topics after the row: one column replaces the filters, another replaces the packs, which come last."""
+    """Return a subscriber's topics after the import of a row.
+
+    The column `topics` replaces the subscriber's own filters, and the column `packs` replaces the packs,
+    which come last.
+    """
     if not held:
         return (*(row.topics or ()), *(row.packs or ()))
     if row.topics is None and row.packs is None:

@@ -31,7 +31,7 @@ CheckedTopics = tuple[tuple[str, str, str], ...]  #: topics: (name, canonical fi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRow:
-    """A checked row. None stands for a value that is missing in the file and changes nothing."""
+    """A checked row. A value of None is missing in the file and changes nothing."""
 
     line: int
     address: addresses.Address
@@ -68,7 +68,7 @@ def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]
 def check_row(
     row: Row | csv.Error, line: int, cell_reader: FilterCellReader, *, may_activate: bool
 ) -> ImportRow:
-    """Return a row with checked values, or raise a UsageError that names the wrong field."""
+    """Return a row with checked values, or raise a UsageError that names the invalid field."""
     if isinstance(row, csv.Error):
         raise BadField("row", f"the row cannot be read: {row}.")
     if row.get(None):
@@ -128,7 +128,7 @@ def parse_flag(name: str) -> Callable[[str], bool]:
 
 
 def parse_owner(text: str) -> str:
-    """Return the address of the person who manages the subscription of a group address, which was checked."""
+    """Return the address of the person who manages a group address; the cell was validated before."""
     return addresses.parse_address(text).email
 
 
@@ -146,7 +146,7 @@ def parse_day(text: str) -> date:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return when somebody confirmed; a date stands for its first moment in UTC."""
+    """Return the time of a confirmation; a time without an offset is in UTC, and a date means its start."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -157,7 +157,7 @@ def parse_moment(text: str) -> datetime:
 FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 MAX_AGE = 36_500  #: days
 
-#: The columns of a file that set a single column of a subscriber: this column, and the parser of the cells.
+#: File columns that each set one column of a subscriber: {file column: (subscriber column, cell parser)}.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "name": ("name", subscriber_rows.one_line),
     "owner": ("owner_email", parse_owner),
@@ -198,7 +198,7 @@ def parse_state(text: str, *, may_activate: bool) -> SubscriberState:
 
 
 class FilterCellReader:
-    """A caching parser of cells with filters: most files have few distinct cells."""
+    """A parser of filter cells that caches its results, since most files have few distinct cells."""
 
     def __init__(self, session: Session):
         self.registry = FilterRegistry(session)
@@ -210,7 +210,7 @@ class FilterCellReader:
         return self.checked("topics", parse_topics_cell(cell))
 
     def read_packs(self, cell: str) -> CheckedTopics:
-        """Return the topics for a list of packs, `lab/nlp; lab/robots`; each is named after its pack."""
+        """Return a topic for each pack in a list such as `lab/nlp; lab/robots`, named after its pack."""
         return self.checked("packs", parse_packs_cell(cell))
 
     def checked(self, column: str, topics: Mapping[str, str]) -> CheckedTopics:
@@ -239,7 +239,7 @@ NOT_IN_NAMES = frozenset('":()<>')  #: characters that occur only in filters, no
 
 
 def split_outside_quotes(cell: str) -> list[str]:
-    """Split a list at its semicolons, except those inside a phrase of a filter."""
+    """Split a list at its semicolons, except semicolons in a quoted phrase of a filter."""
     parts = [""]
     for number, piece in enumerate(cell.split('"')):
         is_phrase = number % 2 == 1

@@ -30,7 +30,7 @@ from digest.subscribers.csv_import.row_values import (
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
-BATCH_REMOVED = 1_000  #: number of subscribers who are removed together
+BATCH_REMOVED = 1_000  #: number of subscribers removed in one batch
 UniqueRows = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -112,7 +112,7 @@ def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: C
 
 
 def without_suppressed(state: ImportState, unique: UniqueRows, suppressed: Collection[str]) -> UniqueRows:
-    """Return the rows except those of suppressed addresses, which are rejected."""
+    """Return the rows of addresses that are not suppressed; reject the others, or count them in a sync."""
     for row in unique.values():
         if row.address.email in suppressed and state.is_sync:
             state.report.kept_out += 1
@@ -159,7 +159,7 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
 
 
 def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopics]:
-    """Return the topics of each subscriber, in the same form as in rows."""
+    """Return the topics of each subscriber by id, in the form that `ImportRow` uses."""
     held: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     if ids:
         for subscriber_id, *topic in session.connection().execute(TOPICS_QUERY, {"ids": ids}):
@@ -168,7 +168,7 @@ def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopi
 
 
 def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> None:
-    """Write only the changed columns and topics."""
+    """Write the changed columns and topics, and record the opt-outs and consents."""
     rows_by_columns = defaultdict(list)
     for one in changes:
         rows_by_columns[tuple(one.columns)].append({"id": one.existing.id, **one.columns})
@@ -194,9 +194,10 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 
 def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
-    """Return the row reduced to its packs, the only part that a synchronized list changes for existing subscribers.
+    """Return the row reduced to its packs.
 
-    Unsubscribed members stay unsubscribed and keep their packs.
+    A synchronized list changes nothing else of an existing subscriber. Unsubscribed members stay unsubscribed
+    and keep their packs.
     """
     packs = () if row.packs is None and row.lists_packs else row.packs
     if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
@@ -218,13 +219,13 @@ def returning_columns(existing: Any) -> dict[str, Any]:
 
 
 def mark_listed(state: ImportState, keys: Collection[str]) -> None:
-    """Record that the list has these addresses."""
+    """Record that the synchronized list contains these addresses."""
     listed = db.one_of(SUBSCRIBER_TABLE.c.email_key, list(keys))
     state.session.execute(update(SUBSCRIBER_TABLE).where(listed).values(synced_at=state.now))
 
 
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members who are no longer in the list, without notifying them; yield their number in each batch.
+    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
@@ -250,7 +251,7 @@ def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
 
 
 def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
-    """Return how many subscribers are in the list synchronized at `now`, and how many are not."""
+    """Return the number of subscribers in the list synchronized at `now`, and the number to remove."""
     columns = (
         func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
         func.count().filter(unlisted_condition(now, everyone=everyone)),
@@ -302,7 +303,7 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
 
 
 def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
-    """Return a new subscriber as the columns to insert."""
+    """Return the column values of a new subscriber."""
     schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone, not_after=row.not_after)
     return {
         "email_key": row.address.folded,
@@ -321,7 +322,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
-    """Record how these subscribers agreed, in the words of the file or else of the operator."""
+    """Record how these subscribers agreed, as described in the file or else by the operator."""
     rows = [
         {
             "subscriber_id": number,
