@@ -29,7 +29,7 @@ def insert_many(
     key: Sequence[str] = (),
     returning: Sequence[str] = (),
 ) -> Sequence[Row[Any]]:
-    """Insert hundreds of rows, skipping rows whose `key` exists; return some columns of the new rows.
+    """Insert hundreds of rows, skipping rows whose `key` exists; return the new rows' `returning` columns.
 
     Every row has the same columns; `shared` contains the columns with the same value in all rows. The
     first column of `returning` is the table's id.
@@ -50,7 +50,7 @@ def insert_lists(
     *,
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> None:
-    """Insert a row for each number in the third value of a tuple, with the tuple's first two values.
+    """Insert a row for each number in each tuple's list, with the tuple's first two values.
 
     Sending lists that the database expands costs half as much as sending rows.
     """

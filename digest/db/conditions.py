@@ -52,7 +52,7 @@ class JsonValues(TypeDecorator[Collection[Any]]):
 
 
 def many_values(of: TypeEngine[Any]) -> TypeEngine[Any]:
-    """Return the type of a parameter that contains many values, in the form of each database."""
+    """Return the type of a parameter that contains many values, with a variant for SQLite."""
     return ManyValues(of).with_variant(JsonValues(), "sqlite")
 
 
@@ -99,8 +99,8 @@ def one_of_few(
 ) -> ColumnElement[bool]:
     """Return the condition of `one_of` for a table of a few thousand rows.
 
-    In a prepared statement, PostgreSQL assumes that an array has ten values. It would scan the table
-    and compare each row with hundreds of values.
+    In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`, it would
+    therefore scan the table and compare each row with hundreds of values.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=True)

@@ -50,7 +50,7 @@ def copy(
 
 
 def count_rows(engine: Engine) -> int:
-    """Return how many rows there are in all tables."""
+    """Return the number of rows in all tables."""
     with engine.connect() as connection:
         counts = [select(func.count()).select_from(table).scalar_subquery() for table in tables()]
         return sum(connection.execute(select(*counts)).one())
@@ -115,7 +115,7 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
 def forget_missing_readers(writing: Connection) -> None:
     """Clear the subscriber id of deliveries whose subscriber was deleted.
 
-    Only SQLite does so by a foreign key.
+    Only SQLite has a foreign key that clears it.
     """
     delivery: Any = all_tables.Delivery.__table__
     subscriber: Any = all_tables.Subscriber.__table__

@@ -72,10 +72,10 @@ def commit_asynchronously(session: Session) -> None:
 
 
 def pipelined(session: Session) -> AbstractContextManager[None]:
-    """Send the writes of this block without waiting for each, if supported; wait for all at its end.
+    """Send the writes of this block without waiting for each reply, if supported.
 
-    No statement in the block may need a result, not even a row count. Errors are raised by a later
-    statement or at the end.
+    All replies are awaited at the end. No statement in the block may need a result, not even a row count.
+    Errors are raised by a later statement or at the end.
     """
     return dialect_of(session).pipelined(session)
 

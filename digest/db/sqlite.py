@@ -61,8 +61,8 @@ def make_engine(url: URL) -> Engine:
 def make_private(_dialect: Dialect, _record: Any, arguments: Sequence[Any], _options: Any) -> None:
     """Create a missing database file with mode 600; SQLite would make it readable by everyone.
 
-    SQLite gives its other files the same mode. Errors are left to SQLite, which reports them when it opens
-    the file.
+    SQLite gives its other files the same mode. Errors are ignored here, because SQLite reports them when it
+    opens the file.
 
     An existing file is never opened here: closing any descriptor of the file would release the POSIX locks
     that SQLite holds for this process, and another process would then delete the log that this process
@@ -142,7 +142,7 @@ def insert_many(
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
-    """Insert the rows whose `key` does not exist with `executemany`, which is fastest.
+    """Insert the rows whose `key` is new, using `executemany`, which is the fastest method.
 
     The new rows are those with ids above the previous highest id, since there is only one writer.
     """

@@ -1,6 +1,6 @@
 """Retry a database commit that must not be lost, such as the commit of a window's outcomes.
 
-Only the worker knows the replies of the mail server. If the worker tried to record the replies only once, a
+Only the worker knows the mail server's replies. If the worker tried to record the replies only once, a
 database restart at that time would leave a window in doubt, and all its letters would be sent twice.
 """
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: seconds between two tries
-#: The note that is added to the error that ends the retries.
+#: The note added to the error when the retries end.
 GIVEN_UP = "The database did not return in time."
 
 
@@ -48,11 +48,11 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield one try after another of a block that commits, until a try does not lose the database connection.
+    """Yield a `Try` for each attempt to commit a block, until an attempt keeps its database connection.
 
-    Each try uses a new connection. `lost` is the error of a try that the caller has made. Raises the error
-    after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`. The block must be safe to
-    run again after a commit whose reply was lost.
+    Each try uses a new connection. `lost` is the error of the caller's own first attempt, if any. Raises the
+    last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping` returns True.
+    The block must be safe to run again after a commit whose reply was lost.
     """
     pause, lost_at = FIRST_PAUSE, 0.0
     one = Try(lost)

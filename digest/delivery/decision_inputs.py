@@ -1,4 +1,4 @@
-"""Load the presses and filters that the decisions of digests refer to, for rendering."""
+"""Load the data that rendering needs: recipients, digest decisions, filters and letter assemblers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def load_context(
 
 
 def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
-    """Return the decisions of the digests among these deliveries, by delivery id.
+    """Return the digest decisions among these deliveries, keyed by delivery id.
 
     A decision that cannot be read is left out; rendering it logs the error.
     """
@@ -67,9 +67,9 @@ def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
 
 
 def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int, str]) -> Mapping[int, str]:
-    """Return `known` with the canonical filters of these digests added, by id.
+    """Return `known` with the canonical filters of these digests added, keyed by filter id.
 
-    Filters are never changed, so the cache stays valid. It is emptied when it reaches `MAX_KNOWN`.
+    Filters never change, so the cache stays valid. The cache is emptied when it reaches `MAX_KNOWN`.
     """
     named = {section.filter_id for digest in digests for section in digest.sections}
     kept = known if len(known) < MAX_KNOWN else {}
@@ -85,7 +85,7 @@ def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int
 def load_assemblers(
     session: Session, claimed: Sequence[ClaimedDelivery], site: Site, caches: Caches
 ) -> dict[str, LetterAssembler]:
-    """Return the letter assemblers of these digests by the name of the press, without missing presses."""
+    """Return the letter assemblers of these digests, keyed by press name; log and skip missing presses."""
     found = {}
     for name in {delivery.press for delivery in claimed if delivery.press}:
         try:

@@ -28,12 +28,12 @@ class DeliveryReport:
     """The number of deliveries by result."""
 
     sent: int = 0
-    deferred: int = 0  #: queued again, because the server deferred them or no server responded
+    deferred: int = 0  #: requeued, because the server deferred them or no server responded
     failed: int = 0
     suppressed: int = 0
     expired: int = 0
     stuck: int = 0
-    in_doubt: int = 0  #: perhaps accepted; tried again when the lease ends
+    in_doubt: int = 0  #: possibly accepted; retried after the lease ends
 
 
 @gc_control.gc_paused()
@@ -61,7 +61,7 @@ def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the s
     one or two more commits per message. If the database is lost while a window is being sent, the run waits
     for the database. `limit` is the maximum number of deliveries to claim; after `max_time`, or when
     `is_stopping`, no further window begins. With `sleep`, the run itself waits for tokens of a rate, up to
-    `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are queued again.
+    `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are requeued.
     """
     worker = worker_loop.Worker(
         outbox=outbox.open_outbox(session),

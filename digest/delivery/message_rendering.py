@@ -81,7 +81,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
 def render_content(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None, message_id: str
 ) -> bytes:
-    """Return the bytes of a letter: the same on every attempt."""
+    """Return the bytes of a letter, which are the same on every attempt."""
     if delivery.edition and recipient:
         return render_digest(context, delivery, recipient, message_id)
     letter = letters.render_letter(
@@ -100,7 +100,7 @@ def render_content(
 def letter_headers(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
 ) -> Sequence[tuple[str, str]]:
-    """Return the headers of a reply, or of a bulk letter with its unsubscribe link."""
+    """Return the Reply-To header, with list headers for a bulk letter, else with reply headers."""
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
     reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
@@ -121,14 +121,16 @@ def address_for_replies(
     decision: Mapping[str, Any],
     key: str | None,
 ) -> str:
-    """Return the address for replies to a letter; replies to it confirm, or may change settings."""
+    """Return the Reply-To address of a letter; empty for a letter to an address that is not the subscriber's.
+
+    A reply to a mail passed on to the operator goes to the mail's writer. Other replies can confirm a
+    subscription or change settings.
+    """
     if "writer" in decision:
         return str(decision["writer"])
     if "confirmation_id" in decision:
         return links.confirm_address(site, decision["confirmation_id"], key=key)
-    if (
-        recipient is None or delivery.letter == "new_address"
-    ):  # it goes to an address that is not the reader's
+    if recipient is None or delivery.letter == "new_address":  # the address is not the subscriber's
         return ""
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     return links.reply_address(site, *reader, delivery.edition or str(delivery.id), key=key)
@@ -153,7 +155,7 @@ def render_digest(
         is_group=bool(recipient.group),
     )
     assembler = context.assemblers[delivery.press or ""]
-    # A decision that could not be read is read again, to raise its error.
+    # A decision that could not be parsed is parsed again, to raise the error.
     digest = context.digests.get(delivery.id) or Digest.from_json(delivery.decision)
     return assembler.message(digest, copy)
 

@@ -1,7 +1,7 @@
 """Decide which letters a delivery run may not send yet.
 
-The limits, pauses and stops are in `limits`; this module applies them to one run. A window detects a
-standstill when it reserves its tokens, so without a standstill the check costs nothing.
+`limits` defines the limits, pauses and stops; this module applies them to one run. A standstill is detected
+when a window reserves its tokens, so the check needs no query of its own.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class SendPolicy:
     lane: Lane = Lane.PROMPT  #: the lane of the current claim
     standstill: Wait | None = None  #: a wait for all digests
     can_wait: bool = False  #: whether the run itself waits for tokens if they will be available soon
-    refill: Wait | None = None  #: the run itself waits until then, because no claimed digest has a token
+    refill: Wait | None = None  #: how long the run itself waits, because no claimed digest has a token
     met_standstill: bool = False  #: whether the last window met a standstill
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
-    #: the record as loaded at the last claim
+    #: the domains with stored deferrals or pauses, as of the last claim
     troubled: TroubledDomains = field(default_factory=TroubledDomains)
-    #: the end of the pause of each server that is to be paused
+    #: the servers to pause, each with the end of its pause
     paused_servers: dict[str, datetime] = field(default_factory=dict)
     thresholds_checked_at: datetime | None = None
 
@@ -53,7 +53,7 @@ class SendPolicy:
 
     @property
     def is_unrestricted(self) -> bool:
-        """Return whether no limit counts letters and no letter is known to have to wait."""
+        """Return whether no limit counts letters and no wait is known."""
         return not (self.rules.are_counted or self.paused_servers or self.standstill)
 
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
@@ -94,7 +94,7 @@ class SendPolicy:
     # ── after a claim ───────────────────────────────────────────────────────────────────────────
 
     def waiting_for_canary(self, claimed: Sequence[ClaimedDelivery], now: datetime) -> dict[int, Wait]:
-        """Return the waits of the letters whose edition's canary has no results yet."""
+        """Return the waits of the letters that must wait for their edition's canary."""
         canary = self.rules.canary
         if canary is None or self.lane is not Lane.BULK:
             return {}
@@ -111,7 +111,7 @@ class SendPolicy:
         }
 
     def begin_canary_waits(self, editions: Collection[str], claimed: int, now: datetime) -> None:
-        """Load when the canary waits of these editions end; begin the waits of new editions."""
+        """Load the canary waits of these editions; begin the waits of new editions."""
         if new := sorted(set(editions) - self.canary_waits.keys()):
             due = claimed + outbox.count_due(
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
@@ -192,7 +192,7 @@ class SendPolicy:
         self.troubled = self.troubled._replace(strikes=strikes)
 
     def learns_from(self, going: Mapping[int, RenderedDelivery]) -> bool:
-        """Return whether one of these letters was accepted by a domain with a stored record."""
+        """Return whether the acceptance of these letters changes the stored record of a domain."""
         return any(self.troubled) and any(
             self.troubled.learn_from(
                 limits.domain_of(each.delivery.email or ""), is_first_try=not each.delivery.attempts
@@ -201,7 +201,7 @@ class SendPolicy:
         )
 
     def release(self, letters: Iterable[tuple[ClaimedDelivery, str]], now: datetime) -> None:
-        """Return the tokens of letters that no server received, except alarm letters, which use none.
+        """Release the tokens of letters that no server received; alarm letters use no tokens.
 
         Each letter is given with its assigned server.
         """

@@ -93,7 +93,7 @@ class SentWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeRecorder:
-    """A recorder of the outcomes of windows.
+    """Records the outcomes of windows in the database.
 
     A delivery in doubt remains unchanged until its lease ends.
     """
@@ -204,7 +204,7 @@ def end_unsent(
 ) -> int:
     """Settle a delivery as unsent; return 1 if we held it, else 0.
 
-    Its papers are released if the reader certainly did not see them.
+    Unless the delivery is stuck, its papers are released, because the reader cannot have seen them.
     """
     ids = box.settle([delivery.id], state, reason, from_state=was, lease=delivery.lease, now=now)
     if state is not DeliveryState.STUCK:
@@ -213,6 +213,6 @@ def end_unsent(
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """Return the outcome as `550 5.1.1 no such user (rcpt)`."""
+    """Return an outcome as text, such as `550 5.1.1 no such user (rcpt)`."""
     text = " ".join(str(part) for part in (outcome.code, outcome.reply) if part)
     return f"{text} ({outcome.phase})" if outcome.phase else text

@@ -28,7 +28,7 @@ class Claimed:
     is_loaded: bool = False  #: whether `context` is loaded for these letters
     leased_at: float = 0.0  #: the monotonic time when our lease began
     checked_at: datetime  #: when we last checked for urgent letters
-    #: letters that were rendered while the database worked
+    #: letters rendered while the database executed a statement
     rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)
     waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
     unsettled: SentWindow | None = None  #: the previous window, which is settled with the next intent
@@ -43,7 +43,7 @@ class Rendered:
     claimed: Claimed  #: all letters that we hold, including this window
     window: Sequence[Letter]
     intended: Mapping[int, RenderedDelivery] | None = (
-        None  #: letters whose intent is committed; None if no intent was tried
+        None  #: letters whose intent is committed; None before the first commit
     )
 
 

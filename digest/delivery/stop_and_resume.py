@@ -13,7 +13,7 @@ from digest.errors import BadField
 
 
 def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
-    """Stop all mail or the digests; return whether it was not stopped before."""
+    """Stop all mail or only digests; return whether this added a new stop."""
     is_new = limits.emergency_stop(session, reason, scope=scope, now=now)
     session.commit()
     return is_new
@@ -31,7 +31,10 @@ def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) ->
 
 
 def retry_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
-    """Queue stuck letters for one more attempt; return their ids. Raises BadField for a letter that is not stuck."""
+    """Requeue stuck letters for one more attempt; return their ids.
+
+    Raises BadField for a letter that is not stuck.
+    """
     require_stuck(session, ids)
     changed = outbox.retry_stuck(session, ids, now=now)
     commit_unless_dry(session, is_dry_run=is_dry_run)
@@ -55,7 +58,7 @@ def require_stuck(session: Session, ids: Collection[int]) -> None:
 
 
 def commit_unless_dry(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or undo the changes of a dry run."""
+    """Commit, or roll back a dry run."""
     if is_dry_run:
         session.rollback()
     else:

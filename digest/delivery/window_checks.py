@@ -1,7 +1,7 @@
 """Check each letter of a window individually before it is sent.
 
-A letter that must not be sent is settled here. A letter that must wait is queued again. The others may be
-sent. This check runs for the letters that the fast path does not handle.
+Letters that must not be sent are settled, and letters that must wait are requeued; the others may be sent.
+This check runs for the letters that the fast path does not handle.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WindowCheck:
     now: datetime
 
     def check(self, window: Sequence[Letter]) -> CheckedWindow:
-        """Settle the letters that may not be sent or queue them again, and reserve tokens for the others."""
+        """Settle or requeue the letters that may not be sent now, and reserve tokens for the others."""
         session = self.outbox.session
         known = outbox.load_recipients_with_versions(session, (each.subscriber_id for each, _ in window))
         listed, suppressed = self.suppressed([delivery for delivery, _ in window])
@@ -76,7 +76,7 @@ class WindowCheck:
         return listed, listed - {each.id for each in confirmations if each.email not in permanent}
 
     def reserve(self, sendable: Mapping[int, RenderedDelivery], tally: Counter[str]) -> CheckedWindow:
-        """Requeue the letters that must wait; take tokens for the other letters, and return the other letters.
+        """Requeue the letters that must wait, and take tokens for the others; return the result of the check.
 
         Alarm letters never wait.
         """
@@ -104,12 +104,12 @@ def as_checked(letter: RenderedDelivery, version: str, *, may_be_suppressed: boo
 
 
 def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDelivery:
-    """Return the letter with the server whose tokens it took."""
+    """Return the letter assigned to the server whose tokens were reserved for it."""
     return letter if server is None else replace(letter, message=replace(letter.message, server=server))
 
 
 def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
-    """Return the letters that their own values do not block; the outbox checks the other conditions."""
+    """Return the letters that their own data allows to send; the outbox checks the other conditions."""
     return {
         delivery.id: rendered
         for delivery, rendered in window
@@ -122,7 +122,7 @@ def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDeli
 
 
 def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
-    """Queue the letters again that must wait, without using up an attempt.
+    """Requeue the letters that must wait, without using up an attempt.
 
     Letters with the same wait share one statement.
     """

@@ -1,13 +1,13 @@
 """Send letters from the outbox to the mail server, step by step.
 
  Claimed ──render──▶ Rendered ──intend──▶ Intended ──send──▶ Sent ──settle──▶ Settled ──▶ Claimed: the rest
-    │  nothing is left: claim more; the run is over, or something urgent is due: give back the rest first
+    │  if nothing is left, claim more; if the run is over or an urgent letter is due, requeue the rest
 
 If a worker dies, its deliveries become due again when their lease ends: in doubt if their intent was
 committed and no outcome was recorded, else unchanged. Outcomes of a window may be recorded together with the
-next intent. If a worker loses the database after a window was sent, it tries to record the outcomes for three
-quarters of the lease, then continues. No transaction is open while a worker renders a message or waits for a
-server.
+next intent. If a worker loses the database after a window was sent, it retries recording the outcomes for up
+to three quarters of the lease, and continues if that succeeds. No transaction is open while a worker renders
+a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from digest.delivery.transports import Outcome, Transport
 
 log = logging.getLogger(__name__)
 
-WINDOWS_PER_CLAIM = 10  #: number of windows that are claimed together, because every claim has a cost
+WINDOWS_PER_CLAIM = 10  #: number of windows claimed at once, because each claim has a fixed cost
 PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: time between two checks for urgent letters
 MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: minimum and maximum seconds between two checks for tokens or a stop
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -55,7 +55,7 @@ class Worker:
     transport: Transport
     policy: SendPolicy
     clock: Callable[[], datetime]
-    sleep: Callable[[float], None] | None = None  #: if None, letters without tokens are queued again
+    sleep: Callable[[float], None] | None = None  #: if None, letters without tokens are requeued
     is_stopping: Callable[[], bool] = lambda: False
     progress: Callable[[int], None] = lambda _done: None
     lane: Lane | None = None  #: the only lane; if None, all lanes, urgent letters first
@@ -141,7 +141,7 @@ def begin_window(worker: Worker, held: Claimed) -> Step | None:
 
 
 def claim(worker: Worker, before: Claimed) -> Claimed | None:
-    """Claim due letters of the first lane with due letters, under one lease.
+    """Claim letters of the first lane that has due letters, under one lease.
 
     Return None if nothing is due.
     """
@@ -210,7 +210,7 @@ def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
 def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
     """Wait briefly if every held letter waits for a token; otherwise return None.
 
-    The lease is renewed if it becomes old during the wait.
+    The lease is renewed when less than half of it is left.
     """
     if worker.sleep is None:
         return None
@@ -235,7 +235,7 @@ def renew(worker: Worker, held: Claimed, now: datetime) -> Claimed:
 
 
 def seconds_to_wait(held: Claimed, refill: Wait | None, now: datetime) -> float:
-    """Return for how many seconds every held letter waits for a token."""
+    """Return the number of seconds until a held letter can get a token, or 0 if one can be sent now."""
     if refill and refill.until > now:
         return (refill.until - now).total_seconds()
     if ready(held, now):
@@ -258,7 +258,7 @@ def render(worker: Worker, held: Claimed) -> Rendered:
 
 
 def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDelivery | None:
-    """Return a letter, or None if it cannot be rendered or its address was erased."""
+    """Return a rendered letter, or None if it cannot be rendered or its address was erased."""
     if delivery.id in held.rendered:
         return held.rendered[delivery.id]
     return render_delivery(held.context, delivery) if delivery.email else None
@@ -282,7 +282,10 @@ def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
 
 
 def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
-    """Settle the previous window and intend the unblocked letters, rendering the next window meanwhile."""
+    """Settle the previous window and intend the unblocked letters, and render the next window.
+
+    The next window is rendered while the database executes the statement.
+    """
     held, now, began = step.claimed, worker.clock(), monotonic()
     letters = window_checks.unblocked(step.window, now)
     if not letters:
@@ -308,7 +311,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
 
 
 def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -> Intended:
-    """Intend the letters that may be sent; settle the others or queue them again."""
+    """Intend the letters that may be sent; settle or requeue the others."""
     now, first, began = worker.clock(), left[0][0], monotonic()
     check = window_checks.WindowCheck(
         outbox=worker.outbox, site=worker.context.site, policy=worker.policy, lease=first.lease, now=now
@@ -332,7 +335,7 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
 
 
 def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait]) -> Claimed:
-    """Return the held letters, including the rendered letters of this window that wait for a token."""
+    """Return the held letters with this window's waits, keeping rendered letters that wait for tokens."""
     window = {each.id for each, _ in left}
     keep = {each.id: rendered for each, rendered in left if each.id in short}
     others = {number: wait for number, wait in held.waits.items() if number not in window}
@@ -340,7 +343,10 @@ def keep_short(held: Claimed, left: Sequence[Letter], short: Mapping[int, Wait])
 
 
 def begin_sending(step: Rendered, letters: Mapping[int, RenderedDelivery]) -> Intended:
-    """Return the letters to send, and the held letters without this window, except those that wait for a token."""
+    """Return the letters to send, and remove this window from the held letters.
+
+    Letters of the window that wait for a token remain held.
+    """
     held = step.claimed
     waits = {number: wait for number, wait in held.waits.items() if number not in letters}
     gone = {each.id for each, _ in step.window} - waits.keys()
@@ -389,7 +395,9 @@ def settle(worker: Worker, step: Sent) -> Settled:
 
 
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Commit the outcome of the previous window; if the database is lost, retry for as long as we hold the lease.
+    """Commit the outcome of the previous window, retrying if the database is lost.
+
+    Retries end after three quarters of the lease.
 
     After an `error`, the outcome may already be committed. The commit waits for the disk, because the worker
     discards the outcome afterwards and may not notice a crash of the database: the pool replaces dead
@@ -456,11 +464,12 @@ def release(worker: Worker, held: Claimed) -> Claimed:
 
 
 def release_once(worker: Worker, held: Claimed) -> int:
-    """Requeue the letters that we hold, and return how many we still held."""
+    """Requeue the letters that we hold; return the number that were still under our lease."""
     worker.session.rollback()
     refill, lease, now = worker.policy.refill, held.deliveries[0].lease, worker.clock()
     released: dict[DeliveryState, set[int]] = {}
-    # `sending` is last: its commit may still be in progress, and the first statement waits for that commit.
+    # `sending` comes last: the commit of an intent may be in progress, and the first statement waits for its
+    # end.
     for state in (DeliveryState.CLAIMED, DeliveryState.SENDING):
         released[state] = worker.outbox.release(
             [delivery.id for delivery in held.deliveries],

@@ -1,7 +1,7 @@
 """Define the schema: all tables, in one module per subject.
 
-Unique keys prevent everything that must not happen twice. Columns named `*_at` are times in UTC.
-`tests/db/test_schema.py` compares the migrations with these classes.
+Unique keys prevent duplicates, such as two digests of one edition for a subscriber. Columns named `*_at` are
+times in UTC. `tests/db/test_schema.py` compares the migrations with these classes.
 """
 
 from digest.db import Base

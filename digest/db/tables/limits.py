@@ -14,10 +14,11 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class RateCounter(Base):
-    """The counter of one rate: the tokens left in a token bucket, or the letters sent in one part of a quota's period.
+    """The counter of one rate.
 
-    A quota divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is locked while letters are counted. Rates per second or minute have only
-    part 0.
+    It counts the tokens left in a token bucket, or the letters sent in one part of a quota's period. A quota
+    divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is locked while
+    letters are counted. Rates per second or minute have only part 0.
     """
 
     __tablename__ = "rate_counter"
@@ -61,9 +62,11 @@ class DomainPause(Base):
 
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     until: Mapped[datetime] = mapped_column(UtcDateTime)
-    strikes: Mapped[int]  #: number of consecutive pauses, each of which is twice as long as the pause before
+    #: number of consecutive pauses; each is twice as long as the previous one, up to an hour
+    strikes: Mapped[int]
     greylists: Mapped[bool]  #: whether the domain defers first attempts and accepts second attempts
-    deferred: Mapped[list[str]] = mapped_column(JSON)  #: the recipients that were deferred in a row
+    #: the recipients deferred since the last accepted letter
+    deferred: Mapped[list[str]] = mapped_column(JSON)
     deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: the time of the last deferral
 
 

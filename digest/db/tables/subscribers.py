@@ -30,7 +30,7 @@ class AbstractLength(StrEnum):
 
 
 class StillReadingStep(IntEnum):
-    """The steps in which a reader who was long inactive is asked whether they still read their digests."""
+    """The steps of asking a long-inactive reader whether they still read their digests."""
 
     NONE = 0
     ASKED = 1  #: the question is in the reader's digests
@@ -38,7 +38,7 @@ class StillReadingStep(IntEnum):
 
 
 class Subscriber(Base):
-    """An address that asked for digests, with its settings."""
+    """An address for which digests were requested, with its settings."""
 
     __tablename__ = "subscriber"
 
@@ -47,7 +47,7 @@ class Subscriber(Base):
     #: the folded address, so that a person has one row
     email_key: Mapped[str] = mapped_column(String(320), unique=True)
     name: Mapped[str] = mapped_column(default="")
-    #: of a group address, such as a mailing list: the person who manages its subscription; None for a person
+    #: the person who manages the subscription of a group address, such as a mailing list; None for a person
     owner_email: Mapped[str | None] = mapped_column(String(320))
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
@@ -81,7 +81,8 @@ class Subscriber(Base):
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when they accepted or declined a topic for their saved papers; only papers saved later lead to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open all
+    #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open
+    #: links
     last_active_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     still_reading_step: Mapped[int] = mapped_column(default=0)  #: StillReadingStep
     still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when this step began
@@ -95,7 +96,7 @@ class Subscriber(Base):
     synced_at: Mapped[datetime | None] = mapped_column(
         UtcDateTime
     )  #: the last `subscribers sync` whose file listed the address
-    #: whether they were unsubscribed because the list no longer has them
+    #: whether `subscribers sync` unsubscribed the address because its file no longer listed it
     is_removed_by_sync: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
 
@@ -150,7 +151,7 @@ class PackRow(Base):
 
 
 class ResolvedFilter(Base):
-    """The filter without packs to which a filter with packs currently resolves.
+    """The pack-free filter to which a filter that uses packs currently resolves.
 
     Digests store the resolved filter, so publishing a pack between two attempts does not change a letter.
     """
@@ -205,7 +206,7 @@ class SavedPaper(Base):
 
 
 class Consent(Base):
-    """How a subscriber agreed, as proof that mail was requested."""
+    """A subscriber's consent, stored as proof that mail was requested."""
 
     __tablename__ = "consent"
 

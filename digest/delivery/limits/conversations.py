@@ -1,4 +1,4 @@
-"""Limit how many conversations send letters to a domain at once. Pure."""
+"""Limit the number of simultaneous conversations with a domain. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConversationLease(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversations:
-    """The conversations with one domain by number; some may have ended."""
+    """The conversations with one domain, keyed by number; some may have ended."""
 
     domain: str
     limit: int
@@ -46,7 +46,7 @@ class Conversations:
         return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
-        """Return the conversations with this worker's, under its old number or the lowest free number."""
+        """Return the conversations with this worker's added, under its own number or the lowest free one."""
         active = self.active(now)
         own = [number for number, each in active.items() if each.lease == lease]
         number = own[0] if own else next(each for each in count() if each not in active)

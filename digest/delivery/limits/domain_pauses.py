@@ -1,4 +1,4 @@
-"""Distinguish domains that greylist from domains that limit our rate, and pause the domains that limit our rate.
+"""Distinguish domains that greylist from domains that limit our rate, and pause the latter.
 
 Pure. A greylisting server defers each recipient's first try and accepts the second. A server that limits our
 rate defers any letter. One deferral therefore delays only its own letter. A domain is paused after several
@@ -28,7 +28,7 @@ RETRY_HEAD_START = timedelta(seconds=90)
 
 #: Status codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
 SLOW_DOWN = re.compile(r"\b4\.7\.\d+\b")
-#: Replies of a provider such as SES if we send too much through it, for any recipient.
+#: Replies by which a provider such as SES limits all our mail, not mail to one recipient.
 SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exceeded", re.IGNORECASE)
 QUOTA_EXCEEDED = re.compile(r"daily (?:message|sending) quota exceeded", re.IGNORECASE)
 
@@ -75,7 +75,7 @@ class Pause:
     """A time until which a domain or server gets no letters."""
 
     until: datetime
-    strikes: int = 0  #: number of pauses in a row
+    strikes: int = 0  #: number of consecutive pauses
 
     def is_active(self, now: datetime) -> bool:
         """Return whether the pause is in force; a pause longer than `MAX_PAUSE` comes from a wrong clock and is ignored."""
@@ -83,7 +83,7 @@ class Pause:
 
     def strike(self, now: datetime) -> Pause:
         """Return the pause after one more strike: 5, 10, 20, ... minutes, at most an hour."""
-        if self.is_active(now):  # another letter of the same window has paused it
+        if self.is_active(now):  # another letter of the same window began the pause
             return self
         strikes = self.strikes + 1 if abs(now - self.until) < STRIKES_FORGOTTEN_AFTER else 1
         return Pause(until=now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), MAX_PAUSE), strikes=strikes)
@@ -106,9 +106,7 @@ class DomainRecord:
 
     pause: Pause
     greylists: bool = False  #: whether the domain defers first tries and accepts second tries
-    deferred: frozenset[str] = (
-        frozenset()
-    )  #: recipients deferred in a row, without an accepted letter in between
+    deferred: frozenset[str] = frozenset()  #: recipients deferred since the last accepted letter
     deferred_at: datetime | None = None  #: the time of the last deferral
 
     def after(self, replies: Iterable[LetterReply], now: datetime) -> DomainRecord:

@@ -22,20 +22,20 @@ from digest.delivery.limits.limiter import ALL, BULK
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 #: Number of latest attempts that are counted; counting a million every minute would be slow.
 MAX_ATTEMPTS = 20_000
-#: Number of latest reports of a kind that are read to find when the reported letters were sent.
+#: Number of latest reports of each kind that are used to find when the reported letters were sent.
 MAX_REPORTS = 200
 
-#: The minimum number of reports of a kind that stop mail, so that two complaints among ten letters do not.
+#: Minimum number of reports of each kind that stops mail, so that two complaints about ten letters do not.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
 WARN_AT = {"complaints": 0.001}
 
-#: Number of attempts from which on a letter's deferrals count; fewer may be greylisting.
+#: Minimum number of attempts for a letter's deferrals to count; fewer may be greylisting.
 GREYLISTING_ATTEMPTS = 3
 CLOSING_CODE = 421  #: the code with which a server closes the connection
 SYSTEM_STATUS = "4.3.%"  #: the pattern of statuses about the mail system, not the recipient (RFC 3463, X.3.X)
 
-#: Kinds of bounces, by threshold.
+#: The kind of bounce that each threshold counts.
 FAILURE_KINDS = {"bounces": "hard", "complaints": "complaint", "policy": "policy"}
 
 ATTEMPT_TABLE: Any = Attempt.__table__
@@ -99,7 +99,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Return two counts of the letters first tried within the hour: the always deferred letters, and all letters."""
+    """Count the letters first tried within the hour; return how many were always deferred, and the total."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -108,7 +108,10 @@ def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
-    """Return the latest attempts, or the attempts around the id `middle`, since no index orders attempts by time."""
+    """Return a subquery of the latest attempts, or of the attempts around the id `middle`.
+
+    Attempts are selected by id, because no index orders them by time.
+    """
     names = ("delivery_id", "verdict", "ended_at", "phase", "code", "reply")
     columns = [ATTEMPT_TABLE.c[name] for name in names]
     among = select(*columns).order_by(ATTEMPT_TABLE.c.id.desc()).limit(MAX_ATTEMPTS)
@@ -122,7 +125,7 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 
 
 def attempts_by_letter(attempts: Any) -> Any:
-    """Return when each letter was first tried, and the common verdict of its attempts or "".
+    """Return a subquery of the time when each letter was first tried, and its attempts' common verdict or "".
 
     A few letters that are deferred repeatedly, long after all others were accepted, therefore do not stop
     mail. Greylisting does not stop mail either, because the second or third attempt succeeds.
@@ -160,7 +163,7 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 def count_among_tried(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
 ) -> tuple[int, int]:
-    """Return how many of these letters bounced or drew a complaint, and how many were tried.
+    """Return the number of reported letters among these attempts, and the number of letters tried.
 
     A complaint that names a reader but no letter counts if it came after the first of these attempts.
     """
@@ -208,7 +211,7 @@ def check_thresholds(
 
 
 def emergency_stop(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
-    """Stop mail; return whether it was not stopped before."""
+    """Stop the mail of a scope; return False if a stop of this scope is already in force."""
     row = {"scope": scope, "since": now, "reason": reason[:400]}
     adding = db.upsert(session, EmergencyStop).values(row).on_conflict_do_nothing()
     return session.execute(adding.returning(EmergencyStop.id)).first() is not None
@@ -221,7 +224,7 @@ def active_stops(session: Session) -> list[EmergencyStop]:
 
 
 def lift_stops(session: Session, *, now: datetime) -> int:
-    """Lift every stop and return how many there were."""
+    """Lift all stops and return their number."""
     lifting = update(EmergencyStop).where(EmergencyStop.lifted_at.is_(None)).values(lifted_at=now)
     lifted = lifting.returning(EmergencyStop.id).execution_options(synchronize_session=False)
     return len(session.execute(lifted).all())

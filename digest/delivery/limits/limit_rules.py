@@ -97,7 +97,7 @@ class SendLimits:
     """All limits that the operator set."""
 
     rates: tuple[Rate, ...] = ()
-    #: number of conversations by domain; "" stands for all other domains
+    #: number of conversations by domain; "" means all other domains
     conversation_limits: Mapping[str, int] = field(default_factory=dict)
     servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
     hours: SendHours | None = None
@@ -123,7 +123,7 @@ class SendLimits:
         return bool(self.rates or self.conversation_limits or self.servers or self.warm_up)
 
     def conversation_limit(self, domain: str) -> int | None:
-        """Return how many conversations may send letters to a domain at once; None means any number."""
+        """Return the maximum number of simultaneous conversations with a domain, or None for no limit."""
         return self.conversation_limits.get(domain, self.conversation_limits.get(""))
 
 
@@ -159,7 +159,7 @@ def parse_conversation_limits(text: str) -> dict[str, int]:
 
 
 def match_rules(text: str, setting: str) -> list[re.Match[str]]:
-    """Return the match of every rule, or raise BadField with the first that is invalid or set twice."""
+    """Return the matches of all rules; raise BadField for the first rule that is invalid or duplicated."""
     found = dict[tuple[str, str], re.Match[str]]()
     for rule in filter(None, map(str.strip, text.split(","))):
         match = RATE_PATTERN.fullmatch(rule)

@@ -13,7 +13,7 @@ from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Allowance
 
 STOP_RECHECK = timedelta(hours=1)  #: interval between checks of stopped mail; `resume` takes effect at once
-STOPPED_PREFIX = "stopped: "  #: prefix of the reason of mail that waits for the operator
+STOPPED_PREFIX = "stopped: "  #: prefix of the wait reason of stopped mail
 ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
 
 Decision = Allowed | Wait
@@ -62,7 +62,7 @@ class Limiter:
         return Reservation(decisions=decisions, limiter=limiter)
 
     def release(self, unsent: Collection[tuple[str, str]]) -> Limiter:
-        """Return the tokens of letters that no server received, given by domain and server."""
+        """Release the tokens of letters that no server received; each letter is given as (domain, server)."""
         scopes = [{ALL_MAIL, *letter} for letter in unsent]
         released = [
             each.release(sum(each.scope in of_letter for of_letter in scopes)) for each in self.allowances
@@ -82,7 +82,7 @@ class Limiter:
         return pause.wait(scope, is_tried=is_tried) if pause and pause.is_active(now) else None
 
     def reserve_one(self, number: int, window: Window, now: datetime) -> tuple[Limiter, Decision]:
-        """Return the decision about one letter, and the limiter updated by it."""
+        """Return the decision about one letter, and the updated limiter."""
         domain = window.domains[number]
         if paused := self.pause_wait(domain, now, is_tried=number in window.tried):
             return self, paused
@@ -158,7 +158,7 @@ class Reservation:
 
     @property
     def waits(self) -> dict[int, Wait]:
-        """Return the waits of the letters that are queued again."""
+        """Return the waits of the letters that are requeued."""
         return {number: each for number, each in self.decisions.items() if type(each) is Wait}
 
     @property
@@ -168,7 +168,7 @@ class Reservation:
 
     @property
     def servers(self) -> dict[int, str]:
-        """Return the server that each letter must go through, if servers have rates."""
+        """Return the assigned server of each letter, if servers have rates."""
         allowed = {number: each for number, each in self.decisions.items() if isinstance(each, Allowed)}
         return {number: each.server for number, each in allowed.items() if each.server}
 

@@ -18,7 +18,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 #: Maximum time that a worker itself waits for a token; a letter that must wait longer is queued again.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
-#: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover short delays.
+#: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover
+#: short delays.
 BURST_SECONDS = 2.0
 SES_BURST_SECONDS = 0.5  #: the same capacity for Amazon SES, which counts letters per second
 
@@ -56,7 +57,7 @@ class Rate:
 
     @property
     def per_second(self) -> float:
-        """Return how many tokens the bucket gains per second."""
+        """Return the number of tokens added to the bucket per second."""
         return self.amount / self.seconds
 
     @property
@@ -80,7 +81,7 @@ class Bucket:
         return self.rate.scope
 
     def at(self, now: datetime) -> Bucket:
-        """Return the bucket filled up to `now`.
+        """Return the bucket with the tokens added until `now`.
 
         A clock that was set back adds no tokens. A stored time up to `MAX_CLOCK_SKEW` ahead is kept:
         otherwise two workers with different clocks would both add tokens for the difference between their
@@ -169,7 +170,7 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WarmUp:
-    """The letters allowed on the first day with mail, on the second, and so on.
+    """The number of letters allowed on the first day with mail, on the second, and so on.
 
     Days without mail do not count, because receiving servers learn nothing from them.
     """
@@ -189,7 +190,7 @@ class WarmUp:
         return now.astimezone(zone_of(self.zone)).date()
 
     def at(self, now: datetime) -> WarmUp:
-        """Return the warm-up unchanged: no time that passes reduces its counts."""
+        """Return the warm-up unchanged, because its counts do not depend on the time."""
         return self
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
@@ -202,7 +203,7 @@ class WarmUp:
         return Wait(local_instant(today + ONE_DAY, time(), zone_of(self.zone)), reason)
 
     def place(self, today: date) -> int | None:
-        """Return how many days with mail were before today; None before and after the warm-up."""
+        """Return the number of days with mail before today, or None before and after the warm-up."""
         place = sum(day < today and used > 0 for day, used in self.used.items())
         return place if today >= self.since and place < len(self.table) else None
 

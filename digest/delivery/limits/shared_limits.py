@@ -115,7 +115,7 @@ def release(
 
 
 def save(session: Session, before: Limiter, after: Limiter) -> None:
-    """Write the changes of a decision."""
+    """Write the differences between two limiters."""
     write_changes(session, RateCounter, counter_rows(before.allowances), counter_rows(after.allowances))
     write_changes(session, WarmUpDay, day_rows(before.allowances), day_rows(after.allowances))
     held = conversation_rows(before.conversations)
@@ -131,7 +131,7 @@ WAITS_QUERY = union_all(
 
 
 def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Limiter:
-    """Return the pauses of these scopes and the emergency stops.
+    """Return a limiter with the pauses of these scopes and the emergency stops.
 
     This single query runs for every window.
     """
@@ -207,7 +207,7 @@ def day_rows(allowances: Iterable[Allowance]) -> Rows:
 def load_conversations(
     session: Session, rules: SendLimits, domains: Collection[str]
 ) -> dict[str, Conversations]:
-    """Lock and return the conversations with those of these domains that have a limit."""
+    """Lock and return the conversations with the domains that have a limit, keyed by domain."""
     limits = {domain: limit for domain in domains if (limit := rules.conversation_limit(domain)) is not None}
     locks = [{"domain": domain, "number": 0, "lease": "", "until": EPOCH} for domain in limits]
     lock_rows(session, ConversationRow, locks)
@@ -274,7 +274,7 @@ TROUBLED_QUERY = select(
 
 
 def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
-    """Return the domains with a stored record."""
+    """Return the domains that greylist, or recently deferred letters or were paused."""
     lately = now - domain_pauses.STRIKES_FORGOTTEN_AFTER
     found = session.connection().execute(TROUBLED_QUERY, {"lately": lately}).all()
     return TroubledDomains(

@@ -44,7 +44,7 @@ def record_attempts(
 
 
 def printable(text: str) -> str:
-    """Return the text without the characters that a database cannot store or that control a terminal."""
+    """Replace the characters that a database cannot store or that control a terminal."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 

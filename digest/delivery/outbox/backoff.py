@@ -1,4 +1,4 @@
-"""Postpone deliveries, end deliveries unsent, give them another address, and make waiting deliveries due again."""
+"""Postpone, withdraw, expire, erase and readdress deliveries, and make waiting deliveries due."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
 
 
 def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: datetime) -> None:
-    """Withdraw the letter with that key if it is still queued."""
+    """Withdraw the letter with this key if it is still queued."""
     waiting = (DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
     session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
@@ -46,7 +46,7 @@ def expire_open(session: Session, reason: str, *, now: datetime) -> int:
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw the unsent letters among these, and erase the recipient and the content of all these letters."""
+    """Withdraw the unsent deliveries among these, and erase the recipient and content of all of them."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}
@@ -58,7 +58,10 @@ def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -
 
 
 def readdress_queued(session: Session, subscriber_id: int, *, old: str, new: str) -> None:
-    """Send a subscriber's queued letters to a new address; a letter in doubt stays, since its bytes may not change."""
+    """Send a subscriber's queued letters to a new address; letters in doubt keep the old address.
+
+    The bytes of a letter in doubt must not change.
+    """
     waiting = (
         DELIVERY_TABLE.c.subscriber_id == subscriber_id,
         DELIVERY_TABLE.c.email == old,
@@ -71,7 +74,7 @@ def readdress_queued(session: Session, subscriber_id: int, *, old: str, new: str
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:
     """Postpone up to `limit` due letters of a lane that are not leased; return their number.
 
-    Nothing is postponed beyond its expiry. A letter that has already expired stays due, so that it ends at
+    No letter is postponed beyond its expiry. A letter that has already expired stays due, so that it ends at
     once.
     """
     idle = (
@@ -92,7 +95,7 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:
-    """Make letters due now if the reason for their wait begins with this text; return how many."""
+    """Make the letters due now whose wait reason begins with `reason`; return their number."""
     waiting = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
         DELIVERY_TABLE.c.reason.startswith(reason, autoescape=True),

@@ -48,7 +48,10 @@ def open_among(session: Session, ids: Collection[int]) -> set[int]:
 
 
 def compact_deliveries(session: Session, ids: Collection[int]) -> None:
-    """Delete the columns that only sending needs; keep the decisions of digests for the archive and `digest why`."""
+    """Clear the columns that only sending needs.
+
+    The decisions of digests are kept for the archive and `digest why`.
+    """
     session.execute(
         update(DELIVERY_TABLE)
         .where(db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.settled_at.is_not(None))
@@ -66,7 +69,7 @@ def compact_deliveries(session: Session, ids: Collection[int]) -> None:
 def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
     """Delete deliveries settled before `before`; yield the number in each batch.
 
-    If an address gets a letter only once, the key of that letter is kept and its address is deleted.
+    The letters in `ONCE_ONLY` are kept with their keys, but their addresses are deleted.
     """
     after = 0
     while rows := batch_after(session, after):
@@ -86,7 +89,7 @@ def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
 
 
 def batch_after(session: Session, number: int) -> list[Row[tuple[int, str, datetime, datetime | None]]]:
-    """Return the columns that pruning needs, for the next deliveries by id."""
+    """Return the next batch of deliveries by id, with the columns that pruning needs."""
     columns = (
         DELIVERY_TABLE.c.id,
         DELIVERY_TABLE.c.letter,

@@ -50,7 +50,7 @@ def find_delivery(session: Session, name: str) -> Delivery:
     condition = or_(
         Delivery.message_id == f"<{message_id}>", Delivery.provider_id == message_id.partition("@")[0]
     )
-    if name.isascii() and name.isdigit() and len(name) < 19:  # any 18-digit number fits
+    if name.isascii() and name.isdigit() and len(name) < 19:  # the column can hold any 18-digit number
         condition = Delivery.id == int(name)
     row = session.scalars(select(Delivery).where(condition).limit(1)).first()
     if row is None:
@@ -59,7 +59,7 @@ def find_delivery(session: Session, name: str) -> Delivery:
 
 
 def find_digest(session: Session, subscriber_id: int, edition: str) -> Delivery | None:
-    """Return the digest of a reader for an edition."""
+    """Return a reader's digest of an edition, or None."""
     conditions = (Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
     return session.scalars(select(Delivery).where(*conditions)).one_or_none()
 

@@ -15,7 +15,7 @@ from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.site_profile import Site
 
-LETTER_LIFE = timedelta(days=2)  #: how long sending a letter is tried, unless it is a digest
+LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid
 #: The default values of a row of `queue_digests`.
 DIGEST_DEFAULTS: dict[str, Any] = {
     "letter": "digest",
@@ -96,7 +96,7 @@ def queue_digests(
     """Write digests to the bulk lane and return {subscriber id: delivery id} of the new digests.
 
     A row has at least `subscriber_id edition dated_at due_at expires_at`; values that all rows share may be
-    in `shared` instead. If a subscriber already has the edition, nothing is changed.
+    in `shared` instead. The rows of subscribers who already have the edition are skipped.
     """
     new = db.insert_many(
         session,
@@ -114,7 +114,7 @@ def queue_new_digests(
 ) -> None:
     """Write digests like `queue_digests`, but with ids from `reserve_ids` and without waiting for a reply.
 
-    Raises IntegrityError if a subscriber already has the edition: now, or later in a block of `db.ahead`.
+    Raises IntegrityError if a subscriber already has the edition: now, or later in a block of `db.pipelined`.
     """
     db.insert_many(session, Delivery, rows, shared=shared_values(rows, shared))
 

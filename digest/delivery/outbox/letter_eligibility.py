@@ -48,7 +48,7 @@ RECIPIENT_COLUMNS = tuple(
     )
 )
 OWNER_EMAIL: Any = Subscriber.__table__.c.owner_email
-#: The address of a group, which letters to its owner name.
+#: The address of a group, which is named in letters to the group's owner.
 GROUP = case((OWNER_EMAIL.is_not(None), Subscriber.__table__.c.email), else_="")
 
 
@@ -67,14 +67,14 @@ def recipients_query(dialect: str) -> Select[Any]:
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
-    """Return those of these subscribers that still exist, by id."""
+    """Return the subscribers that still exist, keyed by id."""
     return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
 
 
 def load_recipients_with_versions(
     session: Session, ids: Iterable[int | None]
 ) -> dict[int, tuple[RecipientState, str]]:
-    """Return those of these subscribers that still exist, by id, each with the version of its row."""
+    """Return the subscribers that still exist, keyed by id, each with the version of its row."""
     known = {number for number in ids if number is not None}
     if not known:
         return {}

@@ -35,8 +35,8 @@ LETTER_COLUMNS = {
 def intend_sql(guards: str) -> str:
     """Return the statement that records the intents of the letters that we hold and that are not blocked.
 
-    A letter is blocked by a suppressed address or by a guard. The range of ids hints to the planner that they
-    are keys, like `db.hint_few_rows`.
+    A suppressed address, or a condition in `guards`, blocks a letter. The range of ids makes the planner
+    expect few rows, like `db.hint_few_rows`.
     """
     return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
         message_id = new.message_id, content_hash = new.content_hash
@@ -64,8 +64,8 @@ INTEND_UNBLOCKED = intend_sql(
             WHERE pause.scope = ANY ({split_list("paused")}) AND pause.until > %(now)s
         )""",  # noqa: S608
 )
-#: The outcome of the last window. It has no letter in common with the next window, so their order does not
-#: matter.
+#: Settles the previous window. The two windows have no letter in common, so the order of the statements does
+#: not matter.
 SETTLE_ACCEPTED = f"""ended AS (
     UPDATE delivery SET state = 'sent', reason = '', settled_at = %(settled_at)s, lease = NULL, leased_until = NULL
     WHERE id = ANY (CAST(%(settled)s AS bigint[])) AND state = 'sending' AND lease = %(settled_lease)s
@@ -164,7 +164,7 @@ def pipelined_query(session: Session, statement: str, parameters: Mapping[str, A
                 raw.execute("BEGIN")
                 cursor = raw.execute(statement, parameters, prepare=True)
                 raw.execute("COMMIT")
-                raw.pgconn.flush()  # otherwise the driver sends it only when it waits for the result
+                raw.pgconn.flush()  # otherwise the driver sends nothing until it waits for the result
                 yield cursor
         finally:
             if not raw.closed:

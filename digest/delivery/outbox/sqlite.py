@@ -20,7 +20,7 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Inten
 def intend_statement(guards: str) -> TextClause:
     """Return the statement that records the intents of the letters that we hold and that are not blocked.
 
-    A letter is blocked by a suppressed address or by a guard.
+    A suppressed address, or a condition in `guards`, blocks a letter.
     """
     statement = text(
         f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = :until,
@@ -61,7 +61,7 @@ class SqliteOutbox(Outbox):
         return self.execute(INTEND, intents, lease=lease, until=until)
 
     def execute(self, statement: TextClause, intents: Sequence[Intent], **given: Any) -> set[int]:
-        """Record intents with one of the statements that differ in the letters they block."""
+        """Record intents with `INTEND` or `INTEND_UNBLOCKED`; return the ids of letters that may be sent."""
         if not intents:
             return set()
         rows = [

@@ -24,10 +24,10 @@ def stuck_ids(session: Session) -> list[int]:
 
 
 def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
-    """Queue stuck deliveries for one more attempt, and return their ids.
+    """Requeue stuck deliveries for one more attempt, and return their ids.
 
     The attempt may send other bytes than before, and the letter is sent even if its edition has ended,
-    because the operator decided so.
+    because the operator requested it.
     """
     again = {
         "state": DeliveryState.QUEUED,

@@ -113,15 +113,15 @@ class Outbox(ABC):
     def lease_deliveries(self, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
         """Lease the queued deliveries among these, and return their ids.
 
-        They are selected by state: with the index of open deliveries, PostgreSQL would read all due
-        deliveries.
+        The statement's condition is the state; with the condition of the open index, PostgreSQL would read
+        all due deliveries.
         """
         if not ids:
             return set()
         return fetch_ids(self.session, CLAIM_STATEMENT, {"ids": ids, "token": lease, "until": now + LEASE})
 
     def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
-        """Queue the deliveries again whose lease has ended, and return their ids.
+        """Requeue the deliveries whose lease has ended, and return their ids.
 
         If no intent was committed, nothing else changes. Otherwise the delivery is in doubt once more, and
         the attempt is recorded unless the worker recorded it.
@@ -186,9 +186,9 @@ class Outbox(ABC):
         due_at: datetime,
         counts_as_attempt: bool,
     ) -> set[int]:
-        """Queue deliveries that we hold again; return the ids that we still held.
+        """Requeue deliveries that we hold; return the ids that were still under our lease.
 
-        If no server received a delivery, no attempt is used up. Nothing is postponed beyond its expiry.
+        Unless `counts_as_attempt`, no attempt is used up. No delivery is postponed beyond its expiry.
         """
         if not ids:
             return set()

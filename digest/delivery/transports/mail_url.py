@@ -21,8 +21,8 @@ ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and 
 #: Headers that providers replace; a DKIM signature over these headers would break.
 REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
 
-#: The provider's id of a letter, in its reply to the final dot. Postfix keeps our Message-ID but logs queue
-#: ids; `digest trace` finds the letter by its queue id.
+#: Patterns of the provider's id of a letter in the reply to the final dot. Postfix keeps our Message-ID but
+#: logs queue ids; `digest trace` finds the letter by its queue id.
 PROVIDER_ID_PATTERNS = {
     "ses": re.compile(r"Ok <?([\w.-]{8,100})"),
     "postfix": re.compile(r"queued as ([\w.-]{5,100})"),
@@ -150,7 +150,7 @@ class MailUrl:
 
     @property
     def burst(self) -> float:
-        """Return how many seconds' worth of tokens a bucket holds: fewer for Amazon SES."""
+        """Return the capacity of token buckets in seconds of their rate, which is smaller for Amazon SES."""
         return SES_BURST_SECONDS if "ses" in self.profiles else BURST_SECONDS
 
     def __str__(self) -> str:
@@ -178,7 +178,7 @@ def parse_mail_url(text: str) -> MailUrl:
 
 
 def parse_options(query: str) -> dict[str, str]:
-    """Return the options after the question mark; raise BadField for unknown options, which could mean no TLS."""
+    """Return the options after the question mark; raise BadField for an unknown one, which may mean TLS."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := options.keys() - OPTIONS:
         raise BadField(

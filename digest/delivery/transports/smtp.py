@@ -152,8 +152,7 @@ class SmtpConnection:
     def send_messages(self, waiting: deque[Message], until: float) -> Iterator[Outcome]:
         """Send the messages in turn, removing each from `waiting` when its outcome is known.
 
-        Raises ConnectionBroken if the connection ends before the first message's body, of which nothing was
-        sent.
+        Raises ConnectionBroken if the connection ends before any byte of the first message's body was sent.
         """
         announced: SmtpEnvelope | None = None  # the envelope of the first message, if sent
         while waiting and not self.is_ending and (announced or monotonic() < until):
@@ -295,7 +294,7 @@ def require_yes(reply: SmtpReply, what: str, *, agreed: int | None = None) -> No
 
 
 def redact_login(text: str, server: MailServer) -> str:
-    """Return a server's text without our password, plain or encoded for AUTH, complete or in part."""
+    """Return a server's reply without our password, whether plain, encoded for AUTH or partial."""
     secrets = [*credentials(server), server.password]
     shown = text.replace(server.password, "…") if server.password else text
     return BASE64_TEXT.sub(

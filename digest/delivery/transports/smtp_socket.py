@@ -153,9 +153,9 @@ class SmtpSocket:
             raise ProtocolDesync("the server did not reply in time")
 
     def take_expected(self, expected: re.Pattern[bytes]) -> bool:
-        """Remove the expected reply if the received bytes begin with it, and return whether they did.
+        """Remove the expected reply from the start of the received bytes; return whether it was there.
 
-        Never wait.
+        Does not wait for more bytes.
         """
         found = expected.match(self.received)
         if found is None:
@@ -177,7 +177,7 @@ class SmtpSocket:
         raise ProtocolDesync("the server broke the protocol: a reply of a hundred lines")
 
     def read_line(self, deadline: float) -> bytes:
-        """Return the next line, without its end."""
+        """Return the next line without its line ending."""
         while b"\n" not in self.received:
             more = self.read(deadline)
             if not more:
@@ -194,7 +194,7 @@ class SmtpSocket:
 
 
 def make_ssl_context(cafile: str | None) -> ssl.SSLContext:
-    """Return the TLS context that checks certificates against this authority, or the public ones if None."""
+    """Return a TLS context that trusts the authorities in `cafile`, or public authorities if it is None."""
     try:
         return ssl.create_default_context(cafile=cafile)
     except OSError as error:

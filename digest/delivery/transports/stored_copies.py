@@ -14,7 +14,7 @@ HEAD_BYTES = 50_000  #: number of bytes at the start of a file that are searched
 
 
 def delete_copies(mail: MailUrl, email: str, ids: Collection[int]) -> int:
-    """Delete every stored letter to this address or with one of these ids, and return how many were deleted.
+    """Delete the stored letters to this address or with one of these ids, and return their number.
 
     Returns 0 if mail goes to servers.
     """
@@ -28,7 +28,7 @@ def delete_copies(mail: MailUrl, email: str, ids: Collection[int]) -> int:
 
 
 def delivery_id(path: Path) -> int | None:
-    """Return the delivery id with which the name of a stored letter begins, also while it is being written."""
+    """Return the delivery id in the file name of a stored or unfinished letter, or None."""
     start = path.name.lstrip(".").partition(".")[0]
     return int(start) if start.isdecimal() else None
 

@@ -16,9 +16,9 @@ from digest.site_profile import Site
 class Verdict(StrEnum):
     """The result of one attempt at a message."""
 
-    ACCEPTED = "accepted"  #: the server took responsibility (250 after the dot)
+    ACCEPTED = "accepted"  #: the server accepted responsibility (250 after the dot)
     DEFERRED = "deferred"  #: the server asked us to try later (4xx)
-    REFUSED = "refused"  #: the server refused the message for good (5xx)
+    REFUSED = "refused"  #: the server permanently refused the message (5xx)
     IN_DOUBT = "in doubt"  #: no reply to the body, so it is unknown whether it was accepted (RFC 1047)
     UNTRIED = "untried"  #: nothing was sent: the connection failed before this message's body
 
@@ -46,9 +46,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Transport(Protocol):
-    """Sends windows of messages.
+    """The interface for sending windows of messages.
 
-    It can be used again after any failure, and never raises for one message.
+    A transport can be used again after any failure. An error with one message is an outcome, never an
+    exception.
     """
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
