@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
 def build_command(arguments: Sequence[str] = ()) -> Any:
     """Build the command from `app`, with examples in its help and the panels in a fixed order.
 
-    If the arguments name a command, the others are left out.
+    If the arguments name a command, all other commands are left out.
     """
     command: Any = complete_help(typer.main.get_command(named_command.narrow(app, arguments)))
     command.commands = dict(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from digest.topics import Filter, PaperIndex, RelevanceTerm
 
 DIGITS = 4  #: number of decimals of a score and its terms with `--explain`
-FEW_MATCHES = 5  #: maximum number of matches of a suggestion for a library
+FEW_MATCHES = 5  #: maximum number of matches for each topic suggested for a library
 
 
 def report_on(
@@ -73,7 +73,7 @@ def matches_of(
 
 
 def term_report(term: RelevanceTerm) -> dict[str, Any]:
-    """Return a score's term as a JSON value."""
+    """Return one term of a score for JSON."""
     return {"words": term.words, "value": term.value, "arithmetic": term.arithmetic}
 
 
@@ -137,7 +137,7 @@ def show_last(last: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_terms(matches: Sequence[Mapping[str, Any]]) -> None:
-    """Print each match with the terms of its score, which are rounded so that they add up to the printed score."""
+    """Print each match with the terms of its score, rounded so that they add up to the printed score."""
     for one in matches:
         score = round(one["score"], DIGITS)
         terminal.print_line(f"{one['id']}  {score:.{DIGITS}f}  {one['display_title']}")

@@ -70,7 +70,7 @@ def check_target(settings: Settings, path: Path) -> None:
 
 
 def keys_of(settings: Settings) -> dict[str, str]:
-    """Return the keys of this machine by name."""
+    """Return this machine's keys by name."""
     given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
     return {
         name: value.get_secret_value() if value else settings.stored_secret(name)
@@ -79,7 +79,7 @@ def keys_of(settings: Settings) -> dict[str, str]:
 
 
 def places_of_keys(settings: Settings) -> str:
-    """Return where the keys are: their files, or their settings."""
+    """Return where the keys are stored: in files or in settings."""
     given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
     places = [
         f"DIGEST_{name.upper()}" if value else str(settings.data_dir.absolute() / name)
@@ -126,7 +126,7 @@ def restore(
 
 
 def store_keys(settings: Settings, found: BackupFile) -> None:
-    """Store the backup's keys in the data directory, except keys that are set by settings."""
+    """Store the backup's keys in the data directory, except keys that the settings contain."""
     for name, value in found.keys.items():
         if getattr(settings, name) is None:
             settings.store_secret(name, value)

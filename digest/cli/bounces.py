@@ -1,4 +1,4 @@
-"""`digest bounces`: list bounces and complaints, and forgive or accept the bounces of a domain that was considered broken."""
+"""`digest bounces`: list bounces and complaints, and forgive or accept the bounces of a broken domain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A_DAY = timedelta(days=1)
 
 
 def parse_since(text: str) -> datetime:
-    """Parse a time with an offset, or a day, which means midnight UTC of that day."""
+    """Parse a time with an offset, or a day, which means the start of that day in UTC."""
     return (
         datetime.combine(day(text), time.min, UTC) if len(text.strip()) == len("2026-11-20") else moment(text)
     )
@@ -86,7 +86,7 @@ def show_list(
 
 
 def kind_of(row: BounceRow) -> str:
-    """Return the kind of a failure, followed by `forgiven` or `frozen` if the failure is."""
+    """Return the kind of a failure, with `forgiven` or `frozen` appended where it applies."""
     if row.forgiven_at:
         return f"{row.kind}, forgiven"
     return f"{row.kind}, frozen" if row.frozen_at else row.kind

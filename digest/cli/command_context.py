@@ -42,7 +42,7 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
 
 
 def save_opt_outs(context: AppContext) -> None:
-    """Append new opt-outs to the file that a restore reads, unless the service has a scheduler, which does so."""
+    """Append new opt-outs to the file that a restore reads, unless a scheduler does this."""
     from digest import bounces, heartbeats
 
     with context.read_session() as session:
@@ -59,7 +59,7 @@ def save_opt_outs(context: AppContext) -> None:
 
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
-    """Convert errors of the database to a sentence that names it, and close all its connections at the end."""
+    """Convert database errors to a sentence that names the database; close all connections at the end."""
     from digest.db import DBAPIError
 
     try:

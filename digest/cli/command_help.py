@@ -193,7 +193,7 @@ def complete_help(command: Any, name: str = "") -> Any:
 
 
 def show_plainly(param: Any) -> Any:
-    """Show a flag without a type, and an argument by its name alone."""
+    """Make the help show a flag without a type, and an argument by its name alone."""
     if param.param_type_name == "argument":
         usage = param.display_name_raw + ("" if param.nargs == 1 else "...")
         param.get_usage_pieces = lambda _context: [usage if param.required else f"[{usage}]"]

@@ -79,7 +79,7 @@ def parse_choice(option: str, text: str | None, choices: type[Choice]) -> Choice
 def current_time(now: datetime | None) -> datetime:
     """Return `now` if it was given, otherwise the current time.
 
-    No other code of the commands reads the clock.
+    Commands with `--now` read the clock only through this function.
     """
     return now or datetime.now(UTC)
 

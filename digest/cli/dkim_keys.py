@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="DKIM keys and their DNS records.")
 
-#: A label of at most 61 characters; 63 are allowed, and `ed` is appended for an Ed25519 key.
+#: A DNS label with at most 61 of the 63 allowed characters, since `ed` is appended for an Ed25519 key.
 LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"
 NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: the pattern of a selector
 

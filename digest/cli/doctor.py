@@ -72,7 +72,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
 
 
 def test_letter_checks(email: str | None, received: Path | None) -> Iterator[CheckOutcome]:
-    """Return the checks of a new test letter, or of a saved letter."""
+    """Yield the outcomes of checking a new test letter, or a saved letter."""
     from digest.monitoring import mail_path_checks
 
     with command_context.open_context() as context:

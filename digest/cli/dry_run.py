@@ -91,7 +91,7 @@ def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> 
 
 
 def read(folder: Path) -> Iterable[DryRunResult]:
-    """Return the results of a dry run."""
+    """Return the results of the dry run stored in a folder."""
     from digest.publishing.dry_run import DryRunResult
 
     try:
@@ -104,7 +104,7 @@ def read(folder: Path) -> Iterable[DryRunResult]:
 
 
 def show(difference: DryRunDifference) -> None:
-    """Print a difference."""
+    """Print the differences between two dry runs."""
     for name in ("mails", "papers", "bytes"):
         before, after = getattr(difference, name)
         terminal.print_line(f"{name:7}{before:,} → {after:,}")

@@ -166,7 +166,7 @@ def check_format(layout: str | None) -> None:
 
 
 def report(loads: list[tuple[dict[str, Any], bool]], *, dry_run: bool, as_json: bool) -> None:
-    """Print the results of dumps; exit with 1 if none is loaded."""
+    """Print the results of loading dumps; exit with 1 if none is loaded."""
     if as_json:
         terminal.print_json({"dumps": [loaded for loaded, _ in loads]})
     else:
@@ -209,7 +209,7 @@ def load_page(context: PollContext, url: str, **choices: Any) -> tuple[dict[str,
 
 
 def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
-    """Print the result of one dump."""
+    """Print the result of loading one dump."""
     name = loaded.get("url") or Path(loaded["path"]).name
     if loaded["state"] != "loaded":
         terminal.print_note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")

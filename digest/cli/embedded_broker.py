@@ -37,7 +37,7 @@ class EmbeddedBroker:
 
 
 def start(settings: Settings) -> EmbeddedBroker:
-    """Start the broker and return it once it responds; it ends with this process."""
+    """Start the broker, and return it once it responds; the broker ends when this process ends."""
     folder = private_folder(settings.broker_socket.parent)
     path = folder / settings.broker_socket.name
     process = subprocess.Popen(  # noqa: S603  (a fixed program)

@@ -1,4 +1,4 @@
-"""Leave out the commands that the arguments do not name, because building all of them slows each one down."""
+"""Leave out the commands that the arguments do not name, because building all commands takes time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def narrow(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
 
 
 def without_options(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments without the options before the first word."""
+    """Return the arguments without the global options before the command."""
     if arguments[:1] == [WITH_VALUE]:
         return without_options(arguments[2:])
     return without_options(arguments[1:]) if arguments and arguments[0].startswith("-") else arguments
 
 
 def with_only(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
-    """Return the app with only the command or group of the first word; the same app if there is none."""
+    """Return the app with only the command or group that the first word names, or else the same app."""
     commands = [one for one in app.registered_commands if words and name_of(one) == words[0]]
     groups = [one for one in app.registered_groups if words and one.name == words[0]]
     if not (commands or groups):
@@ -36,7 +36,7 @@ def with_only(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
 
 
 def group_with_only(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
-    """Return the group with only the command of the first word; with all commands if there is none."""
+    """Return the group with only the command that the first word names, or else with all commands."""
     narrowed = copy(group)
     if group.typer_instance is not None:
         narrowed.typer_instance = with_only(group.typer_instance, words)
@@ -44,5 +44,5 @@ def group_with_only(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
 
 
 def name_of(command: CommandInfo) -> str:
-    """Return the word that calls a command."""
+    """Return the name of a command on the command line."""
     return command.name or typer.main.get_command_name(getattr(command.callback, "__name__", ""))

@@ -187,7 +187,7 @@ def undo(
 
 
 def require_yes_of_followers(report: Mapping[str, Any], *, yes: bool) -> None:
-    """Ask if publishing changes the digests of any subscriber."""
+    """Ask for confirmation if publishing changes any subscriber's digests."""
     if report["is_new"] and report["subscribers"]:
         readers = plurals.count(report["subscribers"], "subscriber gets", "subscribers get")
         name, version = report["name"], report["version"]
@@ -249,7 +249,7 @@ def change_in_file(session: Session, path: Path) -> PackChange:
 
 
 def subscribers_by_pack(session: Session) -> dict[str, int]:
-    """Return how many subscribers use each pack, by the pack's name."""
+    """Return the number of subscribers who use each pack, by the pack's name."""
     from digest import subscribers
 
     return subscribers.count_pack_users(session)
@@ -257,7 +257,7 @@ def subscribers_by_pack(session: Session) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogComparison:
-    """The papers of the catalog, on which two versions are compared."""
+    """The catalog's papers, on which two versions of a filter are compared."""
 
     papers: Sequence[Paper]
     index: PaperIndex
@@ -273,7 +273,7 @@ class CatalogComparison:
         return topics.compare_filters(parsed(before), parsed(after), self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
-        """Return how many papers a change gains and loses, over how many days."""
+        """Return the numbers of papers that a change gains and loses, and the number of days with papers."""
         found = self.compare(before, after)
         return {"gained": len(found.gained), "lost": len(found.lost), "days": len(set(self.days))}
 
@@ -341,7 +341,7 @@ def filter_report(
     after: str | None,
     comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Return the change to one filter in a pack: its text before and after, and the effect when resolved."""
+    """Return the change to one filter in a pack: its texts, and the effect of the resolved filters."""
     compared = comparison.compare(before, after)
     return {
         "name": name,

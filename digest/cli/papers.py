@@ -135,7 +135,7 @@ def check_choice(reference: str, dump_id: int | None) -> None:
 
 
 def show_changed(dump_id: int, changed: int, *, hidden: bool, as_json: bool) -> None:
-    """Print how many papers of a dump were hidden or are shown again."""
+    """Print the number of papers in a dump that were hidden or are shown again."""
     papers = plurals.count(changed, "paper is", "papers are")
     sentence = (
         f"{papers} hidden. To show them: digest unhide --dump {dump_id}"
@@ -168,7 +168,7 @@ def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> N
 def list_papers(
     session: Session, filter_text: str, dump_id: int | None, order: SortOrder, now: datetime | None
 ) -> list[ListedPaper]:
-    """Return the papers that match, in this order."""
+    """Return the matching papers in the given order."""
     from digest import subscribers, topics
     from digest.papers import catalog
 

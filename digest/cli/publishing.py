@@ -261,7 +261,11 @@ def stopped_delivering(sent: int, left: int) -> str:
 
 @contextmanager
 def stop_after_window() -> Iterator[Callable[[], bool]]:
-    """Stop delivery after the current window on Ctrl-C, so that no letter is in doubt; a second Ctrl-C stops at once."""
+    """Yield a function that returns whether Ctrl-C was pressed.
+
+    Delivery then stops after the current window, so that no letter is in doubt; a second Ctrl-C stops at
+    once.
+    """
     received: list[int] = []
 
     def note_signal(number: int, _frame: FrameType | None) -> None:

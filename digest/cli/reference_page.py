@@ -1,4 +1,4 @@
-"""Write docs/reference.md, the page with every command, from the commands themselves."""
+"""Generate docs/reference.md, which documents every command, from the commands themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIDDEN = frozenset({"help", "install_completion", "show_completion"})
 
 
 def reference_page() -> str:
-    """Return the page."""
+    """Return the whole page as Markdown."""
     command = build_command()
     parts = [INTRODUCTION]
     for panel in PANELS:
@@ -68,7 +68,7 @@ def param_row(param: Any) -> str:
 
 
 def cell(text: str | None) -> str:
-    """Return a text for a cell of a Markdown table."""
+    """Return a text on one line, escaped for a cell of a Markdown table."""
     return " ".join((text or "").split()).replace("|", "\\|")
 
 

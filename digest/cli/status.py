@@ -224,7 +224,10 @@ def stop_in_words(stop: ActiveStop) -> str:
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
-    """Return a line for each problem except stops and late lists, which have their own lines, and a line about fixes."""
+    """Return a line for each problem, and a line about fixes.
+
+    Stops and late lists are left out, because they have their own lines.
+    """
     shown = [one for one in problems if not one.cause.startswith(("stop-", "late-lists"))]
     lines = [("Warning" if one.is_warning else "Problem", problem_in_words(one)) for one in shown]
     return [*lines, ("", "To fix: run digest doctor")] if lines else []
@@ -243,7 +246,7 @@ def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
 
 
 def seconds_since(now: datetime, moment: datetime) -> int:
-    """Return how many seconds ago a time was."""
+    """Return the seconds from `moment` to `now`, at least 0."""
     return max(0, round((now - moment).total_seconds()))
 
 

@@ -272,7 +272,7 @@ def check_structure(rows_of: Rows) -> int:
         except StopIteration:
             return lines
         except csv.Error:
-            continue  # a bad row, which the import reports
+            continue  # an invalid row, which the import reports
 
 
 def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
@@ -288,7 +288,7 @@ def starts_with_object(start: bytes, encoding: str) -> bool:
 
 
 def lines_of(text: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file, and only the start of a line that is too long for any row.
+    """Yield the lines of a file; truncate lines that are too long for any row.
 
     Raises UsageError for an endless line, such as a device may produce.
     """
@@ -303,7 +303,7 @@ def lines_of(text: TextIO, path: Path) -> Iterator[str]:
 
 
 def encoding_of(start: bytes, path: Path) -> str:
-    """Return the encoding of a text with this start, or raise UsageError for a workbook."""
+    """Return the encoding of a text, detected from its start; raise UsageError for a workbook."""
     if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise UsageError(f"{path} is a workbook of a spreadsheet program. Save it as 'CSV UTF-8'.")
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -415,7 +415,7 @@ def export_file(
 
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a subscriber's row of an export, with topics and packs in separate columns."""
+    """Return a subscriber's row for an export, with topics and packs in separate columns."""
     from digest.subscribers import COLUMNS
 
     topics, packs = split_topics_and_packs(one["topics"])

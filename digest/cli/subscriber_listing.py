@@ -21,7 +21,7 @@ BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
 
 
 def list_subscribers(session: Session, criteria: Criteria | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the fields of every subscriber that matches, by address, in bounded memory."""
+    """Yield the fields of each matching subscriber, ordered by address, in bounded memory."""
     from digest.subscribers.subscriber_search import Criteria, find_subscribers
 
     found = find_subscribers(session, criteria or Criteria())

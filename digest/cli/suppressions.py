@@ -72,7 +72,7 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
 
 
 def removal_plan(entry: SuppressionEntry | None, email: str) -> str:
-    """Return which suppression will be removed, or raise NotFound."""
+    """Return sentences about the suppression that will be removed; raise NotFound if there is none."""
     if entry is None:
         raise NotFound(f"{email} is not suppressed.")
     why = f"{entry.reason}: {entry.note}" if entry.note else entry.reason

@@ -43,7 +43,7 @@ def print_json(value: Any) -> None:
 
 
 def print_result(report: Any, sentence: str, *, as_json: bool) -> None:
-    """Print what a command changed: as one JSON document, or as a sentence."""
+    """Print a command's result as one JSON document or as a sentence."""
     if as_json:
         print_json(report)
     else:
@@ -99,7 +99,7 @@ def wrap_lines(text: str, stream: IO[str]) -> str:
 
 
 def wrap_line(line: str, width: int) -> str:
-    """Return a line wrapped between words; the other lines have its indentation and two spaces."""
+    """Return a line wrapped between words; an indented line's further lines have two more spaces."""
     indent = line[: len(line) - len(line.lstrip())]
     further = f"{indent}  " if indent else ""
     return textwrap.fill(
@@ -200,7 +200,7 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
 
 
 def print_rest(shown: int, found: int, hint: str = "") -> None:
-    """Print a note if not all of the `found` rows are shown, and how to see them all."""
+    """If not all of the `found` rows are shown, print a note about how to show them all."""
     if found > shown:
         print_note(f"{found - shown:,} more; --limit {found} shows them all.{hint}")
 
@@ -214,7 +214,7 @@ def print_facts(rows: Iterable[tuple[str, Any]]) -> None:
 
 
 def format_cell(value: Any) -> str:  # noqa: PLR0911  (one return for each type)
-    """Return a value as text for people: times without seconds, and nothing for None."""
+    """Return a value as text for people: times without seconds, and a dash for None."""
     match value:
         case None:
             return "–"
@@ -262,7 +262,7 @@ class Progress:
 
 @contextmanager
 def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -> Iterator[Progress]:
-    """Show a progress bar on stderr if it is a terminal; with a `unit`, also the speed."""
+    """Show a progress bar if stderr is a terminal; with a `unit`, also show the speed."""
     if not sys.stderr.isatty() or QUIET in os.environ:
         yield Progress()
         return
@@ -270,7 +270,7 @@ def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -
     from rich.text import Text
 
     class ThroughputColumn(rich.ProgressColumn):
-        """Show the units per second."""
+        """A column that shows the units per second."""
 
         def render(self, task: rich.Task) -> Text:
             speed = task.finished_speed or task.speed
@@ -289,7 +289,7 @@ def show_progress(task_name: str, *, total: int | None = None, unit: str = "") -
 
 
 def console(stream: IO[str]) -> Console:
-    """Return rich's console for a stream, which detects the width and the support of colours."""
+    """Return rich's console for a stream; it detects the terminal's width and colour support."""
     from rich.console import Console
 
     return Console(file=stream, highlight=False, markup=False, emoji=False)

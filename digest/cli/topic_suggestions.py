@@ -142,7 +142,7 @@ def library_topic_report(one: LibraryTopic, index: PaperIndex) -> dict[str, Any]
 
 
 def author_report(one: FrequentAuthor, index: PaperIndex) -> dict[str, Any]:
-    """Return an author to follow with the number of papers and the back-test."""
+    """Return a suggested author with the number of their papers and the back-test."""
     tested = backtests.report_on(one.filter, index, backtests.FEW_MATCHES)
     return {"name": one.name, "papers": one.papers, **tested}
 

@@ -39,7 +39,7 @@ WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0  #: how long a stopping child may take, enough to finish sending a letter
 LONGEST_PAUSE = 30.0  #: maximum seconds between two starts of a child that fails repeatedly
-STABLE_SECONDS = 60.0  #: how long a child must have run to be restarted at once
+STABLE_SECONDS = 60.0  #: seconds that a child must have run to be restarted without a pause
 
 
 def run(settings: Settings) -> int:
@@ -315,5 +315,5 @@ def announce(settings: Settings) -> None:
 
 
 def exit_reason(code: int) -> str:
-    """Return in words how a process ended."""
+    """Return the name of the signal that ended a process, or its exit code."""
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

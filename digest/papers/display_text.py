@@ -165,7 +165,7 @@ def contains_any(candidates: Iterable[str], text: str) -> bool:
 
 
 def make_readable(text: str) -> str:
-    """Return the readable form of `text` after every conversion step."""
+    """Return the readable form of `text`, after all conversion steps."""
     shown = CONTROL.sub(" ", text)
     if "&" in shown:
         shown = html.unescape(shown)

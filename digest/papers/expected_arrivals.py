@@ -1,8 +1,8 @@
 """Estimate the usual size and arrival time of each source's list per weekday, and detect late lists.
 
-Lists of papers follow a weekly pattern: none on Saturday, twice as many papers on Tuesday. A day is
-therefore compared only with the same weekday of earlier weeks. If a weekday usually has no list, no list
-is reported late.
+Lists of papers follow a weekly pattern, such as no list on Saturday and twice as many papers on Tuesday. A
+day is therefore compared only with the same weekday of earlier weeks. If a weekday usually has no list, no
+list is reported late.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ListArrival:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LateList:
-    """A list that should have arrived."""
+    """A list that has not arrived in time."""
 
     source: str
     day: date

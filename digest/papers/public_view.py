@@ -53,7 +53,7 @@ class PublicRules:
     is_local: bool = False  #: whether only this machine can reach the site
 
     def part_of(self, paper: Paper) -> PublicPart:
-        """Return the part of a paper to show; for a paper from several sources, the most open part applies."""
+        """Return the part of a paper to show; if its sources differ, the most open part applies."""
         if paper.is_hidden:
             return PublicPart.NO
         is_open = self.is_local or paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())

@@ -160,7 +160,7 @@ def candidate_ids(session: Session, reference: str) -> Iterator[int]:
 
 
 def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
-    """Yield the possible (scheme, value) keys of `reference`, and None for each scheme that does not match."""
+    """Yield the possible (scheme, value) keys of `reference`, and None for each scheme that does not fit."""
     yield id_in(reference)
     scheme, separator, value = reference.partition(":")
     if separator:
