@@ -2,5 +2,5 @@
 
 import logging
 
-# Warnings of the parser are reported as problems of the dump or library.
+# The log messages are not needed, since the parser's errors are reported as problems of the dump or library.
 logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)

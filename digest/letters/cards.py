@@ -124,7 +124,7 @@ def link_text(link: Link) -> str:
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
-    """Return the parts of the paper's texts that a card of this form prints."""
+    """Return the positions of the parts of a paper's title and abstract that a card of this form prints."""
     shown = shown_parts(paper, form)[1].removesuffix("…")
     start = max(readable(paper.abstract).find(shown), 0)
     return PrintedText(len(display_title(paper)), start, start + len(shown))

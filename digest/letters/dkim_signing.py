@@ -36,8 +36,8 @@ OVERSIGNED_HEADERS = frozenset({
     "from", "to", "cc", "reply-to", "date", "subject", "list-unsubscribe", "list-unsubscribe-post",
     "content-type", "mime-version",
 })  # fmt: skip
-#: Headers that mailing lists add or replace; in a letter to a group they are not signed, so that a list that changes
-#: nothing else keeps the signature valid.
+#: Headers that mailing lists add or replace. They are not signed in letters to groups, so that the signature
+#: stays valid if a list changes nothing else.
 LIST_HEADERS = frozenset({
     "reply-to", "list-id", "list-unsubscribe", "list-unsubscribe-post", "list-help", "precedence",
 })  # fmt: skip

@@ -25,7 +25,7 @@ def key_name(tags: dict[str, str]) -> str:
 
 
 def signature_fault(content: bytes, place: int, name: str, lookup: Lookup) -> str:
-    """Return why the signature at index `place` fails with the key at `name`, or "" if it is valid."""
+    """Return why the signature at index `place` is invalid, or "" if the key at `name` verifies it."""
     import dkim
 
     record = next((text for text in lookup(name) if tags_of(text).get("p")), None)

@@ -1,8 +1,9 @@
 """Choose the sentences of an abstract that say what a paper did and found.
 
 Each sentence is scored by its words, its figures and its position. The sentence with the highest score is
-shown, followed by the next sentence if both fit. An excerpt is clear without the sentences before it: a clause that refers back ("To
-address this issue,") is left out, and a sentence that begins with "They also ..." is not chosen.
+shown, followed by the next sentence if both fit. An excerpt must be clear without the sentences before it: a
+clause that refers back ("To address this issue,") is left out, and a sentence that begins with "They also
+..." is not chosen.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PASSIVE = 1.6
 FIGURE = 0.4
 LATER = -0.2  #: for each preceding sentence
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
-#: For a subject like "this framework", and for "this" or "they" as the subject.
+#: Penalties for a subject such as "this framework", and for "this" or "they" as the subject.
 BACK_REFERENCE, PRONOUN = -1.5, -5.0
 MIN_SCORE = 0.5  #: minimum score of a sentence that is shown instead of the first
 
@@ -40,19 +41,19 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def verb_forms(verbs: str) -> frozenset[str]:
-    """Return regular verbs in their forms: propose, proposes, proposed."""
+    """Return the forms of regular verbs: propose, proposes, proposed."""
     return frozenset(form for verb in words_of(verbs) for form in (verb, third_person(verb), past(verb)))
 
 
 def third_person(verb: str) -> str:
-    """Return a regular verb in the third person: study, studies."""
+    """Return a regular verb in the third person: studies for study."""
     if verb.endswith("y"):
         return f"{verb[:-1]}ies"
     return f"{verb}es" if verb.endswith(("s", "sh", "ss", "x")) else f"{verb}s"
 
 
 def past(verb: str) -> str:
-    """Return a regular verb in the past: study, studied."""
+    """Return a regular verb in the past tense: studied for study."""
     if verb.endswith("y"):
         return f"{verb[:-1]}ied"
     return f"{verb}d" if verb.endswith("e") else f"{verb}ed"

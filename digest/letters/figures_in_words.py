@@ -67,7 +67,7 @@ def short_day(day: date) -> str:
 
 
 def listed_on(moment: datetime) -> str:
-    """Return `Listed 20 Nov 2026`, for a paper of which nothing but the title is known."""
+    """Return `Listed 20 Nov 2026`, for a paper of which only the title is known."""
     return _("Listed %s") % short_day(moment.astimezone(UTC).date())
 
 
@@ -113,7 +113,8 @@ def schedule_in_words(schedule: Schedule) -> str:
 def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
     """Return a description of the requested digest: `a daily paper digest on: diffusion and robots`.
 
-    The names may be a stranger's words, so they are short, few and without links.
+    A stranger may have chosen the topics' names, so they are shortened, limited in number, and cannot become
+    links.
     """
     kind = {
         Cadence.WEEKLY: _("a weekly paper digest"),
@@ -252,7 +253,7 @@ def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
 
 
 def subscription_reason(topics: Sequence[str]) -> str:
-    """Return the sentence that gives the reason why a subscriber gets a digest."""
+    """Return the sentence that explains why a subscriber gets a digest."""
     if not topics:
         return _("You asked for the day's trending papers.")
     named = topics_in_words([break_addresses(topic) for topic in topics])
@@ -260,7 +261,7 @@ def subscription_reason(topics: Sequence[str]) -> str:
 
 
 def group_reason(topics: Sequence[str]) -> str:
-    """Return the sentences that give the reason why the members of a group get a digest, and how to stop it."""
+    """Return the sentences that explain why the members of a group get a digest, and how to stop it."""
     named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day's trends")
     return (
         _(
@@ -344,7 +345,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the question to a reader who was long inactive, the text of a link."""
+    """Return the question to a reader who has been inactive for a long time; it is the text of a link."""
     return _("Still reading? You have not used our links for a long time. Keep my digests")
 
 
@@ -367,7 +368,7 @@ def followup_text(kind: str, text: str) -> str:
 
 
 def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
-    """Return `text` on lines of at most 72 columns; a longer word gets its own line."""
+    """Return `text` on lines of at most `measure` columns; a longer word gets its own line."""
     if not text.isascii() and WIDE_SIGN.search(text):
         return "\n".join(wide_lines(text, measure))
     if len(text) <= measure:

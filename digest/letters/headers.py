@@ -22,8 +22,8 @@ BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *
 HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
 MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
 WORD_JOINER = "\u2060"  #: an invisible character that occurs in no web address
-#: The positions at which an address is broken: before ://, after @ and //, and after a dot between letters or digits, except
-#: in decimals.
+#: The positions at which an address is broken up: before ://, after @ and //, and after a dot between letters
+#: or digits, except in decimals.
 ADDRESS_JOINTS = re.compile(
     r"(?=://)|(?<=@)(?=\w)|(?<=//)(?=\w)|(?<=\w[.\u3002\uff0e\uff61])(?=\w)(?<!\d.)|(?<=\d\.)(?=[^\W\d])"
 )
@@ -77,8 +77,8 @@ def list_headers(
 ) -> tuple[Header, ...]:
     """Return the list headers, which let readers unsubscribe with one click or by mail.
 
-    An empty `unsubscribe_address` means that no incoming mail is accepted, so only the link is included. An empty
-    `unsubscribe_url` is of a letter to a group, whose members must not unsubscribe the whole group.
+    `unsubscribe_address` is empty if no incoming mail is accepted; then only the link is included.
+    `unsubscribe_url` is empty for a letter to a group, whose members must not unsubscribe the whole group.
     """
     mailto = f",\r\n <mailto:{unsubscribe_address}?subject=unsubscribe>" if unsubscribe_address else ""
     unsubscribe = (("List-Unsubscribe", f"<{unsubscribe_url}>{mailto}"),) if unsubscribe_url else ()

@@ -53,7 +53,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
     browser_url: str = ""
     save_url: str = ""  #: the start of a card's link that saves its paper; empty exactly if `less_url` is
     less_url: str = ""
-    filters: Mapping[int, str] = {}  #: canonical filters by the filter ids in the digest
+    filters: Mapping[int, str] = {}  #: canonical filters, keyed by the filter ids in the digest
 
 
 #: Every letter except the digest, with the context it requires besides `site`.
@@ -102,7 +102,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "cards": (),
     "email": "",
     "group": "",  #: the address of a group, in a letter to its owner
-    "owner": "",  #: who would manage the digests of a group, in the letter that asks the group to confirm
+    "owner": "",  #: the future manager of a group's digests, in the letter that asks the group to confirm
     "next_due": "",
     "manage_url": "",
     "topics": (),
@@ -132,7 +132,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
 
 
 def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -> RenderedLetter:
-    """Render the letter of that kind from templates/letters/KIND/{subject.txt,body.txt,body.html}.
+    """Render the letter of this kind from templates/letters/KIND/{subject.txt,body.txt,body.html}.
 
     `context` has the `site` and the decision stored with the delivery. Links and times may be given as
     text (`manage_url`, `next_due`) or as the values they are made from: `subscriber_id`, `link_version`
@@ -223,5 +223,5 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_moment(stored: datetime | str) -> datetime:
-    """Return a datetime, parsed if a stored decision has it as text."""
+    """Return a datetime, which a stored decision may contain as text."""
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

@@ -32,8 +32,9 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
     A copy for a group has no links or addresses by which a member could change or end the subscription.
 
-    `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the
-    id used by an earlier attempt. A signing key that is no longer configured is replaced by the newest key.
+    `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the id
+    used by an earlier attempt, if any. A signing key that is no longer configured is replaced by the newest
+    key.
     """
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"

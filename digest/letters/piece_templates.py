@@ -92,8 +92,8 @@ def placeholder_mark(name: str) -> str:
 def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
     """Split a page at its markers into placeholders and parts.
 
-    Of parts with the same name and parent, only the first is used; the others make the template render
-    the separators too.
+    Of parts with the same name and parent, only the first is used; the others are needed so that the template
+    also renders the separators.
     """
     before, *marks = MARK_PATTERN.split(page)
     open_parts: list[tuple[str, list[str | Placeholder | PieceTemplate]]] = [(name, [before])]

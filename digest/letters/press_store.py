@@ -62,7 +62,7 @@ def build_press(
 
 
 def store_press(session: Session, made: Press, *, key: str, now: datetime) -> None:
-    """Store a press under its name unless it is already stored."""
+    """Store a press under its name; if it is already stored, update its key and time."""
     row = {"name": made.name, "key": key, "made_at": now, "content": press.to_bytes(made)}
     adding = db.upsert(session, PressRow).values(row)
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
@@ -138,7 +138,7 @@ def read_stored_press(session: Session, name: str) -> Press:
 
 
 def delete_old_presses(session: Session, *, before: datetime) -> int:
-    """Delete presses made before `before` that no open delivery needs; return how many were deleted."""
+    """Delete presses made before `before` that no open delivery needs; return their number."""
     needed = select(Delivery.press).where(Delivery.settled_at.is_(None), Delivery.press.is_not(None))
     forgetting = delete(PressRow).where(PressRow.made_at < before, PressRow.name.not_in(needed))
     return session.connection().execute(forgetting).rowcount

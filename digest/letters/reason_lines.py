@@ -21,7 +21,7 @@ QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
 Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
 
 
-readable = lru_cache(maxsize=4096)(display)  # the abstracts of a press; several cards and reasons show each
+readable = lru_cache(maxsize=4096)(display)  # a press's abstracts, each in several cards and reasons
 
 
 class ReasonLine(NamedTuple):

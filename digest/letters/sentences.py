@@ -14,7 +14,7 @@ ABBREVIATION = re.compile(
 
 
 def to_sentence_end(text: str, max_length: int) -> str:
-    """Return as many whole sentences as fit; if none fits, shorten the first at a word."""
+    """Return as many whole sentences as fit; if none fits, shorten the first sentence at a word."""
     if len(text) <= max_length:
         return text
     ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]

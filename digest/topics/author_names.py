@@ -1,4 +1,4 @@
-"""Compare the names of authors in filters with the names in dumps."""
+"""Compare author names in filters with author names in dumps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names_agree(
     """Return whether the name `parts` matches the name in a filter.
 
     An initial in the filter matches a full name ("Y" matches "Yi"). A full name in the filter never
-    matches an initial, because the initial may stand for another name.
+    matches an initial, because the initial may abbreviate another name.
     """
     if is_sorted:
         return _sorted_agree(given, family, parts)
@@ -59,7 +59,7 @@ def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -
 
 
 def _given_agree(given: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether `given` matches the first of the given names in `parts`, in order."""
+    """Return whether the names in `given` occur in `parts` in order, beginning with the first part."""
     if not given:
         return True
     if not parts or not _initial_agrees(given[0], parts[0]):

@@ -13,7 +13,7 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter that matches a larger share of all papers is too broad. Results from fewer days are unreliable.
+#: A filter is too broad if it matches a larger share of all papers; results are unreliable with fewer days.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
 #: The number of latest matches that a backtest lists.
@@ -22,7 +22,7 @@ LAST_MATCHES = 10
 
 @dataclass(frozen=True, slots=True)
 class PerDay:
-    """The number of papers per day, and the number of days on which it is based."""
+    """Statistics of the number of papers per day, and the number of days they are based on."""
 
     median: float
     p90: float
@@ -39,7 +39,7 @@ class Backtest:
         tuple[str, float], ...
     ]  #: (clause, papers per day that the clause adds), negative if the clause removes papers
     warnings: tuple[str, ...]
-    last: tuple[int, ...] = ()  #: the latest matches by their numbers in the batch, latest day first
+    last: tuple[int, ...] = ()  #: the paper numbers of the latest matches, latest day first
 
     @property
     def clause_effects(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def effect_in_words(clause: str, effect: float) -> str:
 
 
 def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:
-    """Return the result of a filter on the papers in `index`, which arrived on `days`."""
+    """Test a filter on the papers in `index`; `days` has the day of each paper."""
     matches, calendar = index.matches(filter_), _calendar(days)
     span = max(1, len(calendar))
     trials = [_trial_of(index, matches, *edit) for edit in _edits(filter_.tree)]
@@ -73,7 +73,7 @@ class FilterComparison:
 
     before: PerDay
     after: PerDay
-    gained: tuple[int, ...]  #: papers by their numbers in the batch, latest day first
+    gained: tuple[int, ...]  #: paper numbers, latest day first
     lost: tuple[int, ...]
 
 
@@ -132,7 +132,7 @@ def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without:
 
 
 def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield (clause with operator, clause, tree without it) for each clause of every AND and OR."""
+    """Yield (clause with operator, clause, tree without the clause) for each clause of every AND and OR."""
     if isinstance(node, Not):
         for clause, child, rest in _edits(node.child):
             yield clause, child, filter_tree.negation(rest)

@@ -1,4 +1,4 @@
-"""Propose clauses that make a topic match fewer or more papers like a given one. Pure.
+"""Propose clauses that make a topic match fewer or more papers like a given paper.
 
 A proposal changes nothing by itself. It consists of the clause, the filter with the clause, and the papers of
 the last days that the clause would drop or add.
@@ -26,16 +26,15 @@ MAX_PROPOSALS = 3
 MAX_WORD_PROPOSALS = 2  #: maximum number of proposed words; other proposals are authors or categories
 MAX_DROPPED_SHARE = 0.25  #: maximum share of a topic's papers that an exclusion may drop
 MIN_DROPPED = 2  #: number of papers that an exclusion may always drop
-#: Maximum share of all papers that an addition may add; it may never add more papers than the topic has.
+#: An addition may add at most this share of all papers, and at most as many papers as the topic has.
 MAX_ADDED_SHARE = 0.2
-MAX_ADDED_FEW = 5  #: number of papers that an addition may always add
+MAX_ADDED_FEW = 5  #: number of papers that an addition may add despite these limits
 TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to a word in the abstract
 PHRASE_WEIGHT = 1.5  #: weight of a pair of words, relative to a single word
 CATEGORY = re.compile(
     r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?"
 )  #: pattern of a subject class such as cs.LG
-#: Weight of a clause by the number of papers it changes; a clause that changes no other paper is not
-#: informative.
+#: The weights of a clause that changes no paper, one paper, and several papers.
 CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
 
 
@@ -79,7 +78,7 @@ def propose_exclusions(
 def propose_additions(
     written: str, filter_: Filter, paper: Paper, index: PaperIndex, days: Sequence[date]
 ) -> tuple[ClauseProposal, ...]:
-    """Return clauses that match `paper` and papers that the topic does not match, the most informative first.
+    """Return clauses that would add `paper` and similar papers to a topic, the most informative first.
 
     `written` is the filter as its owner wrote it, and `filter_` its resolved form.
     """
@@ -102,7 +101,7 @@ def _proposals(
     index: PaperIndex,
     days: Sequence[date],
 ) -> Iterator[ClauseProposal]:
-    """Yield a proposal for each clause with which the filter does not become too long."""
+    """Yield a proposal for each clause that does not make the filter too long."""
     for one in chosen:
         with suppress(errors.BadFilter):
             yield _proposal(written, filter_, operator, one.clause, index, days)
@@ -146,7 +145,7 @@ def _weighted(
 
 
 def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: PaperIndex) -> float:
-    """Return how informative a clause is: most if it is rare, in the title, and also in other papers."""
+    """Return the weight of a clause; rare words, title words and words of several papers weigh more."""
     rare = math.log((index.size + 1) / (index.matches(clause).bit_count() + 0.5))
     in_title = ":" not in name and own.matches(parse(f"ti:{name}"))
     return (

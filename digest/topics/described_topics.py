@@ -1,9 +1,9 @@
 """Score papers against a free-text description, with a fixed threshold for a match.
 
-A description is reduced to the roots of its words ("generalise" and "generalization" have the same root)
-and to pairs of neighbouring roots. Papers are scored as in BM25; a word that the description repeats counts
-that many times. The weights of the words come from a fixed table (`word_rarity`), so the score of a paper is
-the same alone, in today's batch and in a backtest.
+A description is reduced to the roots of its words ("generalise" and "generalization" have the same root) and
+to pairs of neighbouring roots. Papers are scored as in BM25; a word that occurs several times in the
+description counts that many times. The weights of the words come from a fixed table (`word_rarity`), so the
+score of a paper is the same alone, in today's batch and in a backtest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Phrase: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DescriptionWeights:
-    """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
+    """The constants of the score; `make bench ARGS=relevance` measures them on other topics."""
 
     title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = (
@@ -42,13 +42,13 @@ class DescriptionWeights:
     )
     #: a paper matches if its score is at least this share of the description's bits
     enough_share: float = 0.25
-    #: a paper also matches with this many bits, about those of one rare word or two usual words
+    #: a paper also matches with this many bits, about as many as one rare word or two common words have
     enough_bits: float = 5.5
 
-    alike_share: float = 0.08  #: the same share for the weighted words of a paper (`like:`)
+    alike_share: float = 0.08  #: the value of `enough_share` for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
-        """Return the share of a word's bits that counts if the word occurs this often in a paper of `length` words."""
+        """Return the share of a word's bits that counts at this frequency in a paper of `length` words."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 

@@ -1,4 +1,4 @@
-"""Explain why a filter matches a paper or does not, by clauses and words with their positions."""
+"""Explain why a filter matches a paper or does not: list the clauses, and the words with their positions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MatchedWord(NamedTuple):
 class MatchFinding(NamedTuple):
     """The clauses and words by which a filter matches a paper, strongest first."""
 
-    words: tuple[str, ...]  #: the clauses of words, as the reader wrote them: "score-based"
+    words: tuple[str, ...]  #: the text clauses, as the reader wrote them: "score-based"
     authors: tuple[str, ...]
     others: tuple[str, ...]  #: the other clauses: "in cs.LG"
     places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of each match
@@ -91,7 +91,7 @@ class Explainer:
     """
 
     def __init__(self, index: PaperIndex):
-        """Prepare to explain the papers of an index, reusing its lookups."""
+        """Prepare to explain matches with the papers of an index, reusing the index's lookups."""
         self.index = index
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
@@ -150,13 +150,13 @@ class _ClausePapers(NamedTuple):
     """A clause with the papers that it matches."""
 
     papers: int
-    parts: tuple[tuple[Leaf, int], ...]  #: itself, or the parts of a clause that matches in several fields
+    parts: tuple[tuple[Leaf, int], ...]  #: the clause itself, or its parts if it searches several fields
 
 
 class _IndexedBatch:
     """A batch of indexed papers.
 
-    Several threads may use it concurrently, because each computes missing values independently.
+    Several threads may use it concurrently, because each thread computes missing values independently.
     """
 
     def __init__(self, index: PaperIndex):
@@ -285,7 +285,7 @@ class _IndexedPaper:
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
         """Return the significant words in title and abstract whose root is in the description.
 
-        Of weighted words, which are sorted by decreasing weight, only the first few are returned.
+        Weighted words are sorted by decreasing weight, and only the first few of them are returned.
         """
         written = leaf.roots[:MAX_WEIGHTED_MARKS] if leaf.times else leaf.roots
         roots = {*filter(word_rarity.is_significant, written)}
@@ -332,7 +332,7 @@ class _IndexedPaper:
         return MatchedWord(field, start, end, self.texts[FIELDS.index(field)][start:end])
 
     def reason(self, leaf: Leaf, marks: list[WordSpan]) -> str:  # noqa: PLR0911  (one return for each kind of clause)
-        """Return a short phrase that gives a matching clause as a reason."""
+        """Return a short phrase that states why a clause matches."""
         if isinstance(leaf, DescriptionClause):
             found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MAX_REASON_WORDS]) or leaf.canonical}"
@@ -352,7 +352,7 @@ class _IndexedPaper:
         return f"from {leaf.value}" if isinstance(leaf, SourceClause) else leaf.canonical
 
     def author(self, leaf: AuthorClause) -> str:
-        """Return the first author of the paper that a clause matches."""
+        """Return the first of the paper's authors that a clause matches."""
         authors = self.paper.authors[:1] if leaf.first else self.paper.authors
         return next(
             author

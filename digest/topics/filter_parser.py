@@ -1,4 +1,4 @@
-"""Parse the filter language into a tree of clauses.
+"""Parse filters into trees of clauses.
 
     query   := and ("OR" and)*
     and     := unary (("AND" | "ANDNOT" | nothing) unary)*        nothing means AND
@@ -259,7 +259,7 @@ class _FilterParser:
         return found
 
     def word(self, default: str) -> Node:
-        """Read a word without a field; reject a misspelled operator and warn if it is a category."""
+        """Read a word without a field; reject a misspelled operator and warn if the word is a category."""
         found = self.take()
         written = found[0]
         if written[0] == "N" and re.fullmatch(r"NEAR/?\d+", written):

@@ -130,7 +130,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
 
 
 def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:
-    """Store to which filter each filter resolves; all these filters must already be stored."""
+    """Store the resolved filter of each filter; all these filters must already be stored."""
     ids = stored_filter_ids(session, sorted({*resolved, *resolved.values()}))
     rows = [
         {"filter_id": ids[written], "resolved_filter_id": ids[target]}

@@ -23,13 +23,13 @@ class TextClause:
     canonical: str
 
     def __hash__(self) -> int:
-        """Return the hash of the canonical spelling: a clause is a key in caches of reasons."""
+        """Hash only the canonical spelling, because clauses are keys of caches."""
         return hash(self.canonical)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorClause:
-    """An author or, with `first`, only the first author."""
+    """An author; with `first`, only papers with this first author match."""
 
     first: bool
     given: tuple[str, ...]  #: initials or names, in order
@@ -77,7 +77,7 @@ class SourceClause:
 class LanguageClause:
     """The language that a paper is written in."""
 
-    value: str  #: the two letters of the language's code
+    value: str  #: the two-letter language code
     canonical: str
 
 
@@ -114,7 +114,7 @@ class DescriptionClause:
 
     words: tuple[str, ...]  #: folded
     roots: tuple[str, ...]  #: the roots of all words except stop words
-    times: tuple[int, ...]  #: how often each root counts, if the words are weighted; otherwise empty
+    times: tuple[int, ...]  #: the weight of each root, if the words are weighted; otherwise empty
     canonical: str
 
 
@@ -201,7 +201,7 @@ def disjunction(children: list[Node]) -> Node:
 
 
 def depth_of(node: Node) -> int:
-    """Return how many levels of AND and OR `node` has."""
+    """Return the number of nested levels of AND and OR in `node`."""
     return node.depth if type(node) in (And, Or, Not) else 0  # type: ignore[union-attr]
 
 

@@ -1,7 +1,7 @@
 """Detect the language of a paper by its letters and function words.
 
-Most dumps do not state the language. If it cannot be detected, as for a title of three names, English is
-assumed.
+Most dumps do not state the language. If the language cannot be detected, as for a title that consists of
+names, English is assumed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMES = {
     "el": "el", "greek": "el", "he": "he", "hebrew": "he", "hi": "hi", "hindi": "hi", "th": "th", "thai": "th",
 }  # fmt: skip
 
-#: Letters that identify a language, the most specific first: Japanese also uses Chinese characters.
+#: Letters that identify a language; Japanese precedes Chinese, because it also uses Chinese characters.
 _LETTERS = tuple(
     (language, re.compile(letters), share)
     for language, letters, share in (
@@ -45,7 +45,7 @@ _LANGUAGES_OF_WORD = {
 }
 
 MIN_WORDS = 3  #: number of function words needed to detect a language other than English
-MAX_CHARACTERS_READ = 2000  #: characters
+MAX_CHARACTERS_READ = 2000  #: number of characters of a text that are examined
 
 
 def language_of(text: str) -> str:

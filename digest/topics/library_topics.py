@@ -31,8 +31,8 @@ MAX_TOPICS = 5
 MAX_AUTHORS = 5
 LEAST_PAPERS = 3  #: minimum number of papers of a topic, and of an author to follow
 LEAST_SHARE = 0.05  #: minimum share of the library that belongs to a topic
-MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which its filter is made
-MAX_SAMPLED = 200  #: maximum number of papers whose phrases may begin a cluster
+MAX_EXAMPLES = 30  #: maximum number of a cluster's papers from which its filter is made
+MAX_SAMPLED = 200  #: maximum number of papers whose phrases may start a cluster
 MAX_ROUNDS = 8  #: maximum number of k-means rounds
 
 #: The weights of the roots of a text, as a vector of length 1.
@@ -91,7 +91,7 @@ def suggest_from_library(
 
 
 def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperSearch:
-    """Return one index of catalog and library, so that clauses can be tested on the papers of other clusters."""
+    """Return a joint index of catalog and library, to test clauses on the papers of other clusters."""
     known = {title_key(paper.title) for paper in index.papers}
     new = [paper for paper in library if title_key(paper.title) not in known]
     return JoinedIndexes(index, PaperIndex(new)) if new else index
@@ -127,7 +127,7 @@ class JoinedIndexes:
 def clusters_of(
     library: Sequence[Paper], index: PaperSearch, weights: SuggestionWeights = WEIGHTS
 ) -> list[list[int]]:
-    """Return the papers of each cluster by number; large clusters and typical papers come first."""
+    """Return the paper numbers of each cluster; large clusters and typical papers come first."""
     vectors = _vectors(library)
     own = PaperIndex(library)
     sample = library[:: -(-len(library) // MAX_SAMPLED)]
@@ -145,7 +145,7 @@ def clusters_of(
 def _seeds(
     candidates: Iterable[Candidate], papers: int, catalog: int, weights: SuggestionWeights
 ) -> list[list[int]]:
-    """Return the first papers of each cluster: the papers that contain the most informative phrases."""
+    """Return the initial papers of each cluster: the papers with one of the most informative phrases."""
     bits = {
         one: -math.log2((one.found.bit_count() + weights.unseen * one.usual) / (catalog + weights.unseen))
         for one in candidates

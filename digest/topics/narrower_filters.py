@@ -41,8 +41,8 @@ def find_narrowing(
     """Return the clause that matches most of the `best` papers of a topic and excludes most other papers.
 
     `best` is a set of paper numbers, and `capacity` is the number of papers that fit per day. The clause must
-    reduce the papers per day to `capacity` and to half of the former number, and must keep papers on most
-    days. The result is deterministic; it is None if no word meets these conditions.
+    reduce the median number of papers per day to at most `capacity` and at most half, and must leave papers
+    on most days. The result is deterministic; it is None if no word meets these conditions.
     """
     matches = index.matches(filter_)
     rest = matches & ~best
@@ -82,5 +82,5 @@ def names(paper: Paper) -> set[str]:
 
 
 def share(kept: int, of: int) -> float:
-    """Return the share of the papers in `of` that are in `kept`, too."""
+    """Return the share of the papers in `of` that are also in `kept`."""
     return (kept & of).bit_count() / of.bit_count()

@@ -106,7 +106,7 @@ _TOP = _ResolutionPath()
 
 
 class PackResolver:
-    """A resolver of packs that resolves each filter once."""
+    """Resolves references to packs; each filter is resolved only once."""
 
     def __init__(self, shelf: PackVersions):
         self.shelf = shelf
@@ -169,13 +169,16 @@ class PackResolver:
         return node
 
     def pinned_in(self, pack: Pack, use: PackClause, within: _ResolutionPath) -> Mapping[str, int] | None:
-        """Return the versions that apply inside a pack; for a pinned pack, the versions from its publication."""
+        """Return {pack: version} for references inside a pack, or None for the newest versions.
+
+        A reference with a version pins the versions that the pack used when it was published.
+        """
         if pack is within.pack:
             return within.pinned
         return pack.dependency_versions if use.version is not None else within.pinned
 
     def pack_of(self, use: PackClause, within: _ResolutionPath) -> Pack:
-        """Return the referenced pack in the named, pinned or newest version, or the pack with the reference itself."""
+        """Return the referenced pack in the named, pinned or newest version; a pack may refer to itself."""
         own = within.pack
         if own is not None and use.pack == own.name and use.version in {None, own.version}:
             return own
@@ -203,7 +206,7 @@ class PackResolver:
 
 
 def _exceeded_limit(node: Node) -> str | None:
-    """Return a phrase with the limit that a resolved filter exceeds, or None."""
+    """Return a phrase that states how a resolved filter exceeds a limit, or None."""
     if (clauses_in := sum(1 for _ in filter_tree.leaves(node))) > MAX_CLAUSES:
         return f"{clauses_in} clauses; a filter has at most {MAX_CLAUSES}"
     if (levels := filter_tree.depth_of(node)) > MAX_LEVELS:

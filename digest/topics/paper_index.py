@@ -163,7 +163,8 @@ class PaperIndex:
     def look_up(self, leaf: TextClause) -> int:
         """Return the set of papers that a clause matches, without caching it.
 
-        The search does not count towards building the table of pairs, which would take a second.
+        The search is not counted as a scan, because enough scans cause the table of pairs to be built, which
+        takes a second.
         """
         scanned = self.postings.documents_scanned
         found = self._papers_of(leaf, self._documents_of(leaf))
@@ -171,7 +172,7 @@ class PaperIndex:
         return found
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
-        """Return the papers that have one of these documents among the texts that the clause searches."""
+        """Return the papers that have one of these documents in a field that the clause searches."""
         size = self.size
         if leaf.field == "tiab":
             return (documents | documents >> size) & self.full
@@ -191,10 +192,7 @@ class PaperIndex:
         return self._look_up(leaf) if found is None else found
 
     def _phrase(self, leaf: TextClause) -> int | None:
-        """Return the documents of a phrase if it consists of plain words, as most phrases do.
-
-        The result is None for any other phrase.
-        """
+        """Return the documents that contain a phrase, or None if the fast lookup cannot be used."""
         if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
             return None
         words = [*map(self.postings.single_word.__getitem__, leaf.tokens)]
@@ -242,7 +240,7 @@ class PaperIndex:
             if n in documents
         }
         for n, count in counts.items() if others else ():
-            if n < size and n + size in counts:  # it occurs in both title and abstract
+            if n < size and n + size in counts:  # the words occur in both title and abstract
                 scores[n] = self.weights.score(count, counts[n + size])
         return scores
 
@@ -289,8 +287,8 @@ class PaperIndex:
     def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
         """Return {paper: score} for the papers that match a description, cached for all filters.
 
-        The score is a share of the bits of the description, and may exceed 1 because of neighbouring words.
-        The score of a paper does not depend on the other papers of the batch.
+        The score is a share of the bits of the description, and may exceed 1, because neighbouring words add
+        to it. The score of a paper does not depend on the other papers of the batch.
         """
         found = self._clause_scores.get(leaf.canonical)
         if found is None:
@@ -346,7 +344,7 @@ class PaperIndex:
 
     @cached_property
     def _people(self) -> dict[tuple[str, ...], list[int]]:
-        """The name parts of each author, with the papers by this first author and all papers by this author."""
+        """The name parts of each author, with the sets of all papers and of first-author papers."""
         people: dict[tuple[str, ...], list[int]] = {}
         for number, paper in enumerate(self.papers):
             for place, author in enumerate(paper.authors):
@@ -379,7 +377,7 @@ class PaperIndex:
         return bits
 
     def _candidates(self, leaf: AuthorClause) -> list[str]:
-        """Return the name parts of which a matching author must have at least one."""
+        """Return name parts of which every matching author has at least one."""
         family = leaf.family[-1]
         if not leaf.starred:
             return [family]
@@ -394,7 +392,7 @@ class PaperIndex:
 
     @cached_property
     def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The papers of each category and archive: all of them, and those with it as the primary category."""
+        """The papers of each category and archive, by any of their categories and by the primary one."""
         anywhere: defaultdict[str, int] = defaultdict(int)
         first: defaultdict[str, int] = defaultdict(int)
         for number, paper in enumerate(self.papers):

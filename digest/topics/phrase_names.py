@@ -15,7 +15,7 @@ MAX_WORDS = 4  #: maximum number of words of a name
 LEAST_BITS = 3.0  #: minimum number of bits of a name
 ENOUGH_BITS = 9.0  #: number of bits beyond which a name does not become clearer
 INCOMPLETE = (
-    0.8  #: weight of a phrase that omits the last noun of the title, as "language" of "language model"
+    0.8  #: weight of a phrase that omits the last noun of the title, such as "language" for "language model"
 )
 IN_ABSTRACT = 0.25  #: number of titles that an abstract with the name counts as
 
@@ -50,9 +50,9 @@ class _Phrase:
 
 
 def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:
-    """Return the most common and informative noun phrase of the titles that contains the main clause.
+    """Return the most common and informative noun phrase in the titles that contains the main clause's words.
 
-    If no title contains the main clause, the phrase may be from an abstract.
+    If no title contains these words, the phrase may be from an abstract.
     """
     main = [word_roots.root(token.rstrip("*").lower()) for token in clauses[0].tokens]
     in_titles = _all_noun_phrases([paper.title for paper in examples])
@@ -100,7 +100,7 @@ def _holds(text: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
 
 
 def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
-    """Yield the phrases of up to four words of a text that may be names: without verbs, ending in a noun."""
+    """Yield a text's phrases of up to four words that may be names: without verbs, and ending in a noun."""
     shown = papers.display(text)
     row = tokenizer.read(shown)
     for first, behind in _chunks(row):

@@ -18,7 +18,7 @@ from digest.topics import tokenizer
 
 
 def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield (joined word, tokens, gaps) for each spelling of a phrase with two or all of its parts joined."""
+    """Yield (joined word, tokens, gaps) for each spelling of a phrase with two or all parts joined."""
     for k, gap in enumerate(gaps):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
@@ -29,7 +29,7 @@ def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tu
 
 
 def split_spellings(token: str, known: Container[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield (left, right, gap) for each way to split `token` into two parts of which the left is `known`."""
+    """Yield (left, right, gap) for each way to split `token` into a `known` left part and a right part."""
     for i in range(1, len(token) if token.islower() else 0):
         left = token[:i]
         if left in known:

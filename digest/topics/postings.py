@@ -28,9 +28,9 @@ _LAST = "\U0010ffff"
 SHORTEST_LOOSE = 3
 #: The number of scans of all rows after which building a table of pairs is cheaper.
 SCANS_BEFORE_TABLE = 40
-#: A word with at most this many forms is searched for by each form.
+#: A word with at most this many forms is searched for form by form.
 FEW_FORMS = 4
-#: The length of the margin without words at both ends of the rows.
+#: The margin without words at the end of the rows, which negative indexes also reach.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 
@@ -110,7 +110,7 @@ class Postings:
 
     @cached_property
     def known(self) -> Mapping[bool, Mapping[str, TokenForms]]:
-        """The words that match a token: exact matches under True, including singular and plural under False."""
+        """The words that match a token: exactly under True, in singular or plural under False."""
         return {True: LazyDict(self._known_as_it_is), False: LazyDict(self._known_in_number)}
 
     def _known_as_it_is(self, token: str) -> TokenForms:
@@ -214,7 +214,7 @@ class Postings:
     def _where_all(
         self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
     ) -> list[int]:
-        """Return those of `places` at which `forms` are consecutive.
+        """Return the positions in `places` at which `forms` are consecutive.
 
         Forms with an index in `known` are not checked.
         """
@@ -303,7 +303,7 @@ class Postings:
         return end - start
 
     def documents_near(self, forms: Sequence[Forms], between: int) -> int:
-        """Return the documents that contain all of `forms` with at most `between` other words among them."""
+        """Return the documents that contain all of `forms` with at most `between` other words in between."""
         bits = -1
         for words in forms:
             bits &= self.documents_having(words)

@@ -1,9 +1,9 @@
 """Compute the relevance of matching papers from the words of the filter's positive clauses.
 
-Each clause scores a paper by the clause's occurrences in title and abstract, as in BM25F. Two parts of BM25F
-are omitted. There is no inverse document frequency: the alternatives of an OR are names for the same thing,
-so a rare name does not count more than a common name. There is no length normalization: abstracts are about
-equally long, and normalization did not improve the order.
+A paper is scored for each clause by the clause's occurrences in title and abstract, as in BM25F. Two parts of
+BM25F are omitted. There is no inverse document frequency: the alternatives of an OR are names for the same
+thing, so a rare name does not count more than a common name. There is no length normalization: abstracts are
+about equally long, and normalization did not improve the order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelevanceWeights:
-    """The constants of the score; `make bench ARGS=relevance` shows how well they hold for other topics."""
+    """The constants of the score; `make bench ARGS=relevance` measures them on other topics."""
 
     title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
@@ -41,7 +41,7 @@ WeightedScores: TypeAlias = tuple[Mapping[int, float], float]
 
 
 class ClauseScores(Protocol):
-    """The part of the index that computing relevance requires."""
+    """The part of the index that is needed to compute relevance."""
 
     def clause_scores(self, leaf: TextClause | DescriptionClause, /) -> Mapping[int, float]:
         """Return {paper number: score} for the papers that a clause matches."""
@@ -99,7 +99,7 @@ def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dic
 
 
 def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
-    """Return the positive clauses with words and their weights; for a repeated clause, use its last weight."""
+    """Return the positive clauses with words and their weights; a repeated clause gets its last weight."""
     found: list[tuple[TextClause | DescriptionClause, float]] = []
     _weigh(node, 1.0, other_name, found)
     if len(found) == 1:

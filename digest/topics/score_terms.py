@@ -26,8 +26,8 @@ def score_terms(
 ) -> Mapping[int, tuple[RelevanceTerm, ...]]:
     """Return {paper: terms} for these papers; the terms of a paper add up to its relevance.
 
-    The relevance of a paper is its total divided by the total of the best match, so every term is also
-    divided.
+    The relevance of a paper is its total divided by the total of the best match, so each term is divided by
+    that total, too.
     """
     totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
     best = max(totals.values(), default=0.0)
@@ -81,7 +81,7 @@ def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[floa
 def _description_terms(
     index: PaperIndex, leaf: DescriptionClause, number: int
 ) -> Iterator[tuple[str, float, str]]:
-    """Yield (words, value, formula) for each root and pair of roots of a description that a paper has."""
+    """Yield (words, value, formula) for each root and pair of roots of a description in a paper."""
     roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
     whole = sum(roots.values())
     written = {word_roots.root(word): word for word in reversed(leaf.words)}

@@ -58,12 +58,12 @@ def weighted_words(paper: Paper, max_characters: int) -> str:
 
 
 def counted_roots(paper: Paper) -> Counter[str]:
-    """Return how often each root of a descriptive word counts in title and abstract."""
+    """Return the weighted number of occurrences of each descriptive word's root in title and abstract."""
     return _counted_words(paper)[1]
 
 
 def _counted_words(paper: Paper) -> tuple[dict[str, str], Counter[str]]:
-    """Return the first word of each root in title and abstract, and how often the root occurs."""
+    """Return the first word with each root in title and abstract, and the root's weighted count."""
     words: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for written, weight in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):

@@ -14,7 +14,7 @@ from digest.db.tables import PackRow
 from digest.errors import NotFound
 from digest.topics import Pack, PackVersions
 
-#: The id of the advisory lock between storing filters that use packs and publishing packs.
+#: The id of the advisory lock that prevents publishing packs while filters that use packs are stored.
 LOCK = 0x7061636B
 
 
@@ -80,7 +80,7 @@ def lock_packs_shared(session: Session) -> None:
 
 
 def lock_packs_exclusive(session: Session) -> None:
-    """Lock packs in order to change them until this transaction ends."""
+    """Lock packs exclusively until this transaction ends, in order to change them."""
     db.lock(session, LOCK)
 
 

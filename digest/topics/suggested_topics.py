@@ -26,7 +26,7 @@ MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
 MAX_TITLE_WORDS = 8  #: maximum number of words of a clause for papers without significant words
 MAX_PHRASE = 3  #: maximum number of words of a clause
 MAX_CANDIDATES = 300  #: maximum number of words and phrases that are looked up in the catalog
-MAX_USEFUL = 100  #: maximum number of single clauses of which filters are made, the best first
+MAX_USEFUL = 100  #: maximum number of single clauses from which filters are made, the best first
 MAX_STARTS = 20  #: maximum number of single clauses that are tried as the first clause of a filter
 MAX_ROOTS = 40  #: maximum number of roots by which papers are compared with the examples
 LEAST_BITS = 5.0  #: minimum number of bits of a phrase
@@ -71,7 +71,7 @@ class PaperSearch(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuggestionWeights:
-    """The constants of a suggestion; `make bench ARGS=relevance` shows how well they hold for other topics."""
+    """The constants of a suggestion; `make bench ARGS=relevance` measures them on other topics."""
 
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
@@ -172,7 +172,7 @@ def _reported(chosen: Iterable[Candidate], index: PaperIndex) -> Iterator[Sugges
 
 
 class _Chances:
-    """The chance of each paper of the catalog to belong to the topic of the examples."""
+    """The chance that each paper of the catalog belongs to the topic of the examples."""
 
     def __init__(
         self, examples: Sequence[Paper], others: int, index: PaperSearch, weights: SuggestionWeights
@@ -203,7 +203,7 @@ class _Chances:
         self.total = self.of(index.full)
 
     def of(self, found: int) -> float:
-        """Return the expected number of relevant papers in a set, without the examples."""
+        """Return the expected number of relevant papers in a set, not counting the examples."""
         total = 0.0
         for value, having in self._digits:
             total += value * (found & having).bit_count()
@@ -239,7 +239,7 @@ def common_words(counts: Sequence[Mapping[str, int]]) -> DescriptionClause:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Some clauses, with the expected F1 of the filter and the parts of this figure."""
+    """Some clauses, with the expected F1 of their filter and the numbers from which it is computed."""
 
     chosen: tuple[Candidate, ...] = ()
     f1: float = 0.0
@@ -298,8 +298,8 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
 def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> list[Candidate]:
     """Return the words and phrases that may describe the examples, the most common first.
 
-    Each of them meets at least two of three conditions: it is in a title, it is in several examples, or it is
-    a phrase. If there are none, all words of the titles are returned.
+    Each of them meets at least two of three conditions: it is in a title, it is in several examples, it is a
+    phrase. If none does, all significant words and phrases of the titles are returned.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}
@@ -315,7 +315,7 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch
 
 
 def _begins_as_another_word(written: str, index: PaperSearch) -> bool:
-    """Return whether a prefix without its `*` is a word of the catalog, as the prefix is then too short."""
+    """Return whether a prefix is itself a word of the catalog, which means that the prefix is too short."""
     return written[0] != '"' and written[-1] == "*" and index.has_word(written[:-1])
 
 
@@ -329,7 +329,7 @@ def _candidate(written: str, own: PaperIndex, index: PaperSearch) -> Candidate:
 
 
 def _limited_to_titles(candidates: Iterable[Candidate], index: PaperSearch) -> Iterator[Candidate]:
-    """Yield the clauses that several titles have, limited to titles, where this finds fewer papers."""
+    """Yield each clause that occurs in several titles, limited to titles, if it then finds fewer papers."""
     for one in candidates:
         if one.titles.bit_count() > 1 and (found := index.look_up(one.in_title)) != one.found:
             yield Candidate(
@@ -338,13 +338,13 @@ def _limited_to_titles(candidates: Iterable[Candidate], index: PaperSearch) -> I
 
 
 def usual_share(clause: TextClause) -> float:
-    """Estimate the share of papers that contain a clause from the fixed table."""
+    """Estimate from the fixed table the share of papers that contain a clause."""
     bits = [word_rarity.bits(word_roots.root(token.rstrip("*").lower())) for token in clause.tokens]
     return 2.0 ** -min(sum(bits), 2 * word_rarity.RAREST)
 
 
 def _title_clause(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> Candidate:
-    """Return a clause for examples without significant words: the first title, or any word."""
+    """Return a clause for examples without significant words: the first title with words, or `untitled`."""
     for paper in examples:
         words = [word for word in _parts(paper.title).folded if 0 < len(word) < similar_papers.LONGEST_WORD]
         if words:
@@ -378,7 +378,7 @@ def _phrases(row: WordParts) -> Iterator[str]:
 
 
 def _is_phrase(row: WordParts, start: int, end: int) -> bool:
-    """Return whether the words are a phrase of the subject, and no part of a compound is missing."""
+    """Return whether the words may describe a subject and do not include only a part of a compound."""
     words, glue = row.folded[start:end], row.glue[start : end - 1]
     is_cut = row.glue[start - 1 : start] == "-" or row.glue[end - 1 : end] == "-"
     if is_cut or "," in glue or any(len(word) >= similar_papers.LONGEST_WORD for word in words):

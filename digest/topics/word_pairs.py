@@ -11,13 +11,13 @@ from operator import add, ne
 from digest.topics import bitsets
 
 MARGIN = 1000
-#: Number of occurrences from which on the documents of a pair are stored as a set.
+#: The documents of a pair are stored as a set if it has more occurrences than this.
 MIN_LISTED_PLACES = 12
 NO_PLACES: Sequence[int] = ()
 
 
 class WordPairs:
-    """The positions of each pair of neighbouring words, by the numbers of the two words.
+    """The positions of each pair of neighbouring words, keyed by the numbers of the two words.
 
     `row` contains the folded words, one character per word. In `typed`, words that are also indexed as typed
     replace the folded words. A pair is listed under each combination of folded and typed words.

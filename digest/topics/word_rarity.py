@@ -1,8 +1,8 @@
 """Look up in a fixed table how rare a word is in papers.
 
-The rarity of a word is -log2 of the share of papers that contain it, in bits. It is estimated without any
-paper: a paper is treated as ordinary English text of the same length, whose word frequencies are in
-`word_rarity.txt`. The research words below are exceptions, because they are much more common in papers.
+The rarity of a word is -log2 of the share of papers that contain it, in bits. It is not measured in papers: a
+paper is treated as ordinary English text of the same length, whose word frequencies are in `word_rarity.txt`.
+The research words below are exceptions, because they are much more common in papers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from digest.topics import word_roots
 RAREST = 8.0
 SIGNIFICANT = 3.0  #: minimum number of bits of a word that describes a subject by itself
 
-#: Research words by their bits, which the maintainers estimated; they are not counts from a collection.
+#: Research words, keyed by bits; the maintainers estimated the bits instead of measuring them in a
+#: collection.
 _RESEARCH_WORDS = {
     1.0: (
         "model learn train data network result task perform performance propose show demonstrate neural "

@@ -11,7 +11,7 @@ _LISTED = (
     "ness ment ings ing ally able ible edly ied ies ised ized ion ive ity ous ise ize ate ed er or ly "
     "al ic es s e y"
 )
-#: The longer of two endings comes first.
+#: Longer endings come first.
 _ENDINGS = tuple(_LISTED.split())
 _SHORTEST_ROOT = 4
 

@@ -1,4 +1,4 @@
-"""Store a batch of texts as a string in which each character stands for one word.
+"""Store a batch of texts as a string in which each character represents one word.
 
 Searches for neighbouring words can therefore use `str.find`. The character 0 is not a word, but separates
 documents. A batch of many texts is split at blanks into pieces ("(pre-trained", "models,"), and each distinct
@@ -45,14 +45,14 @@ class WordRows(NamedTuple):
     words: dict[str, int]  #: the number of each word
     folded_of: Mapping[int, int]  #: the number of the folded form of each word as typed
     folded: str
-    typed: str  #: the same row with words as typed, if they are indexed as typed
+    typed: str  #: the same row, in which words that are indexed as typed replace their folded forms
     glue: str
     spans: dict[int, tuple[int, int]]  #: the start and the end of each document
     document_at: array[int]
 
 
 def rows_of_texts(documents: Iterable[tuple[int, str]]) -> WordRows:
-    """Return the rows of many texts, by document number."""
+    """Return the rows of many texts, each given with its document number."""
     pieces = _Pieces()
     read = pieces.read.__getitem__
     typed, folded, glue = [NO_WORD], [NO_WORD], [","]

@@ -40,7 +40,7 @@ RULES = (
     (re.compile(r"(?:%-){8,}"), "cross"),
     (re.compile(r"-{60,}\s*"), "entry"),
 )
-MAX_LINE_LENGTH = 2_000  #: maximum number of characters in a line, and of lines in an entry
+MAX_LINE_LENGTH = 2_000  #: maximum number of characters in a line, and of lines in each part of an entry
 
 
 def recognises(head: str) -> bool:

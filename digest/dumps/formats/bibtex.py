@@ -48,7 +48,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the entries in chunks, since the parser's time and memory grow faster than the size of its input."""
+    """Read the entries in chunks, because the parser's time and memory use grow faster than its input."""
     return Header(), mark_truncation(records(source))
 
 
@@ -159,14 +159,14 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
 
 
 def without_braces(text: str) -> str:
-    """Return a text without the braces that protect capitals, but with the braces of TeX commands."""
+    """Remove the braces that protect capitals from a text; keep the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
     return field_parsing.as_text(text)
 
 
 def published(values: dict[str, str]) -> date | None:
-    """Return the publication date; a missing or unknown month or day is replaced by the first."""
+    """Return the publication date; a missing or unknown month or day counts as January or the first."""
     if found := field_parsing.parse_day(values.get("date")):
         return found
     month = values.get("month", "").strip('{}" ')

@@ -64,7 +64,7 @@ def objects_in(value: Any) -> list[Mapping[str, Any]]:
 
 
 def first_text(found: list[Mapping[str, Any]], name: str) -> str:
-    """Return the first text under this name."""
+    """Return the first nonempty value of this name in the objects."""
     return next(filter(None, (field_parsing.as_text(one.get(name)) for one in found)), "")
 
 
@@ -82,7 +82,7 @@ def name_of(creator: Mapping[str, Any]) -> str:
 
 
 def published(found: Mapping[str, Any]) -> date | None:
-    """Return the most preferred complete date, or else the first day of the year of publication."""
+    """Return the preferred complete date, else a partial date, else the first day of the publication year."""
     dates = {one.get("dateType"): one.get("date") for one in objects_in(found.get("dates"))}
     printed = [value for kind in DATE_TYPES if isinstance(value := dates.get(kind), str)]
     whole = [

@@ -1,4 +1,4 @@
-"""Convert a web page to lines of plain text with their links, by the structure of its HTML."""
+"""Convert a web page to lines of plain text with links, based on the structure of its HTML."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def is_skipped(element: Any) -> bool:
 
 
 def day_of(element: Any) -> str:
-    """Return the date of a `time` element whose text lacks a year, such as `3 days ago`."""
+    """Return the date of a `time` element if its text lacks a year, such as `3 days ago`, else ""."""
     known = ISO_DAY.match(element.get("datetime") or "")
     printed = parse_metadata_line(" ".join("".join(element.itertext()).split()))
     return known[0] if known and not any(one.year for one in printed) else ""

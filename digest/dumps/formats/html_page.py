@@ -1,4 +1,4 @@
-"""Read web pages that list papers, or that describe one, by the structure of their HTML ("html")."""
+"""Read web pages that list papers or describe one paper, based on the structure of their HTML ("html")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from digest.papers import Record
 NAME = "html"
 
 MAX_PAGE_BYTES = 32 * 1024 * 1024
-#: The first element of a part of a page, as copied from a browser.
+#: Elements with which a part of a page may begin when it is copied from a browser.
 FRAGMENT_ROOTS = frozenset(
     ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
 )
@@ -92,7 +92,7 @@ def is_utf8(content: bytes) -> bool:
 
 
 def base_of(root: Any, head: str) -> str:
-    """Return the address of a page, which the browser stored or the page states."""
+    """Return the address of a page, as stored by the browser or stated on the page, or an empty string."""
     if saved := SAVED_FROM.search(head):
         return saved[1]
     named = [

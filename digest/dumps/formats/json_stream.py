@@ -53,7 +53,7 @@ LocatedValue = tuple[int, Any]  #: (line number, JSON value or RecordProblem)
 
 
 def keys_in(head: str) -> frozenset[str]:
-    """Return the keys at the beginning of a JSON dump; return none if the dump is not JSON."""
+    """Return the keys at the beginning of a JSON dump, or an empty set if the dump is not JSON."""
     return frozenset(KEY.findall(head)) if head.lstrip()[:1] in ("{", "[") else frozenset()
 
 
@@ -89,7 +89,7 @@ def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConver
             yield found
             continue
         if found is None:
-            continue  # a paper that the server does not know
+            continue  # the server returns null for a paper that it does not know
         if not isinstance(found, dict):
             yield RecordProblem(line=line, reason="not an object", excerpt=excerpt(str(found)[:200]))
             continue
@@ -285,7 +285,7 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
             yield text.line, truncation_problem(text.line, "its list" if is_list else "a record")
             return
         if end == len(text.rest) and text.read_more():
-            continue  # the number may continue
+            continue  # a number may continue in the next chunk
         yield text.line, element
         text.advance(end)
 
@@ -332,7 +332,7 @@ class TextWindow:
         self.advance(next(VALUE_SEPARATORS.finditer(self.rest, self.offset)).end())
 
     def skip_to(self, pattern: re.Pattern[str]) -> bool:
-        """Skip to the end of the next match; return whether there is one."""
+        """Skip to the end of the next match; return False if there is no match."""
         while not (found := pattern.search(self.rest, self.offset)):
             self.advance(max(self.offset, len(self.rest) - LONGEST_OPENING))
             try:

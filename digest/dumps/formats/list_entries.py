@@ -75,11 +75,11 @@ COLUMN_NAMES = {
     "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
-#: Columns of which a table of papers has at least one besides the titles.
+#: A table of papers has at least one of these columns besides the titles.
 PAPER_COLUMNS = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
 CELL_END = re.compile(r"(?<!\\)\|")
 ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
-LONG_CELL = 120  #: number of characters from which a title's cell may also contain a description
+LONG_CELL = 120  #: a title's cell with more characters than this may also contain a description
 ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
 YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
@@ -115,7 +115,7 @@ class ListLink:
 
     @property
     def leads_to_paper(self) -> bool:
-        """Return whether the address is that of a paper."""
+        """Return whether the address leads to a paper."""
         return (
             bool(id_in(self.url))
             or is_host(self.host, PAPER_HOSTS)
@@ -124,7 +124,7 @@ class ListLink:
 
     @property
     def is_paper(self) -> bool:
-        """Return whether the address or the label is that of a paper."""
+        """Return whether the address or the label indicates a link to a paper."""
         return self.leads_to_paper or ID_WORDS.fullmatch(self.word) is not None or self.word in PAPER_WORDS
 
     @property
@@ -158,7 +158,7 @@ def links_in(text: str) -> list[ListLink]:
 
 
 def as_markdown(text: str) -> str:
-    """Return a text with its HTML links as Markdown and its line breaks as such, without other tags."""
+    """Convert the HTML links of a text to Markdown and its line breaks to newlines; remove other tags."""
     if "<" not in text:
         return text
     linked = ANCHOR.sub(r"[\2](\1)", STRONG_TAG.sub("**", text))
@@ -347,7 +347,7 @@ def abstract_in(rest: str) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines of a text; a line that is as long as wrapped lines are continues on the next line."""
+    """Yield the paragraphs of a text; a line that is long enough to be wrapped continues on the next line."""
     whole = ""
     for line in text.split("\n"):
         if whole and NEW_PARAGRAPH.match(line):

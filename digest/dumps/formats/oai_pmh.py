@@ -116,7 +116,7 @@ def authors_of(content: Element) -> tuple[str, ...]:
 
 
 def dublin_core(content: Element, position: int, line: int) -> Record:
-    """Return a Dublin Core record.
+    """Return the record for a Dublin Core element.
 
     The first description is the abstract and the others are comments. The earliest date is the date of the
     first version.

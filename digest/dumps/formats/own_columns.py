@@ -15,7 +15,7 @@ from typing import Any
 from digest.dumps.formats import field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
-#: {column: its names}, without case, blanks, hyphens and underscores.
+#: The accepted names of each column, without case, blanks, hyphens and underscores.
 COLUMN_ALIASES = {
     "title": ("title", "papertitle", "name"),
     "abstract": ("abstract", "summary", "description"),
@@ -103,7 +103,7 @@ def has_paper_columns(keys: frozenset[str] | set[str]) -> bool:
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """Return the record for one object or row.
 
-    Raises ValueError if it contains several papers, and NotAPaper if it has no known column but a title.
+    Raises ValueError if it contains several papers, and NotAPaper if it has no known column except a title.
     """
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
@@ -155,7 +155,7 @@ def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def folded_fields(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {name: value} of an object, with the names and values in their plain form."""
+    """Return {name: value} of an object, with folded names and unwrapped values."""
     return {
         field_parsing.folded_name(key): value["value"]
         if isinstance(value, dict) and "value" in value
@@ -172,14 +172,14 @@ def is_part_of_paper(name: str, inner: Mapping[str, Any]) -> bool:
 
 
 def fill(row: dict[str, Any], inner: Mapping[str, Any]) -> None:
-    """Add the fields of an inner object that a row lacks."""
+    """Add to a row each field of an inner object that the row lacks."""
     for names in (*COLUMN_ALIASES.values(), *SIGNAL_ALIASES.values()):
         if first_present(row, names) is None and (value := first_present(inner, names)) is not None:
             row[names[0]] = value
 
 
 def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
-    """Return the ids in the id columns, then the ids in the addresses of all other columns."""
+    """Return the ids in the id columns and, for the other schemes, the ids in addresses."""
     named = [pair for name in ID_OBJECTS for pair in field_parsing.as_mapping(row.get(name)).items()]
     bare = [str(row[name]).strip() for name in ID_COLUMNS if isinstance(row.get(name), str)]
     given = field_parsing.normalised_ids(
@@ -268,7 +268,7 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts in a list or in a text separated by `;`; an object in a list is read as its name."""
+    """Return the texts in a list or in a text separated by `;`; replace an object by its name or URL."""
     if isinstance(value, str):
         value = value.split(";")
     if isinstance(value, dict):

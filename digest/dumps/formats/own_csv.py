@@ -12,7 +12,7 @@ from digest.dumps.formats.reader_interface import DumpInput, Header, Items, Reco
 
 NAME = "csv"
 
-SEPARATOR_LINE = re.compile(r"sep=.?", re.IGNORECASE)  #: a hint for spreadsheets
+SEPARATOR_LINE = re.compile(r"sep=.?", re.IGNORECASE)  #: sets the separator for spreadsheets
 LONGEST_FIELD = 128 * 1024  #: characters
 
 
@@ -68,7 +68,7 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
             continue
         finally:
             yield from lines.faults()
-        if lines.are_over:  # a quote is open, as the csv module would otherwise have returned the row earlier
+        if lines.are_over:  # a quote is open; otherwise, the csv module would have returned the row earlier
             reason = "the file ends in the middle of a row, within a quote that is never closed"
             yield RecordProblem(line=begun, reason=reason, excerpt=excerpt("".join(row)), is_truncation=True)
             break

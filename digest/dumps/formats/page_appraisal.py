@@ -1,4 +1,4 @@
-"""Rate how well a format reader has read a page, by the records that it found."""
+"""Rate how well a format reader has read a page, based on the records that it found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated togethe
 
 
 def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Items:
-    """Yield the items of a page, and at its end the reason why the page may have been misread.
+    """Yield the items of a page, followed by a problem with the reasons why it may have been misread, if any.
 
     `announced` is the number of papers that the page says it lists.
     """
@@ -51,7 +51,7 @@ def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Ite
 
 
 def with_repeated_ids(found: Items) -> Items:
-    """Yield the items of a list, and at the end a problem if many ids belong to several papers each."""
+    """Yield the items of a list, followed by a problem if many papers have the id of another paper."""
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
     yield from found
@@ -124,12 +124,12 @@ def faulty(papers: Sequence[Record]) -> Iterator[Record]:
 
 
 def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
-    """Return a sort key: a reading with fewer faults is greater, and of equal ones the reading with more fields."""
+    """Return a sort key that is greater for fewer faults and, if the faults are equal, for more fields."""
     return -faults_in(found), sum(fields_of(one) for one in found if isinstance(one, Record))
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return how many papers only the other reader found, or 0 if the readers disagree on many other papers."""
+    """Return the number of papers that only the other reader found, or 0 if the readers agree on few."""
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
@@ -191,7 +191,7 @@ def has_stub(paper: Record) -> bool:
 
 
 def is_site_text(title: str) -> bool:
-    """Return whether a title is no title but a text of the site: a menu word, a symbol, an image or a submitter."""
+    """Return whether a title is in fact text of the site: a menu word, a symbol, an image or a submitter."""
     title = LINK.sub(r"\1", title) if "](" in title else title
     return (
         is_placeholder(title)
@@ -203,6 +203,6 @@ def is_site_text(title: str) -> bool:
 
 
 def fields_of(paper: Record) -> int:
-    """Return how many fields a paper has."""
+    """Return the number of fields that a paper has."""
     optional = (paper.abstract, paper.published, paper.n_authors or paper.organization)
     return sum(map(bool, optional)) + len(paper.ids) + len(paper.signals) + bool(paper.authors)

@@ -41,7 +41,7 @@ PLAIN_PAPER = re.compile(
     r"(?:(?: {0,4}• \d{1,6} authors?|[^\n]{1,120})\n{1,2}·\n{1,2}[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d{1,6})?(?:\n{1,2}|\Z))?",
     re.MULTILINE,
 )
-MAX_LINES_OF_PAPER = 8  #: a page that is cut may end within a paper
+MAX_LINES_OF_PAPER = 8  #: maximum lines of the incomplete paper at the end of a truncated page
 LONG_PARAGRAPH = 200
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
@@ -84,7 +84,7 @@ def reads_better(source: DumpInput, known: Format) -> bool:
 def is_plain(beginning: bytes) -> bool:
     """Return whether titles, unwrapped abstracts and lines of metadata alternate, with nothing between them.
 
-    Such a page has neither addresses nor upvotes, so this reader would find no more on it.
+    Such a page has neither addresses nor upvotes, so this reader would find nothing more on it.
     """
     text = beginning.decode(errors="replace")
     found = PLAIN_PAPER.search(text)
@@ -143,7 +143,7 @@ def split_votes(drafts: Sequence[PaperDraft]) -> None:
 
 
 def split_points(drafts: Sequence[PaperDraft]) -> None:
-    """Move the number of points from the ends of the titles to the upvotes, if nearly every title has one."""
+    """Move the points at the ends of the titles to the upvotes, if nearly every title ends with points."""
     found = [POINTS_BEHIND.search(draft.title[-30:]) for draft in drafts]
     if is_on_nearly_all(found):
         for draft, points in zip(drafts, found, strict=True):
@@ -200,7 +200,7 @@ def fault_of(faults: Sequence[Passage]) -> str:
 
 
 def identify(draft: PaperDraft, segment: Segment) -> None:
-    """Store the id of the paper's own address."""
+    """Store the id in the paper's own address."""
     if segment.key is None:
         return
     scheme, name = segment.key
@@ -308,8 +308,7 @@ def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_abo
 def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_above: bool) -> None:
     """Store one item of metadata.
 
-    A bare number counts upvotes above the title, and comments below the date.
-    """
+    A number without a label counts upvotes if it is above the title, and comments if it is below the date."""
     match one.kind:
         case MetadataKind.AUTHORS if one.number is not None:
             draft.n_authors = draft.n_authors or int(one.number)

@@ -50,7 +50,7 @@ def stated_count(line: str) -> StatedCount | None:
 
 
 def count_of_page(stated: Iterable[StatedCount], lines: Iterable[str]) -> int | None:
-    """Return how many papers a page must list: its only stated count, unless the page is continued elsewhere."""
+    """Return the only count that a page states, or None; also None if the page is continued elsewhere."""
     known = set(stated)
     ranges = {one for one in known if not one.is_total}
     chosen = ranges or known

@@ -204,7 +204,7 @@ def alternates_title_and_abstract(head: str) -> bool:
 def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
     """Yield the lines of a page without HTML tags.
 
-    Report a line that is longer than any abstract as faulty.
+    A line that is longer than any abstract is yielded as faulty.
     """
     has_notes = len(LINK_NUMBER.findall(source.head)) > MIN_LINK_NUMBERS
     for number, line, fault in source.lines():

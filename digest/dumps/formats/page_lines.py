@@ -1,9 +1,8 @@
 """Split a copied page into lines of plain text with their links, whichever tool made the copy.
 
-A link is written inline (`[text](address)`), as a reference (`[text][12]`), as the number of a text
-browser (`[12]text`, with a list of addresses at the end), with its address after its text (`text
-<address>`, as browsers save pages as text), as an HTML tag or as a bare address. A link may span several
-lines.
+A link is written inline (`[text](address)`), as a reference (`[text][12]`), as the number of a text browser
+(`[12]text`, with a list of addresses at the end), with its address after its text (`text <address>`, as in
+pages that browsers save as text), as an HTML tag or as a bare address. A link may span several lines.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ BRACKETS = re.compile(r"[\[\]]")
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
-MAX_CHUNKS = 8  #: pieces of a line that may be the text of a link whose beginning is not marked
+MAX_CHUNKS = 8  #: maximum pieces of a line in the text of a link whose beginning is not marked
 MAX_LABEL = 300
-MAX_SHORT_LINE = 100  #: number of characters beyond which a line may have empty brackets in its text
+MAX_SHORT_LINE = 100  #: in a line with more characters, empty brackets may belong to the text
 ESCAPABLE = "$<>^~'\"@|`"
 
 
@@ -69,7 +68,7 @@ class PageLink:
     last: int
     image: str = ""  #: the alternative text of an image in the link
     is_bounded: bool = True  #: whether the page marks the end of the link
-    has_start: bool = True  #: whether the page marks its beginning; if not, its text may begin above
+    has_start: bool = True  #: whether the page marks the link's beginning; if not, the link may begin above
 
 
 @dataclass(kw_only=True, slots=True)
@@ -118,7 +117,7 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
         link = replace(found_link, label=unescaped(found_link.label, escapes))
         for one in result[link.first : link.first + 1]:
             one.links.append(link)
-        for one in result[link.first : link.last + 1]:  # damaged markup may end below the page
+        for one in result[link.first : link.last + 1]:  # with damaged markup, a link may end below the page
             one.inside.append(link)
     return result
 
@@ -136,7 +135,7 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 
 def writes_addresses_after_texts(text: str) -> bool:
-    """Return whether the copying tool wrote the address of each link after its text."""
+    """Return whether the copying tool wrote the address of each link after the link's text."""
     return "](" not in text and len(TRAILING_ADDRESS.findall(text)) >= MIN_LINK_NUMBERS
 
 
@@ -202,7 +201,7 @@ def escaped_signs(text: str) -> str:
 
 
 def unescaped(text: str, signs: str) -> str:
-    """Return a line without the backslashes before these characters and at the line's end."""
+    """Return a line without the backslashes before the characters in `signs` and at the line's end."""
     if "\\" not in text or not signs:
         return text
     text = re.sub(rf"\\([{re.escape(signs)}])", r"\1", text)
@@ -283,7 +282,10 @@ class LinkFinder:
             self.close("".join(url.split()).replace(">", ""))
 
     def on_bracket(self, text: str) -> None:
-        """Process a bracket that ends no link: an image's alternative text, or brackets in the text."""
+        """Process a bracket that does not end a link.
+
+        It may end an image's alternative text, or belong to the text.
+        """
         if text == "]" and self.open:
             place, _ = self.open.pop()
             inner = "".join(self.out[place + 1 :])[:LONGEST_LABEL]

@@ -108,7 +108,7 @@ class MarkdownPageReader:
             yield self.draft
 
     def on_fault(self, number: int, fault: str) -> None:
-        """Record that the current paper is unreadable, ignoring a faulty line before the first paper."""
+        """Record that the current paper is unreadable; ignore a faulty line before the first paper."""
         if self.draft is not None:
             self.draft.fault = f"line {number}: {fault}"
 

@@ -62,7 +62,7 @@ MENU = re.compile(
 )
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
-#: Separates papers or underlines a title or the header of a table.
+#: A line that separates papers, or that underlines a title or the header of a table.
 HORIZONTAL_RULE = re.compile(r"[-=*_~#—–]{3,}|(?:`{3,}|~{3,})\w*|(?:[-*_] ){2,}[-*_]|\|(?:\s*:?-+:?\s*\|)+")
 NUMBER = r"\d[\d,]*(?:\.\d+)?[kKmM]?"
 BULLET = r"(?:[-•*·▪►‣◦–]|\N{BUSTS IN SILHOUETTE}|\N{BUST IN SILHOUETTE}|\N{SPIRAL CALENDAR PAD}|\N{CALENDAR}|\N{TEAR-OFF CALENDAR})"

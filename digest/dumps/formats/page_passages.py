@@ -257,7 +257,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
-    """Return the passage of a text on these lines."""
+    """Return the passage for the text on these lines."""
     first = lines[indices[0]]
     text = join([lines[index].text for index in indices])
     text = QUOTE.sub("", text, count=1)
@@ -281,7 +281,7 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
 
 
 def without_strong(text: str) -> str:
-    """Return a text without emphasis marks that enclose all of it."""
+    """Return a text without emphasis marks that enclose the whole text."""
     for mark in ("**", "__", "*", "_"):
         inner = text[len(mark) : -len(mark)]
         if text.startswith(mark) and text.endswith(mark) and inner.strip() and mark not in inner:
@@ -386,7 +386,7 @@ def phrases_of(text: str) -> tuple[MetadataLine, ...]:
 
 
 def phrase_end(words: Sequence[str], start: int) -> int:
-    """Return where a phrase ends at the latest.
+    """Return the last possible end of a phrase.
 
     In `6 GitHub 3.29k`, the first number is a separate phrase.
     """

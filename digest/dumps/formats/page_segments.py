@@ -89,7 +89,7 @@ def forum_key(url: str) -> PaperKey | None:
 
 
 def is_cited(passage: Passage, link: PageLink) -> bool:
-    """Return whether a link is inside a longer text, as an abstract may link to other papers."""
+    """Return whether a link is inside a longer text, such as an abstract that links to another paper."""
     if not passage.is_text or passage.heading:
         return False
     inner = len(link.label)
@@ -171,7 +171,7 @@ def follow_papers(passages: Sequence[Passage], runs: Sequence[Run]) -> bool:
 
 
 def segments_above_addresses(passages: Sequence[Passage], runs: Sequence[Run]) -> list[Segment]:
-    """Return a segment for each address: the passages from the title above it."""
+    """Return a segment for each address: the passages from the title above the address to the address."""
     starts = [0, *(run.last + 1 for run in runs)]
     level = heading_level(passages)
     segments = []
@@ -224,7 +224,10 @@ def is_vote(passage: Passage) -> bool:
 
 
 def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
-    """Return whether a number precedes the first paper, so that every number before a title counts upvotes."""
+    """Return whether a number precedes the first paper.
+
+    If so, the number before each title counts its upvotes.
+    """
     for passage in reversed(passages[max(0, first - 8) : first + 1]):
         if is_vote(passage):
             return True
@@ -234,7 +237,7 @@ def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
 
 
 def lead_start(passages: Sequence[Passage], first: int, low: int, *, has_votes: bool) -> int:
-    """Return where a paper begins: at its title, or at the votes and the submitter before its title."""
+    """Return the start of a paper: the index of its title, or of the votes or the submitter before it."""
     start, votes = first, 0
     for index in range(first - 1, low - 1, -1):
         passage = passages[index]
@@ -259,7 +262,7 @@ def end_of_list(passages: Sequence[Passage], last: int) -> int:
 
 
 def heading_level(passages: Sequence[Passage]) -> int:
-    """Return the level that most headings have, or 0 if the page has no headings."""
+    """Return the most common level of headings, or 0 if the page has no headings."""
     levels = Counter(passage.heading for passage in passages if passage.heading and passage.is_text)
     return levels.most_common(1)[0][0] if levels else 0
 
@@ -324,7 +327,7 @@ def titles_above_abstracts(passages: Sequence[Passage]) -> list[int]:
 
 
 def above_byline(passages: Sequence[Passage], texts: list[int]) -> list[int]:
-    """Return the texts above the first list of names, or all texts if none is a list of names below a text."""
+    """Return the texts above the first list of names, or all texts if no text precedes such a list."""
     named = (place for place, i in enumerate(texts) if len(field_parsing.person_names(passages[i].text)) > 1)
     return texts[: next(named, 0)] or texts
 
@@ -348,7 +351,7 @@ def is_organization(passages: Sequence[Passage], index: int) -> bool:
 
 
 def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
-    """Return whether only text of the site is between two long texts."""
+    """Return whether two long texts have only text of the site between them."""
     return all(passages[i].is_site for i in range(low, place))
 
 

@@ -110,7 +110,7 @@ def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  #
         if run and any(
             isinstance(one, AuthorLine) or (isinstance(one, LinkLine) and one.is_labelled) for one in found
         ):
-            found = ()  # it is the last line of a wrapped text that contains a URL
+            found = ()  # the line is the last line of a wrapped text that contains a URL
         if line.strip() and not found:
             kind, text = labelled_text(line.strip())
             if text and run:

@@ -52,7 +52,7 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
 def parse_printed_day(printed: str) -> date | None:
     """Return the date in `2002 Sep-Oct`, `2002 Sep 17` or `20020917`.
 
-    A missing month or day is replaced by the first.
+    A missing month counts as January, and a missing day as the first.
     """
     if len(printed) == 8 and printed.isdecimal():
         return field_parsing.make_date(printed[:4], printed[4:6], printed[6:])

@@ -82,7 +82,7 @@ def ids_of(found: Element, citation: Element | None, article: Element | None) ->
 def published(article: Element | None) -> date | None:
     """Return the online publication date, or else the print publication date.
 
-    A missing month or day is replaced by the first.
+    A missing month counts as January, and a missing day as the first.
     """
     printed = xml_stream.child(article, "ArticleDate")
     if printed is None:

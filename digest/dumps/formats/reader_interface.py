@@ -136,10 +136,7 @@ def is_quoted(head: str) -> bool:
 
 
 def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines.
-
-    Yield None instead of a line that is too long, which is skipped without being stored.
-    """
+    """Yield the lines of a stream; instead of a line that is too long, which is not stored, yield None."""
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line

@@ -124,7 +124,7 @@ def child(element: Element | None, path: str) -> Element | None:
 
 
 def children(element: Element | None, path: str) -> list[Element]:
-    """Return all elements at a path of names in any namespace; return none if `element` is None."""
+    """Return all elements at a path of names in any namespace, or an empty list if `element` is None."""
     return [] if element is None else list(element.findall(in_any_namespace(path)))
 
 

@@ -1,4 +1,4 @@
-"""Load a page that another program passes, such as a browser, a mail program or a clipboard tool."""
+"""Load a page from another program, such as a browser, a mail program or a clipboard tool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from digest.dumps.intake.load_dump import load
 from digest.dumps.intake.load_report import LoadResult
 from digest.errors import UsageError
 
-CAPTURES_FOLDER = "captures"  #: subfolder of the dumps folder for captures until they are loaded
+CAPTURES_FOLDER = "captures"  #: subfolder of the dumps folder that contains captures until they are loaded
 MAX_BYTES = 64 * 1024**2
 
 

@@ -57,11 +57,12 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
 ) -> LoadResult:
     """Load one dump and commit; do not move the file.
 
-    If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than
-    usual is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and
-    then rolls back. The result contains the dump's first `show` papers. `figures_at` is the time when the signals in a past day's list were observed, if later
-    than that day. If a dump is loaded up to `still_news` after its day, its papers count as first seen now.
-    A bad file is reported in the result and never raises an exception.
+    If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than usual
+    is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and then rolls back.
+    The result contains the dump's first `show` papers. `figures_at` is the time when the signals in a past
+    day's list were observed, if this was after that day. If a dump is loaded up to `still_news` after its
+    day, its papers count as first seen now. A bad file is reported in the result and never raises an
+    exception.
     """
     options = LoadOptions(
         date=date,
@@ -136,7 +137,7 @@ def observation_day(file: BufferedReader, options: LoadOptions, now: datetime) -
 
 
 def find_or_create_row(session: Session, sha256: str) -> DumpRow:
-    """Return the row of a known dump or add a new row, holding a lock against other workers."""
+    """Return the row of a known dump or add a new row, under a lock that excludes other workers."""
     lock_catalog_writes(session)
     found = session.scalar(
         select(DumpRow).where(DumpRow.sha256 == sha256).execution_options(populate_existing=True)
@@ -173,7 +174,7 @@ def fill_row(
     row.reason = survey.reason or None
 
 
-def store_records(  # noqa: PLR0917  (one caller, which has them in this order)
+def store_records(  # noqa: PLR0917  (one caller, which passes them in this order)
     session: Session,
     row: DumpRow,
     file: BufferedReader,

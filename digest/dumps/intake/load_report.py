@@ -85,7 +85,7 @@ class LoadOptions:
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
-    """Return the fields of a paper as in the dump, in the columns of the format `json`."""
+    """Return the fields of a paper as read from the dump, under the column names of the format `json`."""
     organization = record.organization
     return {
         "line": record.line,

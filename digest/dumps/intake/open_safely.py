@@ -29,7 +29,7 @@ def open_regular_file(path: Path) -> BufferedReader:
 
 
 def refusal_reason(path: Path) -> str:
-    """Return why a file is not read, or an empty string if it is a regular file."""
+    """Return the reason why a file is not read, or an empty string if it is a regular file."""
     try:
         mode = path.lstat().st_mode
     except OSError:

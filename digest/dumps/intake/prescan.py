@@ -144,7 +144,7 @@ def verdict(
 def hold_if_short(
     session: Session, row: DumpRow, survey: Survey, options: LoadOptions, now: datetime
 ) -> Survey:
-    """Hold a daily list that is far shorter than usual for its weekday, unless `incomplete_ok`."""
+    """Hold a daily list that is far shorter than usual for its weekday, unless `incomplete_ok` is set."""
     row.usual_papers = None
     if (
         survey.state is not DumpState.LOADED
@@ -187,5 +187,5 @@ def papers_of_similar_lists(session: Session, row: DumpRow) -> dict[date, int]:
 
 
 def short_list_text(row: DumpRow, papers: int) -> str:
-    """Return the words that compare the number of papers in a dump with the usual number."""
+    """Return a phrase that compares the number of papers in a dump with the usual number."""
     return f"holds {plurals.count(papers, 'paper')}, but {row.usual_papers} are usual on a {row.date:%A}"

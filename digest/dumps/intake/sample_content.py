@@ -1,4 +1,4 @@
-"""Remove the sample content, which is no longer wanted after the first real setting."""
+"""Remove the sample content, which is no longer needed after the first real setting."""
 
 from __future__ import annotations
 

@@ -25,5 +25,5 @@ def get_dump(session: Session, dump_id: int) -> DumpRow:
 
 
 def list_unread_records(session: Session, dump_id: int) -> Sequence[ProblemRow]:
-    """Return every record of a dump that could not be read."""
+    """Return all unreadable records of a dump."""
     return session.scalars(select(ProblemRow).filter_by(dump_id=dump_id).order_by(ProblemRow.id)).all()

@@ -1,6 +1,6 @@
 """Fetch one page at the operator's request and load it, following the same rules as for sources.
 
-The site's robots.txt is read first. Servers get one request at a time, with pauses.
+The site's robots.txt is read first. Each server gets one request at a time, with pauses between requests.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def load_page(context: PollContext, url: str, *, dry_run: bool = False, **option
 
 
 def fetch_page(context: PollContext, url: str) -> Path:
-    """Write a page with its address to a file in the folder of the sources, and return the path."""
+    """Write a page with its address to a file in the sources' folder, and return the path."""
     folder = context.folder / folder_name(source_presets.short_name(url))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_robots(context, url, folder)

@@ -165,7 +165,7 @@ def make_requests(
     is_conditional: bool,
     progress: Callable[[int], None] | None = None,
 ) -> PollResult:
-    """Make these requests and follow their pages until a request fails."""
+    """Make these requests and the requests for their further pages, until a request fails."""
     loads: list[LoadResult] = []
     requests = 0
     validators: dict[str, list[str | None]] = {}

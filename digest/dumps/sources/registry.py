@@ -13,7 +13,7 @@ from digest.db.tables import HostRow, SourceRow
 from digest.dumps.sources import source_presets
 from digest.errors import BadField, NotFound
 
-CLAIM_TIME = timedelta(minutes=15)  #: how long no other worker polls a claimed source
+CLAIM_TIME = timedelta(minutes=15)  #: time during which no other worker polls a claimed source
 
 
 def add(
@@ -92,7 +92,7 @@ def claim(session: Session, name: str, *, now: datetime, is_forced: bool) -> Sou
 
 
 def reserve_host(session: Session, host: str, *, now: datetime, until: datetime) -> datetime | None:
-    """Reserve a server until the given time; return None, or the end of a reservation that prevents this."""
+    """Reserve a server until the given time; return None, or the time from which it is available."""
     adding = db.upsert(session, HostRow).values({"name": host, "next_request_at": now})
     session.execute(adding.on_conflict_do_nothing(index_elements=["name"]))
     taking = (

@@ -1,4 +1,4 @@
-"""Build the requests for a source and interpret its responses. Pure.
+"""Build the requests for a source and interpret its responses.
 
 A preset describes a server that publishes papers: the URLs of its daily lists, its paging, and the
 pause between requests. A source without a preset is a single URL.
@@ -202,7 +202,7 @@ def api_of(feed: str) -> str:
 
 
 def hf_day(url: str, day: date, *, is_history: bool) -> SourceRequest:
-    """Return the request for the daily list of Hugging Face on a day."""
+    """Return the request for Hugging Face's list of a day."""
     query = urlencode({"date": day.isoformat(), "limit": 100})
     return SourceRequest(url=f"{url}?{query}", day=day, is_history=is_history, has_figures=True)
 

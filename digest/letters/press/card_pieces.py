@@ -36,8 +36,8 @@ BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REA
 class CardTemplate(NamedTuple):
     """A card as encoded pieces with empty pieces between them, which are replaced in each letter.
 
-    The empty pieces are the card's number, its reason line, the only part that depends on the filter, and in
-    HTML the start of each link that differs from reader to reader.
+    They stand for the card's number, its reason line (the only part that depends on the filter) and, in HTML,
+    the start of each link that differs from reader to reader.
     """
 
     html: tuple[bytes, ...]
@@ -68,7 +68,7 @@ class EncodedCard(NamedTuple):
 
 
 class CardRenderer:
-    """Encode the cards of one press, and cache them."""
+    """Encodes and caches the cards of one press."""
 
     def __init__(self, press: Press, site: Site):
         self.press = press
@@ -86,7 +86,7 @@ class CardRenderer:
         self.card = lru_cache(REASONS_CACHED)(self.encode_card)
 
     def start(self) -> tuple[str, str]:
-        """Return the beginning of a card in HTML and text, up to its number, which it contains as a marker."""
+        """Return the beginning of a card in HTML and text, up to and including the marker for its number."""
         html = fill_card(self.html_parts, html_values(self.html_parts, BLANK_CARD, number=NUMBER))
         text = fill_card(self.text_parts, text_values(self.text_parts, BLANK_CARD, number=NUMBER))
         return html.rpartition(NUMBER)[0] + NUMBER, text.rpartition(NUMBER)[0] + NUMBER
@@ -163,7 +163,7 @@ class CardRenderer:
         form: CardForm,
         has_links: bool,  # noqa: FBT001 - part of the cache key
     ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-        """Encode the part of a card after its number, without the reason line and the title (the headline)."""
+        """Encode the part of a card after its number, without the reason line and the title."""
         card = self.make_card(self.press.rank_of_paper[paper_id], form, has_links=has_links)
         return self.fill_bodies(replace(card, title=""), has_links=has_links)
 
@@ -174,7 +174,7 @@ class CardRenderer:
         return make_card(paper, page=page, form=form, save_url=save_url, less_url=less_url)
 
     def find_printed_text(self, number: int, form: CardForm) -> PrintedText:
-        """Return the parts of its paper's texts that a card prints."""
+        """Return the positions of the parts of a paper's title and abstract that its card prints."""
         return printed_text(self.press.papers[number], form)
 
     def fill_bodies(self, card: Card, *, has_links: bool) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
@@ -231,8 +231,8 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     }
 
 
-#: The optional parts of a card, each with the value it requires. The title of a customized card may not be in
-#: any part.
+#: The optional parts of a card, each with the value it requires. In a customized template, the title may be
+#: outside all of these parts.
 REQUIRED_VALUES = {
     "heading": "title",
     "byline": "byline",
@@ -259,7 +259,7 @@ def encode_literals(part: PieceTemplate) -> tuple[bytes | str, ...]:
 
 
 def fill_encoded(pieces: Sequence[bytes | str], values: Mapping[str, bytes]) -> bytes:
-    """Return the pieces joined, with the encoded values in the place of their names."""
+    """Return the pieces joined, with each name replaced by its encoded value."""
     return b"".join([piece if isinstance(piece, bytes) else values[piece] for piece in pieces])
 
 

@@ -64,7 +64,7 @@ class PageSection:
 
     name: str
     topic: str
-    share: str  #: the number of papers and of matches, if not all are shown
+    share: str  #: the numbers of shown papers and of matches, as text; empty if all are shown
     underline: str
     cards: tuple[NumberedCard, ...]
     more: str  #: the number of papers left out, as text, if no page lists them
@@ -128,9 +128,9 @@ class Layout(StrEnum):
 
 
 def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
-    """Return the layout of a digest: one topic begins with its first paper, a long digest with its titles.
+    """Return the layout: a digest of one topic begins with its first paper, a long digest with its titles.
 
-    If customized templates have no part for it, the digest begins with the number of papers.
+    If customized templates have no part for this layout, the digest begins with the number of papers.
     """
     papers = sum(len(section.papers) for section in plan)
     if cadence in LONG_CADENCES and papers > MAX_UNLISTED and digest.abstracts != "titles":
@@ -264,7 +264,7 @@ def shares_topics(digest: Digest, copy: Personalization) -> bool:
 
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the footer explains how to save papers; the text part has no other mention of it."""
+    """Return whether the footer explains how to save papers; nothing else in the text part does."""
     return bool(copy.save_url) and digest.abstracts != "titles"
 
 
@@ -428,6 +428,6 @@ def next_due(copy: Personalization) -> str:
 
 
 def subscription_reason(topics: tuple[str, ...], *, is_group: bool) -> str:
-    """Return the sentence that gives the reason why the reader gets this digest."""
+    """Return the sentence that explains why the reader gets this digest."""
     named = [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
     return figures_in_words.group_reason(named) if is_group else figures_in_words.subscription_reason(named)

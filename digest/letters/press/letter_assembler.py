@@ -46,7 +46,7 @@ from digest.letters.press.section_pieces import (
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-OUTERS_CACHED = 256  #: one for each schedule of a run and layout, about 8 KB each
+OUTERS_CACHED = 256  #: one for each combination of schedule and layout in a run, about 8 KB each
 WORDS_CACHED = 4096  #: maximum number of short texts, most of which many readers share
 #: Upper bounds, in bytes, for nearly every title line and nearly every section without its cards. If a
 #: digest fits in the budget by these bounds, its size is not measured.
@@ -55,7 +55,7 @@ SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]*"
 )  #: matches text that needs no escaping or encoding
-VALUES_BYTES = 3000  #: reserved for personal values
+VALUES_BYTES = 3000  #: number of bytes reserved for personal values
 
 
 #: Parts of the page that are omitted if empty.
@@ -144,7 +144,7 @@ def outer_pieces(template: PieceTemplate, *, is_group: bool) -> list[bytes | str
 
 
 class LetterAssembler:
-    """Assemble the letters of one press for one site, and cache the pieces they share."""
+    """Assembles the letters of one press for one site, and caches the pieces that they share."""
 
     def __init__(self, press: Press, site: Site):
         self.press = press
@@ -372,7 +372,8 @@ class LetterAssembler:
     def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool, bool]) -> bytes:
         """Encode the headers of an edition's messages, with placeholders for the personal values.
 
-        `optional`: whether the headers have an unsubscribe link, an unsubscribe address and a reply address.
+        `optional` states whether the headers have an unsubscribe link, an unsubscribe address and a reply
+        address.
         """
         marks = {
             name: placeholder_mark(name) for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")
@@ -565,7 +566,7 @@ class LetterAssembler:
 
 
 def readers_links(copy: Personalization) -> ReadersLinks | None:
-    """Return the start of the links in cards that differ from reader to reader, if there are any."""
+    """Return the beginnings of the card links that differ from reader to reader, or None."""
     if not copy.save_url:
         return None
     return ReadersLinks(encode_words(copy.save_url).html, encode_words(copy.less_url).html)

@@ -47,8 +47,8 @@ def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[
     """Return the digest letter's template pieces, HTML and text.
 
     The templates are split and checked once per process, which takes half a second; workers do this before
-    their first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the templates cannot be
-    split into pieces.
+    their first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the
+    templates cannot be split.
     """
     key = templates.fingerprint, site
     return caches.get_or_make("digest templates", key, lambda: cut_and_check(templates, site))

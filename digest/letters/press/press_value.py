@@ -34,7 +34,7 @@ class Press:
 
     @cached_property
     def rank_of_paper(self) -> Mapping[int, int]:
-        """Return the rank of every paper by its id."""
+        """Return the rank of every paper, keyed by the paper's id."""
         return MappingProxyType({paper.id: number for number, paper in enumerate(self.papers)})
 
     @cached_property
@@ -44,7 +44,7 @@ class Press:
 
     @cached_property
     def explainer(self) -> topics.Explainer:
-        """Return the explainer of matches."""
+        """Return the explainer of matches with the papers of this press."""
         return topics.Explainer(self.index)
 
     @cached_property
@@ -139,7 +139,7 @@ def read_paper(written: dict[str, Any]) -> Paper:
 
 
 def lists_as_tuples(value: Any) -> Any:
-    """Return `value`, with a list turned into a tuple."""
+    """Return `value`, converted to a tuple if it is a list."""
     return tuple(value) if isinstance(value, list) else value
 
 

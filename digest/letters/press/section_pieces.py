@@ -33,7 +33,7 @@ ROWS_CACHED = 4096  #: maximum number of rows of cards, which the readers of one
 MAX_TOKEN_LENGTH = 60  #: maximum bytes of the path at the start of a reader's links
 MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
 GAP_MARK = "\0"  #: a marker at which a filled part is split, and which never occurs in text
-WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share of any section
+WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share text
 
 
 class EncodedPair(NamedTuple):
@@ -68,13 +68,13 @@ class CardSequence(NamedTuple):
 
 
 class ReadersLinks(NamedTuple):
-    """The start of the links in cards that differ from reader to reader, encoded."""
+    """The encoded beginnings of the card links that differ from reader to reader."""
 
     save: bytes
     less: bytes
 
     def insert_into(self, html: list[bytes], start: int, has_links: Sequence[bool]) -> int:
-        """Insert the links into the cards that end the list and begin at `start`, and return their bytes."""
+        """Insert the links into the cards from index `start` on; return the number of bytes added."""
         cards = len(has_links)
         if False not in has_links:
             html[start + SAVE_PIECE :: LINKED_CARD_PIECES] = [self.save] * cards
@@ -86,7 +86,7 @@ class ReadersLinks(NamedTuple):
 
 
 class SectionRenderer:
-    """Encode the sections of one press for one site, and cache the pieces that many letters share."""
+    """Encodes the sections of one press for one site, and caches the pieces that many letters share."""
 
     def __init__(self, press: Press, site: Site):
         self.html_parts = press.html.parts()
@@ -148,7 +148,8 @@ class SectionRenderer:
     ) -> CardSequence:
         """Return a section with its cards numbered from `first`, without the lead.
 
-        The end is missing if a page lists the papers that were left out, because its URL differs.
+        The end is missing if a page lists the papers that were left out, because that page's URL differs by
+        reader.
         """
         row = self.row(section.canonical, section.papers, section.forms, has_links)
         rest = digest_page.without_lead([section], layout)

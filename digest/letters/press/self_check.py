@@ -1,7 +1,7 @@
 """Check that letters joined from template pieces equal letters rendered by Jinja and premailer.
 
-A worker that starts with a customized template that cannot be split into pieces ends with an error, before
-any reader gets a broken letter.
+If a customized template cannot be split into pieces, a worker exits with an error when it starts, before any
+reader gets a broken letter.
 """
 
 from __future__ import annotations

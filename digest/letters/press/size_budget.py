@@ -1,7 +1,8 @@
-"""Shorten a digest until its letter fits: Gmail clips HTML at about 102 KB, with the unsubscribe link.
+"""Shorten a digest until its letter fits, because Gmail clips HTML at about 102 KB.
 
-If a digest is too long, the lowest-ranked cards of all topics are shortened first: from the whole abstract to
-an excerpt, to one sentence, and to the title line. After that, cards are replaced by `See 37 more matches`.
+The unsubscribe link would be in the clipped part. If a digest is too long, the lowest-ranked cards of all
+topics are shortened first: from the whole abstract to an excerpt, to one sentence, and to the title line.
+After that, cards are replaced by `See 37 more matches`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class SectionPlan(NamedTuple):
 
 
 def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
-    """Return the plan of a digest with every card as long as its reader chose."""
+    """Return the plan of a digest with every card in the length that its reader chose."""
     form = FIRST_FORMS[digest.abstracts]
     return [
         SectionPlan(
@@ -97,7 +98,7 @@ def shorten_plan(
     made = apply_forms(plan, forms)
     if not any(None in section for section in forms):
         return made
-    # dropping the last paper freed more than needed, so lengthen the first cards again
+    # dropping a card may free more bytes than needed, so lengthen the remaining cards again
     longest = [one._replace(forms=plan[0].forms[:1] * len(one.papers)) for one in made]
     return shorten_plan(
         longest, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
@@ -105,7 +106,7 @@ def shorten_plan(
 
 
 def apply_forms(plan: Sequence[SectionPlan], forms: Sequence[Sequence[CardForm | None]]) -> list[SectionPlan]:
-    """Return the plan with each card in its form; a card with None is left out and counted."""
+    """Return the plan with each card in its form; a card whose form is None is left out and counted."""
     made: list[SectionPlan] = []
     uncounted = 0
     for section, kept in zip(plan, forms, strict=True):

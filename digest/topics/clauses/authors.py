@@ -19,7 +19,7 @@ def first_author(value: str) -> AuthorClause:
 
 
 def parse_person(value: str, *, first: bool) -> AuthorClause:
-    """Return the clause for a name; a ^ before the name selects first authors in both fields."""
+    """Return the clause for a name; a ^ before the name limits the clause to first authors."""
     plain = without_tex(value).strip()
     if plain.startswith("^"):
         first, plain = True, plain[1:]

@@ -46,7 +46,7 @@ MISTYPED = {
     "ANDNOTT": "ANDNOT", "ANDD": "AND", "ANND": "AND", "AAND": "AND", "NOTT": "NOT", "NOOT": "NOT",
     "NNOT": "NOT", "OOR": "OR",
 }  # fmt: skip
-#: Operators; to search for one as a word, write it after a field or in quotes.
+#: The operators and their misspellings, which are searched for as words only after a field or in quotes.
 NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 

@@ -14,13 +14,13 @@ from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionC
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
-@lru_cache(maxsize=65536)  # cached words of the filters of a run; many filters share a word; 19 MB
+@lru_cache(maxsize=65536)  # the words in the filters of a run, which many filters share; 19 MB
 def clause(field: str, value: str) -> Leaf:
     """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
 
 
-@lru_cache(maxsize=16384)  # phrases are shared by fewer filters than words; 13 MB
+@lru_cache(maxsize=16384)  # fewer filters share a phrase than a word; 13 MB
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
@@ -67,7 +67,7 @@ def _about(value: str) -> DescriptionClause:
 
 
 def _weighted_words(value: str) -> DescriptionClause:
-    """Return the clause for `word^times word^times`, in which the order of the words means nothing."""
+    """Return the clause for `word^times word^times`; the order of the words has no effect."""
     counted: dict[str, int] = {}
     for written in value.split():
         found = _WEIGHTED_WORD.fullmatch(written)
@@ -85,7 +85,7 @@ def _weighted_words(value: str) -> DescriptionClause:
 
 
 def _require_bits(roots: tuple[str, ...]) -> None:
-    """Refuse a description that consists only of words that every paper contains."""
+    """Reject a description that consists only of words so common that they have no bits."""
     if not any(map(word_rarity.bits, roots)):
         raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
 

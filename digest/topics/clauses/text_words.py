@@ -41,7 +41,7 @@ def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> Tex
 
 
 def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the clause for a value that needs no folding, as most values do; otherwise None."""
+    """Return the words and gaps of a value that needs no folding, as most do, or None for other values."""
     if not _PLAIN.fullmatch(value) or value.count(" ") >= MAX_WORDS:
         return None
     tokens = tuple(value.split(" "))
