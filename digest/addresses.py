@@ -16,7 +16,7 @@ LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
 #: Matches short lower-case addresses with a valid local part, so that only the domain must be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")
 
-#: Common mailbox domains, with which domains that may be mistyped are compared.
+#: Common mailbox domains, used to detect mistyped domains.
 WELL_KNOWN_DOMAINS = (
     "gmail.com", "googlemail.com", "outlook.com", "hotmail.com", "live.com", "yahoo.com", "icloud.com",
     "proton.me", "protonmail.com", "gmx.de", "gmx.net", "web.de", "posteo.de", "fastmail.com", "aol.com",

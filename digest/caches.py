@@ -1,4 +1,4 @@
-"""Define the caches of a process: one value with a bound for each name, passed down from the app context."""
+"""Define the named, bounded caches of a process, which the app context passes down."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 BEAT_SECONDS = 20.0  #: time between two heartbeats
 SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long has died
 FORGOTTEN_AFTER = timedelta(days=1)  #: how long a dead process is reported
-QUEUE_ROLE = "queue"  #: the role of the row that a task updates, which shows that tasks are run
+QUEUE_ROLE = "queue"  #: the role of the row that shows when a task last ran
 
 # Workers fork, and a child must not inherit locks that are held while a heartbeat is written.
 FORK_LOCK = Lock()

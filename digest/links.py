@@ -196,7 +196,7 @@ def paper_url(site: Site, paper_id: int) -> str:
 
 
 def read_subscriber_token(site: Site, purpose: str, token: str) -> tuple[int, int] | None:
-    """Return (subscriber id, link_version) of an unsubscribe or manage token, or None if it is invalid."""
+    """Return (subscriber id, link_version) of a token made for `purpose`, or None if it is invalid."""
     subject = verify_token(site, purpose, token)
     if subject is None:
         return None

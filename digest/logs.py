@@ -1,7 +1,7 @@
 """Write logs to stderr, one line per event, as text or JSON (`DIGEST_LOG_FORMAT`).
 
-If stderr is systemd's journal, each line begins with its level, so that `journalctl -p warning` works. Log messages identify deliveries and subscribers by id. Addresses in server replies or errors are
-masked.
+If stderr is systemd's journal, each line begins with its level, so that `journalctl -p warning` works. Log
+messages identify deliveries and subscribers by id. Addresses in server replies or errors are masked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )
 
-#: The journal's levels; it stores the level at the beginning of a line instead of showing it.
+#: The journal's levels; the journal removes the level from the start of a line and stores it separately.
 JOURNAL_LEVELS = {
     logging.DEBUG: 7,
     logging.INFO: 6,
@@ -48,7 +48,10 @@ JOURNAL_LEVELS = {
 
 
 def set_up_logging(log_format: str, *, level: int | str = logging.INFO, journal_stream: str = "") -> None:
-    """Log to stderr from `level` upwards, as `text` or `json`; `journal_stream` is systemd's name of the journal."""
+    """Log to stderr from `level` upwards, as `text` or `json`.
+
+    `journal_stream` is the value of systemd's JOURNAL_STREAM.
+    """
     formatter = JsonFormatter() if log_format == "json" else TextFormatter(TEXT_FORMAT)
     logging.basicConfig(level=level, format=TEXT_FORMAT, force=True)
     for handler in logging.getLogger().handlers:
@@ -123,7 +126,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class JournalFormatter(logging.Formatter):
-    """Write every line of another formatter after the journal's level."""
+    """Prefix every line of another formatter with the journal's level."""
 
     def __init__(self, formatter: logging.Formatter):
         super().__init__()

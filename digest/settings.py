@@ -44,7 +44,8 @@ from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
-MAX_BRACKETS = 10  #: maximum in a sender; the standard library's parser of addresses is recursive
+#: maximum number of `(` in a sender, because the standard library's address parser is recursive
+MAX_BRACKETS = 10
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 
@@ -138,7 +139,7 @@ def signup_text(domains: frozenset[str] | None) -> str:
 
 
 def parse_inbound(text: str) -> tuple[str, ...]:
-    """Return the addresses of LMTP and SMTP servers."""
+    """Return the URLs at which the inbound LMTP and SMTP servers listen; raise ValueError for other URLs."""
     urls = tuple(text.replace(",", " ").split())
     for parts in map(urlsplit, urls):
         is_place = bool(parts.hostname and parts.port) or (parts.scheme == "lmtp" and bool(parts.path))
@@ -293,7 +294,7 @@ class Settings(BaseModel):
 
     @property
     def mail(self) -> MailUrl:
-        """Return the mail URL in use, by default that of the Maildir in the data directory."""
+        """Return the mail URL in use, by default the Maildir in the data directory."""
         return self.mail_url or MailUrl(folder_format="maildir", folder=self.data_dir.absolute() / "outbox")
 
     @property
@@ -338,7 +339,10 @@ class Settings(BaseModel):
 
     @property
     def is_sample_allowed(self) -> bool:
-        """Return whether sample content is allowed, which is the case if all mail goes to the local Maildir."""
+        """Return whether sample content is allowed.
+
+        It is allowed only with the default database, the default Maildir and a local URL.
+        """
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 
     def site(self) -> Site:
@@ -414,7 +418,7 @@ def environment_values() -> dict[str, str]:
 
 
 def settings_file_values() -> dict[str, Any]:
-    """Return the settings in the file in the working directory, else in the one in the data directory.
+    """Return the settings in the `digest.toml` of the working directory, or else of the data directory.
 
     Raises UsageError if the file is not TOML.
     """

@@ -72,7 +72,7 @@ def run_worker() -> int:
 
 
 def prepare_templates(context: AppContext) -> None:
-    """Prepare the templates of all presses before the fork, so that processes share them."""
+    """Prepare the templates of all presses before the fork, so that the child processes share them."""
     try:
         press.digest_templates(context.templates, context.site, context.caches)
     except SetupMismatch as error:

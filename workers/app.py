@@ -20,8 +20,9 @@ TIME_LIMIT = 780
 def make_app(broker_url: str) -> Celery:
     """Return a Celery application for a broker.
 
-    Messages are acknowledged when they are received, so the broker does not repeat a task that died; a
-    sweep finds its work in the database when the lease has expired. Losing Redis therefore loses no work.
+    Messages are acknowledged when they are received, so the broker does not redeliver the task of a worker
+    that died; a sweep finds its work in the database when the lease has expired. Losing Redis therefore loses
+    no work.
     """
     app = Celery("digest", broker=broker_url, include=["workers.tasks"])
     app.conf.update(

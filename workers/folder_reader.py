@@ -19,12 +19,12 @@ from digest.dumps import intake
 
 log = logging.getLogger(__name__)
 
-SETTLED_SECONDS = 2.0  #: a file may be complete if it was not modified for this long
+SETTLED_SECONDS = 2.0  #: a file counts as complete if it was not modified for this long
 RETRY_SECONDS = 60.0  #: number of seconds after which unread files are tried again
 
 
 class FolderReader:
-    """Start a reader process when the folder has files, one process at a time."""
+    """Reads the folder in child processes, one at a time."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -32,7 +32,7 @@ class FolderReader:
         self.tried_at = 0.0
 
     def read_new_files(self, folder: Path) -> None:
-        """Start a reader process if the folder has new files, and wait for its end."""
+        """Start a reader process if the folder has new files, and wait until it ends."""
         folder.mkdir(parents=True, exist_ok=True)
         found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):

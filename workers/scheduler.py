@@ -104,7 +104,10 @@ def probe_queue() -> None:
 
 
 def watch() -> None:
-    """Stop mail if a threshold is exceeded, and write to the operator. The web server notices if the scheduler dies."""
+    """Stop mail if a threshold is exceeded, and queue letters to the operator about problems.
+
+    A web server reports a scheduler that has died.
+    """
     context = app_context()
     with context.write_session() as session:
         limits.check_thresholds(session, context.settings.limits.stop_thresholds, now=context.clock())
@@ -115,7 +118,7 @@ def watch() -> None:
 
 
 def report_week() -> None:
-    """Write the weekly report to the operator, if they want it and it is due."""
+    """Queue the weekly report to the operator, if the report is enabled and due."""
     context = app_context()
     settings = context.settings
     if settings.weekly_report == "off" or not settings.operator_email:
@@ -137,7 +140,7 @@ def remind() -> None:
 
 
 def ask_still_reading() -> None:
-    """Ask readers who were long inactive whether they still read, and pause those who do not respond."""
+    """Ask inactive readers whether they still read their digests, and pause those who do not respond."""
     context = app_context()
     with context.write_session() as session:
         use_cases.ask_still_reading(
@@ -193,7 +196,7 @@ def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -
 
 
 def count_queued(queue: str) -> int:
-    """Return how many messages are waiting in a queue."""
+    """Return the number of messages in a queue."""
     with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
         return int(channel.queue_declare(queue, durable=True).message_count)

@@ -121,7 +121,10 @@ def tidy() -> None:
 
 @app.task(queue=BULK)
 def delete_old_shown(after_id: int = 0) -> None:
-    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds, then enqueue a task for the remaining rows."""
+    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds.
+
+    A further task deletes the remaining rows.
+    """
     context = app_context()
     with context.write_session() as session:
         gone, after = publishing.delete_old_shown(

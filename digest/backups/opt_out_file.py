@@ -20,7 +20,7 @@ from digest.bounces import OptOutKind
 from digest.db.tables import OptOut, Subscriber
 from digest.site_profile import Site
 
-#: The file's name in the data directory of the scheduler's machine, or of the commands if there is no scheduler.
+#: The file's name in the data directory of the machine that runs the scheduler, or else the commands.
 OPT_OUT_FILE = "opt-outs.jsonl"
 BATCH_ROWS = 1_000
 
@@ -64,7 +64,7 @@ def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) ->
 
 
 def subscriber_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> dict[int | None, str]:
-    """Return {subscriber id: keyed hash that identifies them} for the subscribers of these opt-outs."""
+    """Return the identifying hashes of the subscribers of these opt-outs, keyed by subscriber id."""
     ids = {row.subscriber_id for row in rows if not row.hmac}
     found = session.execute(select(Subscriber.id, Subscriber.created_at).where(Subscriber.id.in_(ids)))
     return {number: bounces.subscriber_hash(site, number, created_at) for number, created_at in found}

@@ -41,7 +41,7 @@ BATCH_READERS = 1_000
 
 
 def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetime) -> tuple[int, int]:
-    """End all open mail, and return how many letters and how many editions are recorded as expired.
+    """End all open mail; return the number of letters and the number of editions recorded as expired.
 
     Sign-ups that wait for their confirmation are deleted: the confirmation may have been sent.
     """
@@ -72,7 +72,7 @@ def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
 
 
 def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
-    """Return the changed columns of a reader, whose next digest considers papers from now on."""
+    """Return the new column values of a reader, so that the next digest considers papers from now on."""
     return {
         "considered_until": now,
         "considered_paper_id": None,
@@ -84,7 +84,7 @@ def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
 def record_editions(
     session: Session, readers: Iterable[Subscriber], *, made_at: datetime, now: datetime
 ) -> int:
-    """Record the past editions of these readers as expired, and return how many were not recorded yet."""
+    """Record the past editions of these readers as expired; return the number of new records."""
     by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in past_editions(reader, made_at=made_at, now=now):
@@ -107,7 +107,7 @@ def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> li
 
 
 def apply_opt_outs(session: Session, site: Site, saved: Iterable[SavedOptOut], *, now: datetime) -> int:
-    """Repeat the opt-outs that the backup does not contain, and return how many of them changed anything."""
+    """Repeat the opt-outs that the backup does not contain; return the number that changed anything."""
     known = {(row.id, row.kind) for row in session.execute(select(OptOut.id, OptOut.kind))}
     new = [one for one in saved if (one.id, one.kind) not in known]
     record_as_saved(session, new, now=now)

@@ -39,7 +39,7 @@ REFUSED_TWICE_WITHIN = timedelta(
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
 MASS_FAILURE_COUNT = 10  #: minimum number of addresses that fail within a day at a broken domain
-MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers that these addresses are
+MASS_FAILURE_SHARE = 0.2  #: minimum share of failing addresses among a broken domain's subscribers
 
 DELETE_BATCH = 500  #: number of rows deleted in one transaction
 #: The start of a suppression's note; the domain follows.
@@ -169,7 +169,7 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS_FAILURE_COUNT:
         return False
-    most = int(failing / MASS_FAILURE_SHARE)  # if there are more readers, the share is too small
+    most = int(failing / MASS_FAILURE_SHARE)  # with more readers, the share would be too small
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
@@ -238,7 +238,7 @@ def forgive_domain(
 
 
 def commit_unless(is_dry_run: bool, session: Session) -> None:  # noqa: FBT001
-    """Commit, or undo the changes of a dry run."""
+    """Commit, or roll back a dry run."""
     if is_dry_run:
         session.rollback()
     else:
@@ -250,7 +250,7 @@ def accept_failures(
 ) -> int:
     """Suppress the addresses of a domain's frozen failures, and commit; a dry run only counts.
 
-    Returns how many addresses were added to the suppression list.
+    Returns the number of addresses added to the suppression list.
     """
     frozen = (
         BounceRow.domain == addresses.ascii_domain(domain),
@@ -316,7 +316,7 @@ def list_failures(
 
 
 def count_failures(session: Session, *, domain: str | None = None, kind: FailureKind | None = None) -> int:
-    """Return how many failures and complaints meet the conditions."""
+    """Return the number of failures and complaints that meet the conditions."""
     return (
         session.scalar(select(func.count()).select_from(BounceRow).where(*failure_conditions(domain, kind)))
         or 0

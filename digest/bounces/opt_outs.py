@@ -55,7 +55,7 @@ def record_erasure(
 
 
 def subscriber_hash(site: Site, subscriber_id: int, created_at: datetime) -> str:
-    """Return a keyed hash that identifies a subscriber, also after a change of address or of the database."""
+    """Return a keyed hash that identifies a subscriber, even after the address or the database changes."""
     return address_hash(site, f"{subscriber_id} {created_at.astimezone(UTC).isoformat()}")
 
 
@@ -72,7 +72,7 @@ def mark_saved(session: Session, ids: Collection[int], *, now: datetime) -> None
 
 
 def delete_old_opt_outs(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete opt-outs from before `before` that are in the file; yield the number in each batch."""
+    """Delete opt-outs older than `before` that are in the file; yield the number in each batch."""
     oldest = select(OptOut.id, OptOut.at, OptOut.saved_at).order_by(OptOut.id).limit(DELETE_BATCH)
     while past := [row.id for row in session.execute(oldest) if row.at < before and row.saved_at]:
         session.execute(delete(OptOut).where(OptOut.id.in_(past)))

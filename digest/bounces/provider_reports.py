@@ -99,7 +99,7 @@ def read_bounce(block: dict[str, Any]) -> tuple[MailReport, str]:
 
 
 def failure_kind_of_bounce(kind: str, sort: str, status: str, words: str) -> FailureKind:
-    """Return the kind of failure by Amazon's types, refined by the server's status and text."""
+    """Return the kind of a failure, from Amazon's bounce types and the server's status and reply."""
     if sort in CONTENT_REJECTED_TYPES:
         return FailureKind.POLICY
     if kind != "Permanent" or sort in MAILBOX_FULL_TYPES:

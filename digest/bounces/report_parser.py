@@ -27,15 +27,15 @@ SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 #: An enhanced status (RFC 3463) in text.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-#: Only this many bytes of a mail are read, since some mail is made to be slow to parse.
+#: Only this many bytes of a mail are read, since some mail is crafted to be slow to parse.
 MAX_BYTES = 256 * 1024
-MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's text that are stored
-MAX_READ = 2000  #: maximum number of characters of a server's text that are parsed
+MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's reply that are stored
+MAX_READ = 2000  #: maximum number of characters of a server's reply that are parsed
 NEARBY_CHARS = 400  #: number of characters after an address that are searched for the reason
 
 
 class FailureKind(StrEnum):
-    """The kinds of failures by their meaning for the address."""
+    """The kinds of failures, which have different consequences for the address."""
 
     HARD = "hard"  #: unknown recipient
     SOFT = "soft"  #: a known recipient cannot receive mail now
@@ -49,7 +49,7 @@ class Failure:
 
     kind: FailureKind
     status: str = ""  #: `5.1.1`
-    diagnostic: str = ""  #: the server's text, addresses removed
+    diagnostic: str = ""  #: the server's reply, without addresses
     reported_by: str = "dsn"  #: dsn, words, report, notice or smtp
     recipients: tuple[str, ...] = ()
     #: where delivery failed, which may be the mailbox of a member of a group; empty if the report does not say
@@ -171,7 +171,7 @@ def most_precise_status(status: str, diagnosis: str) -> str:
 
 
 def recipients_of(block: Message) -> Iterator[str]:
-    """Yield the original recipient of a block, or else the final recipient, if the block names one."""
+    """Yield at most one address: the original recipient of a block, or else its final recipient."""
     for name in ("Original-Recipient", "Final-Recipient"):
         if address := recipient_in(block, name):
             yield address
@@ -219,7 +219,7 @@ def decoded_report(part: Message) -> bytes:
 
 
 def report_fields(part: Message) -> dict[str, str]:
-    """Return the fields of a report by their lowercase names."""
+    """Return the fields of a report, keyed by lower-case name."""
     return {name.lower(): str(value).strip() for block in field_groups(part) for name, value in block.items()}
 
 
@@ -294,13 +294,13 @@ RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.
 #: The text of a policy deferral that lasted until the sending server gave up; the reader did not cause it.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
-#: Statuses of class 5 that are not hard, by subject and detail (RFC 3463, RFC 7505, and practice).
+#: Statuses of class 5 that are not hard failures, as `subject.detail` (RFC 3463, RFC 7505, and practice).
 SOFT_STATUSES = frozenset({"2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "3.4", "4.5", "4.6", "4.7"})
 POLICY_STATUSES = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6"})
 
 
 def failure_kind(status: str, words: str, *, code: int | None = None, phase: str = "") -> FailureKind:
-    """Return the kind of a failure by its enhanced status, or else by the text.
+    """Return the kind of a failure from its enhanced status, or else from the server's text.
 
     `phase` is the SMTP phase: a refusal of the connection, MAIL FROM or DATA is about us, not the recipient.
     """
@@ -356,7 +356,7 @@ def failure_of_reply(code: int | None, reply: str, *, phase: str) -> Failure:
 
 
 def redacted_line(words: str) -> str:
-    """Return a server's text on one printable line, with addresses removed.
+    """Return a server's reply as one printable line without addresses.
 
     PostgreSQL cannot store NUL, lone surrogates cannot be encoded, and terminals interpret control
     characters.

@@ -69,7 +69,7 @@ def suppress_many(
 def suppress_hashes(
     session: Session, hashes: Iterable[str], reason: SuppressionReason, note: str, now: datetime
 ) -> int:
-    """Suppress the addresses with these hashes; return how many were added to the list."""
+    """Suppress the addresses with these hashes; return the number added to the list."""
     distinct = dict.fromkeys(hashes)
     listed = session.connection().execute(SUPPRESSED_QUERY, {"hashes": distinct.keys()})
     known = {row[0] for row in listed}
@@ -86,7 +86,7 @@ def unsuppress(session: Session, site: Site, email: str, *, now: datetime) -> bo
 
 
 def unsuppress_matching(session: Session, *conditions: ColumnElement[bool], now: datetime) -> int:
-    """Remove the entries that meet these conditions, and return how many there were."""
+    """Remove the entries that meet these conditions, and return their number."""
     removing = delete(Suppression).where(*conditions).returning(Suppression.hmac)
     removed = session.scalars(removing.execution_options(synchronize_session=False)).all()
     opt_outs.record_suppressions(session, OptOutKind.UNSUPPRESSED, removed, now=now)
@@ -127,7 +127,7 @@ PERMANENTLY_SUPPRESSED_QUERY = SUPPRESSED_QUERY.where(REASON_COLUMN.not_in(OWNER
 def find_suppressed(
     session: Session, site: Site, emails: Iterable[str], *, permanently: bool = False
 ) -> set[str]:
-    """Return those of `emails` that are suppressed, in the given spelling.
+    """Return the suppressed addresses among `emails`, in the spelling given there.
 
     With `permanently`, return only addresses whose owners cannot lift the suppression by confirming.
     """

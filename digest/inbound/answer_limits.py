@@ -1,4 +1,4 @@
-"""Queue the answers to mail, and limit how many an address gets, so that no mail loop is possible."""
+"""Queue the answers to mail, and limit the number of answers per address to prevent mail loops."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def answer_key(site: Site, email_key: str) -> str:
 
 
 def replies_since(session: Session, subscriber: Subscriber, prefix: str, moment: datetime) -> int:
-    """Return how many replies a reader was sent since `moment`."""
+    """Return the number of replies queued for a reader since `moment`."""
     found = select(func.count()).where(
         Delivery.subscriber_id == subscriber.id,
         Delivery.dated_at > moment,

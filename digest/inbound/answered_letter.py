@@ -1,4 +1,4 @@
-"""Find the letter to which a mail replies, by the reply address that only its reader got."""
+"""Find the letter to which a mail replies, by its reply address, which only the letter's reader received."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AnsweredLetter:
 def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> Subscriber | None:
     """Return the subscriber whose settings the writer of a mail may change, or None.
 
-    For an answer of a group's owner to a letter about the group, this is the group. Raises MailIgnored for mail
+    If a group's owner answers a letter about the group, the group is returned. Raises MailIgnored for mail
     from the address of a group, because any member may have written it.
     """
     if answered is not None:
@@ -63,7 +63,7 @@ def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> 
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """Return whether two addresses are spellings of one."""
+    """Return whether two addresses are spellings of the same address."""
     return addresses.fold_address(one) == addresses.fold_address(other)
 
 

@@ -116,7 +116,7 @@ def process_mail(
     except DataError as error:  # retrying would fail every time and block all other mail
         log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
         outcome = shunt(session, number, "the database cannot store its content")
-    except DBAPIError:  # not caused by the mail, so it stays new and the next tick retries
+    except DBAPIError:  # the mail is not the cause, so it stays new and the next tick retries
         raise
     except Exception as error:
         log.exception("mail %d cannot be processed", number)
@@ -127,7 +127,7 @@ def process_mail(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
-    """The facts about a mail that take time to find out, prepared before the mail is locked."""
+    """The facts about a mail that take long to determine, prepared before the mail is locked."""
 
     proof: SenderProof | None = None
     choose_papers: ChoosePapers | None = (
@@ -138,7 +138,7 @@ class PreparedFacts:
 def lock_mail(
     session: Session, site: Site, number: int, rules: MailRules, now: datetime
 ) -> tuple[InboundMail | None, PreparedFacts]:
-    """Return a locked mail and the facts prepared for it; DNS is queried without the lock."""
+    """Lock a mail, and return it with the facts prepared for it; the DNS is queried without the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
     if row is None:
         return None, PreparedFacts()
@@ -160,7 +160,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether proof of the sender matters for this mail, and the mail's signature may be such a proof."""
+    """Return whether this mail needs a proof of its sender and has a signature that may prove it."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
@@ -305,7 +305,7 @@ def count_report(
 def is_of_member(report: Failure | Complaint, group: str) -> bool:
     """Return whether a report on a letter to a group is about one member only.
 
-    Software without bounces of its own, such as an alias, leaves us the failures of its members' mailboxes.
+    If the group is an alias, which handles no bounces, failures at its members' mailboxes are reported to us.
     """
     if isinstance(report, Complaint):
         return True
@@ -320,7 +320,7 @@ def record_members_report(
     report: Failure | Complaint,
     now: datetime,
 ) -> str:
-    """Return the outcome of a report by one member, which must not end the digests of the whole group.
+    """Return the outcome of a report about one member, which must not end the digests of the whole group.
 
     A complaint is stored, because it counts for the rate of complaints.
     """
@@ -349,7 +349,7 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
 def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
     """Return the subscriber whose letter a report quotes.
 
-    Digests get forwarded, so this proves only that somebody had the letter. The report therefore has no
+    Digests are forwarded, so a quote proves only that somebody had the letter. The report therefore has no
     more effect than opening the letter's unsubscribe link.
     """
     content = SOFT_BREAK.sub(b"", content)

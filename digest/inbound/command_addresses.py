@@ -9,7 +9,7 @@ from digest.inbound import mail_commands
 from digest.inbound.command_kinds import Command, Verb
 from digest.site_profile import Site
 
-#: The commands that an address alone can give, by the word after the mailbox's name; the words are Mailman's.
+#: The commands that an address alone can give, keyed by the word after the mailbox's name, as in Mailman.
 VERBS = MappingProxyType(
     {
         "subscribe": Verb.SUBSCRIBE,

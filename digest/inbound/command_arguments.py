@@ -19,7 +19,7 @@ DEFAULT_PAUSE = timedelta(days=7)
 
 NAMED_FILTER = re.compile(r"(?P<name>[^:\"()]{1,80}):\s+(?P<filter>.+)")
 OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
-#: The last words of a filter's name, before `"`, `(`, `ti:` or a word with a wildcard.
+#: Matches the beginning of a filter after its name, such as `"`, `(`, `ti:`, NOT or a word with a wildcard.
 BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
 #: Words that begin a sentence after `subscribe`, not a topic.
@@ -130,7 +130,7 @@ def is_filter_name(text: str) -> bool:
 
 
 def is_advertising(words: Sequence[str]) -> bool:
-    """Return whether the words after `subscribe` are of an advertisement: `and save 50 %`."""
+    """Return whether the words after `subscribe` belong to an advertisement, such as `and save 50 %`."""
     bare = [bare_word(word) for word in words]
     return bare[0] in NO_TOPIC_WORDS or not reply_text.ADVERTISING_WORDS.isdisjoint(bare)
 
@@ -226,7 +226,7 @@ def schedule_field(word: str, before: str, known: dict[str, str]) -> dict[str, s
 
 
 def time_of_day(word: str, *, is_after_at: bool) -> str | None:
-    """Return `9:00` for `9am`, `9.00` or `9h`, and a written `9:00` unchanged; a bare `9` counts after `at`."""
+    """Return `9:00` for `9am`, `9.00` or `9h`, and `9:00` unchanged; accept a bare `9` only after `at`."""
     found = TIME_OF_DAY.fullmatch(word)
     if found is None or not (found["minute"] or found["full"] or found["half"] or is_after_at):
         return None
@@ -238,7 +238,10 @@ def time_of_day(word: str, *, is_after_at: bool) -> str | None:
 
 
 def zone_named(word: str) -> str | None:
-    """Return the time zone of a name (in any case) or of a city, or an unknown name with a slash unchanged."""
+    """Return the time zone with this name (in any case) or city, else None.
+
+    An unknown name with a slash is returned unchanged.
+    """
     closest = schedule.closest_zone(word)
     if closest and word.casefold() in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
         return closest
@@ -246,7 +249,7 @@ def zone_named(word: str) -> str | None:
 
 
 def exact_zone(word: str) -> str | None:
-    """Return the time zone that a word alone on a line names: it must have a slash and exist."""
+    """Return the time zone if the word contains a slash and names an existing zone, else None."""
     zone = zone_named(word) if "/" in word else None
     return zone if zone in schedule.zone_names() else None
 

@@ -4,8 +4,8 @@ From lines can be forged. Replies therefore go only to the address in the From l
 unsubscribe has a link to undo it. Lasting changes are prefilled on the settings page, where the reader saves
 them, unless two things prove the reader: the mail came to the reply address of one of their letters, and
 DKIM, SPF or DMARC confirms its From line. Then the changes take effect at once, and the reply has the link
-that undoes them. A sentence that merely begins like a command changes nothing: the reply asks for the meaning
-and has the settings link, and the mail is kept for a person.
+that undoes them. A sentence that merely begins like a command changes nothing: the reply asks what the writer
+meant and has the settings link, and the mail is kept for a person.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
 forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail
@@ -77,7 +77,7 @@ def run_commands(
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
-    """Return whether a person may have written the mail, so that it is no automatic reply or advertisement."""
+    """Return whether the mail may be from a person, rather than an automatic reply or an advertisement."""
     if writer.reads_as_automatic(message):
         return False
     return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)

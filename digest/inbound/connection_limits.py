@@ -15,7 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from digest import plurals
 
 MAX_CONNECTIONS = 100  #: maximum number of connections
-#: Maximum number of connections of one network, which Postfix reaches for one destination.
+#: Maximum number of connections per network; Postfix opens up to this many to one destination.
 MAX_BY_NETWORK = 20
 LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
 MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle
@@ -40,7 +40,7 @@ class MailConnection:
     """The connection of one client."""
 
     network: str
-    close: Callable[[], None]  #: a function that closes the connection with a reply that gives the reason
+    close: Callable[[], None]  #: a function that sends the reason and closes the connection
     stage_entered_at: float  #: when the client entered its stage
     mailed_at: float  #: when the client's last mail was stored, or when the client connected
     stage: Stage = Stage.SILENT
@@ -60,7 +60,7 @@ class MailConnection:
 
 
 class Connections:
-    """The clients of a mail server, and the numbers of rejected clients."""
+    """The clients of a mail server, and the number of rejected clients by network."""
 
     def __init__(self, *, most: int = MAX_CONNECTIONS, most_by_network: int = MAX_BY_NETWORK) -> None:
         self.most, self.most_by_network = most, most_by_network
@@ -86,7 +86,7 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients one of which must be disconnected to admit another client; None below the limits.
+        """Return the clients of which one must be disconnected to admit a new client; None below the limits.
 
         At the total limit these are the clients of the networks with the most connections.
         """

@@ -40,7 +40,7 @@ class MailRules:
 
 
 def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
-    """Return the rules of an app context, with its DNS lookup unless another is given."""
+    """Return the rules from an app context, with its DNS lookup unless `lookup` is given."""
 
     def prepare_welcome() -> ChoosePapers:
         with context.read_session() as session:

@@ -13,7 +13,7 @@ from itertools import dropwhile, islice, zip_longest
 from digest.inbound import reply_text
 from digest.letters.headers import one_line
 
-#: Only this many bytes of a mail are parsed, since some mail is made to be slow to parse.
+#: Only this many bytes of a mail are parsed, since some mail is crafted to be slow to parse.
 MAX_BYTES = 32 * 1024
 MAX_LINE_LENGTH = 2000  #: maximum characters of a line that are read, equal to the maximum length of a filter
 MAX_LINES = 20  #: maximum lines of a mail that are searched for commands
@@ -56,7 +56,7 @@ def names_of(message: EmailMessage) -> frozenset[str]:
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
     """Return the subject without prefixes, and whether the mail is a reply.
 
-    ("", True) for a forwarded mail.
+    For a forwarded mail, return ("", True).
     """
     subject = one_line(header_value(message, "Subject"))
     bare = reply_text.without_prefixes(subject)

@@ -1,7 +1,7 @@
 """Answer mail without a command with examples of commands, and pass the mail on to the operator.
 
-Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic replies and mail with links from strangers get no
-answer, since their From lines may be forged.
+Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic
+replies and mail with links from strangers get no answer, since their From lines may be forged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def answer(
     *,
     now: datetime,
 ) -> MailOutcome:
-    """Answer a mail without commands, or raise MailIgnored; `answered` is the letter to whose address it was sent."""
+    """Answer a mail without commands, or raise MailIgnored; `answered` is the letter to which it replies."""
     email = writer.address_of_writer(site, message)
     subscriber = answered_letter.reader_of(session, email, answered)
     is_reader = subscriber is not None and subscriber.state in {

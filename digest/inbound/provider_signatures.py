@@ -1,7 +1,7 @@
 """Verify the signatures of notices that Amazon SNS posts to the web server for SES. Pure.
 
-Only messages that Amazon signed for one of our topics are accepted. The host of the certificate's URL
-must be that of our topic.
+Only messages that Amazon signed for one of our topics are accepted. The host of the certificate's URL must be
+the SNS host of that topic's region.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def check_timestamp(text: str, now: datetime) -> None:
 
 
 def certificate_url(url: str, host: str) -> str:
-    """Return the URL of the certificate if it is on the topic's host and has the form of Amazon's URLs."""
+    """Return the certificate's URL; raise UntrustedNotice if its form or host is not Amazon's."""
     at_host = f"https://{host}"
     if not url.startswith(at_host) or not CERTIFICATE_PATH.fullmatch(url.removeprefix(at_host)):
         raise UntrustedNotice("the certificate is not on Amazon's host")

@@ -46,7 +46,7 @@ def refuse_group(request: ReaderRequest, command: Command) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsBefore:
-    """The values, before the commands of a mail, of the settings that commands can change at once."""
+    """The settings that commands can change at once, as they were before the commands of a mail."""
 
     topics: dict[str, str]
     schedule: Schedule
@@ -196,7 +196,7 @@ def change_schedule(request: ReaderRequest, command: Command) -> None:
 
 
 def undo_change(request: ReaderRequest, command: Command) -> None:
-    """Undo the latest change of the settings, or name the settings page, which has an undo button."""
+    """Undo the latest change of the settings; without proof of the sender, refer to the settings page."""
     reply, session, subscriber = request.reply, request.session, request.subscriber
     if not reply.is_trusted:
         reply.add_outcome(command, _("Open the link below: the latest change can be undone there."))
@@ -211,7 +211,7 @@ def undo_change(request: ReaderRequest, command: Command) -> None:
 
 
 def mail_account_link(request: ReaderRequest, command: Command) -> None:
-    """Mail the link to a page where the reader downloads or erases their data."""
+    """Mail the link to a page where the reader can download or erase their data."""
     del command
     subscribers.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
 
@@ -254,5 +254,5 @@ def explain_command(request: ReaderRequest, command: Command) -> None:
 
 
 def help_lines(kinds: Sequence[type[MailCommand]] = HELP_KINDS) -> list[dict[str, str]]:
-    """Return commands with their effects, by default all commands of a reader."""
+    """Return the usage and effect of each command, by default of all commands for readers."""
     return [{"spelled": kind.usage, "does": kind.effect} for kind in kinds]

@@ -27,7 +27,7 @@ class CommandReply:
     is_trusted: bool = False  #: whether lasting changes take effect at once
     outcomes: list[dict[str, str]] = field(default_factory=list)
     wants_help: bool = False
-    #: whether the reply has the unsubscribe link, as the writer may want it
+    #: whether the reply has the unsubscribe link, because the writer may want to unsubscribe
     asks_to_unsubscribe: bool = False
     has_undone: bool = False
     prefilled: list[tuple[str, str]] = field(default_factory=list)

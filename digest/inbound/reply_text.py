@@ -19,12 +19,12 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Polite words around a command that do not change it.
+#: Polite words around a command that do not change its meaning.
 POLITE_WORDS = word_set(
     "please pls plz kindly me thanks thank thx ty you very much many a lot in advance cheers"
     " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
 )
-#: Words that may follow `unsubscribe` without changing it: this list, your mails.
+#: Words that may follow `unsubscribe` without changing its meaning, as in `this list` or `your mails`.
 LIST_WORDS = word_set(
     "from to this the these your my all of list mailing newsletter digest digests email emails mail mails"
     " paper papers subscription service now immediately asap"
@@ -36,7 +36,7 @@ SUBSCRIPTIONS = frozenset(
     for what in ("subscription", "digest", "digests")
 )
 CERTAIN_WORDS = word_set("unsubscribe signoff unsub")  #: words that always refer to the digests
-#: Replies that confirm; "yes, I confirm" has only these words and fillers.
+#: Words of a reply that confirms; "yes, I confirm" has only these words and fillers.
 YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
 YES_FILLERS = word_set("i it do that this my the subscription")
 SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
@@ -124,7 +124,7 @@ def words_in(text: str, *, polite: bool = True) -> list[str]:
 def without_please(line: str) -> str:
     """Return a line without the polite words at its start.
 
-    Of a line of polite words, return the last word.
+    If the line has only polite words, return the last of them.
     """
     first, _, rest = line.partition(" ")
     while rest and strip_punctuation(first).casefold() in POLITE_WORDS:
@@ -170,7 +170,7 @@ def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
 
 
 def says_yes(lines: Sequence[str]) -> bool:
-    """Return whether the writer's first line, after a greeting, only says yes, ok or confirm."""
+    """Return whether the writer's first line after any greeting only says yes, ok or confirm."""
     below = lines[1:] if lines and is_greeting(lines[0]) else lines
     words = [word for word in words_in(below[0]) if word not in YES_FILLERS] if below else []
     return bool(words) and "?" not in below[0] and YES_WORDS.issuperset(words)
@@ -208,7 +208,7 @@ def is_end_of_text(line: str, following: str) -> bool:
 
 
 def attribution_length(lines: Sequence[str]) -> int:
-    """Return how many of the first lines introduce a quoted letter: `On Friday Ada wrote:`, in 0 to 2 lines."""
+    """Return the number of first lines (0 to 2) that introduce a quoted letter: `On Friday Ada wrote:`."""
     first, following = ([*lines, "", ""])[:2]
     if ATTRIBUTION_LINE.match(first):
         return 1

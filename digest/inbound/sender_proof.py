@@ -25,7 +25,7 @@ from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
-MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is designed to be slow to verify
+MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is crafted to be slow to verify
 MAX_SIGNATURE_LENGTH = 4096
 MAX_SIGNATURES = 2  #: maximum signatures tried per mail, since each needs a query to the sender's DNS server
 MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
@@ -34,7 +34,7 @@ ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})
 COVERED = frozenset({"from", "to", "subject"})
 BARE_CR = re.compile(rb"\r(?!\n)")
 QUOTED_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\((?:\\.|[^()\\])*\)')
-MAX_NESTED = 5  #: maximum number of comments inside one another
+MAX_NESTED = 5  #: maximum nesting depth of comments
 RESULT = re.compile(r"([\w.-]+)\s*=\s*([^\s;]+)")
 END_OF_HEADER = re.compile(rb"\n\r?\n")
 
@@ -61,7 +61,7 @@ def proof_of_sender(
 
 
 def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the proof that the owner of `email` sent this mail to `to`; None without proof or DNS."""
+    """Return the proof that the owner of `email` sent this mail to `to`; None if DKIM does not prove it."""
     for place, tags in usable_signatures(content, email, to=to, now=now):
         try:
             fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
@@ -119,7 +119,7 @@ def checked_domain(result: Sequence[tuple[str, str]]) -> str:
 
 
 def proof_by(domain: str, message: EmailMessage) -> SenderProof:
-    """Return the proof of a mail's sender by a domain."""
+    """Return the proof of a mail's sender, with the domain that confirmed it."""
     return SenderProof(
         domain=domain,
         message_id=one_line(mail_text.header_value(message, "Message-ID"))[:MAX_QUOTED],
@@ -143,7 +143,7 @@ def usable_signatures(
 
 
 def parsed_header(content: bytes) -> EmailMessage:
-    """Return the mail without its body."""
+    """Return the mail's header, parsed as a message without a body."""
     end = END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES)
     return message_from_bytes(content[: end.end() if end else MAX_HEADER_BYTES], policy=policy.default)
 

@@ -50,10 +50,10 @@ MAIL_SECONDS = 180  #: maximum time for receiving a mail
 SESSION_SECONDS = 300  #: maximum time without a mail, regardless of other commands
 #: Maximum connections accepted in one turn of the event loop; asyncio's default of 100 can exhaust the open files.
 ACCEPTED_AT_ONCE = 16
-WAITING_CONNECTIONS = 128  #: the kernel's backlog, which asyncio by default sets to the same number
+WAITING_CONNECTIONS = 128  #: the kernel's backlog, which asyncio would set to `ACCEPTED_AT_ONCE`
 CLOSE_SECONDS = 5  #: how long a client may take to read the reason for its disconnection
 TICK_SECONDS = 30  #: seconds between two runs that process unprocessed mail
-PIECE_BYTES = 64 * 1024  #: number of bytes of the pieces in which an arriving mail is stored in memory
+PIECE_BYTES = 64 * 1024  #: size in bytes of the pieces in which an arriving mail is stored in memory
 READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
 SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; only a few larger mails are received at a time
 #: Maximum large mails received at a time, and the maximum seconds that other large mails wait.
@@ -62,8 +62,8 @@ LARGE_AT_ONCE, LARGE_SECONDS = 6, 30
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
 #: Maximum mails stored at a time; few, because a thread retains the memory of its largest mail.
 STORED_AT_ONCE = 2
-PROVED_AT_ONCE = 4  #: maximum mails verified at a time, which waits for DNS servers chosen by senders
-MAX_AWAITING_PROOF = 100  #: maximum mails that wait for verification; the senders of other mails are unproven
+PROVED_AT_ONCE = 4  #: maximum mails verified at a time; verification waits for senders' DNS servers
+MAX_AWAITING_PROOF = 100  #: maximum mails that wait for verification; further mails are processed without it
 BUSY = "452 4.3.1 too busy, try again later"
 
 
@@ -399,7 +399,7 @@ async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
 
 
 async def run_ticks(handler: MailReceiver) -> None:
-    """Process mail that a crash left unprocessed, every 30 seconds."""
+    """Every 30 seconds, process mail that a crash left unprocessed."""
     context = handler.context
     while True:
         handler.report()

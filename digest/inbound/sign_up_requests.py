@@ -1,7 +1,7 @@
-"""Queue the sign-ups that are requested by mail: of the writer's address, or of a group that the writer manages.
+"""Queue the sign-ups requested by mail: of the writer's address, or of a group that the writer manages.
 
-A group, such as a mailing list, gets one confirmation letter, and only somebody who reads the group's mail can
-confirm. The writer must be proven, because they will manage the digests of the group.
+A group, such as a mailing list, gets one confirmation letter, and only somebody who reads the group's mail
+can confirm. The sender of the mail must be proven, because the sender will manage the group's digests.
 """
 
 from __future__ import annotations

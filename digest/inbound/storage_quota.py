@@ -26,7 +26,7 @@ class StorageUse:
     size: int
 
     def allows(self, used: StorageUse, adding: StorageUse) -> bool:
-        """Return whether this limit allows adding more."""
+        """Return whether `used` and `adding` together stay within this limit."""
         return used.mails + adding.mails <= self.mails and used.size + adding.size <= self.size
 
 

@@ -48,7 +48,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activity:
-    """The events of a period; the last day is not over."""
+    """The counts of events in a period, whose last day may be incomplete."""
 
     days: tuple[date, ...]
     series: tuple[Series, ...]
@@ -119,7 +119,7 @@ def counts_per_day(session: Session, measure: Measure, days: Sequence[date], now
 def count_where(
     session: Session, column: InstrumentedAttribute[Any], *conditions: ColumnElement[bool]
 ) -> int:
-    """Return how many rows meet these conditions."""
+    """Return the number of rows that meet these conditions."""
     return session.scalar(select(func.count(column)).where(*conditions)) or 0
 
 

@@ -18,7 +18,7 @@ NOTHING = "Nothing happened in this period."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActivityRow:
-    """One kind of event, as it is shown."""
+    """The displayed values of one kind of event."""
 
     name: str
     total: int
@@ -43,7 +43,7 @@ def rows(found: Activity) -> list[ActivityRow]:
 
 
 def period(found: Activity) -> str:
-    """Return the number of days, the first and the last."""
+    """Return a text with the number of days, the first day and the last day."""
     return f"{plurals.count(len(found.days), 'day')}, {found.days[0]} to {found.days[-1]}"
 
 

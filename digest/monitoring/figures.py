@@ -120,7 +120,7 @@ COUNTED: Mapping[str, tuple[InstrumentedAttribute[Any], Iterable[str]]] = {
 
 
 def counts_by_value(session: Session, now: datetime) -> dict[str, Any]:
-    """Return how many rows have each value of the counted columns, in one query."""
+    """Return the number of rows with each value of the counted columns, in one query."""
     conditions: dict[str, ColumnElement[bool]] = {"bounces": BounceRow.at > now - DAY}
     counting = union_all(
         *(

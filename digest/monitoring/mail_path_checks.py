@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckOutcome]:
-    """Check the list headers of digests, and the domains that sign them."""
+    """Check the list headers of digests, and the domains of the DKIM signatures."""
     from digest import links
     from digest.letters import list_headers
 

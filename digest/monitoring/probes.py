@@ -193,7 +193,7 @@ def log_in(server: MailServer) -> tuple[smtplib.SMTP, list[str]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
-    """A file system that the service writes to, named by a folder on it."""
+    """A file system that the service writes to, identified by one of its folders."""
 
     folder: Path
     free: int  #: number of bytes that can still be written
@@ -276,7 +276,7 @@ class ProxyProbe:
 def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
     """Request our public URL and return the web server's view of the request.
 
-    Raises OSError without a reply.
+    Raises OSError if there is no HTTP reply.
     """
     parts = urlsplit(site.url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -302,6 +302,6 @@ def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
 
 
 def hops_behind_marker(chains: Iterable[str]) -> int:
-    """Return how many proxies have added to the X-Forwarded-For of a probe."""
+    """Return the number of addresses that proxies added to the X-Forwarded-For header of a probe."""
     hops = [hop.strip() for hop in ",".join(chains).split(",") if hop.strip()]
     return len(hops) - hops.index(FORWARDED_FOR_MARKER) - 1 if FORWARDED_FOR_MARKER in hops else len(hops)

@@ -39,7 +39,7 @@ SWITCHED_OFF_AFTER = timedelta(days=7)
 #: Time without a finished task, longer than a task may take, so that busy workers are not reported.
 STALLED_AFTER = timedelta(minutes=15)
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-#: A mail server is judged by this many letters, provided that the last was tried within this time.
+#: The mail server is reported if it defers this many letters, of which the last was tried within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
@@ -56,9 +56,9 @@ FAILING_AFTER = (
 
 
 def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
-    """Yield the roles and processes that have stopped.
+    """Yield a problem for each role that has stopped, or that has lost processes.
 
-    An installation run by cron has no processes, so none are missing.
+    An installation run by cron has no long-running processes, so none are reported.
     """
     present = {process.role for process in found}
     for role in [*ROLES, *sorted(present - {*ROLES})] if present else []:
@@ -196,7 +196,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
-    """Return the latest attempts, newest first, without a letter's first deferrals that only concern its recipient."""
+    """Return the latest attempts, newest first, without deferrals that may be greylisting."""
     columns = ("delivery_id", "verdict", "began_at", "phase", "code", "reply")
     latest = session.execute(
         select(*(getattr(Attempt, name) for name in columns))
@@ -241,7 +241,7 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if mail is refused because of how we send it, which unsubscribes no reader."""
+    """Yield a problem if mail is refused because of how we send it; such refusals unsubscribe nobody."""
     refusals = session.execute(
         select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.diagnostic))
         .where(
@@ -265,7 +265,7 @@ def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield the domains where many addresses failed at once; one problem for all if there are many domains."""
+    """Yield a problem for each domain where many addresses failed at once, or one for many domains."""
     broken = bounces.frozen_domains(session, since=now - DAY)
     if len(broken) > FEW_DOMAINS:
         yield Problem(
@@ -331,7 +331,7 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
-    """Yield a problem if a list is late that usually arrives by this hour of this weekday."""
+    """Yield a problem if a list that usually arrives by this hour of the weekday is late."""
     if missing:
         yield Problem(
             cause="late-lists",

@@ -37,7 +37,7 @@ def check_machine(settings: Settings) -> Iterator[Check]:
 
 
 def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[Check]:
-    """Check the settings and names that readers and mail servers depend on."""
+    """Check the settings and DNS records that readers and mail servers depend on."""
     yield from run_check("mail", lambda: check_mail_url(settings))
     yield from run_check("address", lambda: check_base_url(settings))
     yield from run_check("proxies", lambda: check_proxy_header(settings, engine, now))
@@ -130,7 +130,7 @@ def check_mail_path(settings: Settings, engine: Engine) -> Iterator[Check]:
 
 
 def check_of(subject: str, outcome: CheckOutcome, severity: Severity = Severity.FAILURE) -> Check:
-    """Return the check with this outcome."""
+    """Convert the outcome of a mail path check to a check of `subject`."""
     is_ok, message, fix = outcome
     return passed(subject, message) if is_ok else failed(subject, message, fix, severity=severity)
 
@@ -146,7 +146,8 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
             fix = "No link in a letter works without the web server. Start digest web, and the proxy in front of it."
             yield warning("proxies", message, fix)
         return
-    if settings.base_url != LOCAL_URL or probe.status == HTTPStatus.OK:  # the default may be another service
+    # At the default URL, another service may respond.
+    if settings.base_url != LOCAL_URL or probe.status == HTTPStatus.OK:
         yield check_of("proxies", mail_path_checks.check_front(site, probe))
 
 
