@@ -36,6 +36,7 @@ def test_machine_readable_report_is_read() -> None:
         diagnostic="550 5.1.1 <…>: Recipient address rejected: User unknown",
         reported_by="dsn",
         recipients=(ADA,),
+        failed_mailboxes=(ADA,),
     )
 
 
@@ -168,7 +169,9 @@ def test_report_in_a_header_of_a_mail_without_text_is_read() -> None:
 
     report = bounces.read_report(content)
 
-    assert report == Failure(kind=FailureKind.HARD, reported_by="words", recipients=(ADA,))
+    assert report == Failure(
+        kind=FailureKind.HARD, reported_by="words", recipients=(ADA,), failed_mailboxes=(ADA,)
+    )
 
 
 def test_persons_mail_is_no_bounce() -> None:

@@ -257,7 +257,7 @@ def test_the_link_in_a_delivered_digest_opens_the_page_of_its_paper(served, alic
         publish_and_deliver(served, session, memory, now + timedelta(minutes=1))
 
     [message] = memory.messages
-    paths = re.findall(rf"{BASE}(/l/[^/\s]+/\d+)\s", body_of(message.content, "plain"))
+    paths = re.findall(rf'href="{BASE}(/l/[^/"]+/\d+)"', body_of(message.content, "html"))
     assert paths
     for path in paths:
         page = served.client.get(path)
