@@ -89,7 +89,7 @@ def feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
 
 
 def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the link to a page that mails a subscriber their settings link, or pauses their digests for a week.
+    """Return the link to a page that mails the settings link or pauses the digests for a week.
 
     The link is in every digest, and digests are forwarded, so the page allows no lasting changes.
     """
@@ -117,7 +117,10 @@ def more_url(start: str, paper_id: int) -> str:
 def account_url(
     site: Site, subscriber_id: int, link_version: int, made_at: int, *, key: str | None = None
 ) -> str:
-    """Return the link to download or erase a subscriber's data or change the address; `made_at` is in seconds."""
+    """Return the link to download or erase a subscriber's data or to change the address.
+
+    `made_at` is in seconds since 1970.
+    """
     return f"{site.url}/d/{sign_token(site, 'account', f'{subscriber_id}-{link_version}-{made_at}', key=key)}"
 
 
@@ -140,7 +143,7 @@ def new_address_url(
 
 
 def read_new_address_token(site: Site, token: str) -> tuple[int, int, int, str] | None:
-    """Return (subscriber id, link_version, time in seconds, new address) of a token, or None if it is invalid."""
+    """Return (subscriber id, link_version, made_at, new address) of a token, or None if it is invalid."""
     subject = verify_token(site, "new-address", token)
     if subject is None:
         return None

@@ -74,7 +74,7 @@ def limit_warnings(*names: str) -> None:
 
 
 class OnceAMinute(logging.Filter):
-    """A filter that passes one warning of each kind per minute, with the number of warnings omitted before it."""
+    """A filter that passes one warning of each kind per minute, with the number of omitted warnings."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__()

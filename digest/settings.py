@@ -346,7 +346,10 @@ class Settings(BaseModel):
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 
     def site(self) -> Site:
-        """Return the site, with keys from the settings or from the data directory, where missing keys are generated."""
+        """Return the site, with keys from the settings or the data directory.
+
+        Missing keys are generated in the data directory.
+        """
         ring = self.secret_key.get_secret_value() if self.secret_key else self.stored_secret("secret_key")
         pepper = self.pepper.get_secret_value() if self.pepper else self.stored_secret("pepper")
         return Site(
@@ -408,7 +411,10 @@ class Settings(BaseModel):
 
 
 def environment_values() -> dict[str, str]:
-    """Return the settings in the environment and in the files that `DIGEST_X_FILE` names, for container secrets."""
+    """Return the settings from the environment, and from the files that `DIGEST_X_FILE` variables name.
+
+    Container platforms provide secrets as files.
+    """
     given = {name.lower(): value for name, value in os.environ.items()}
     names = {name: f"{PREFIX}{name}".lower() for name in Settings.model_fields}
     files = {name: path for name, key in names.items() if (path := given.get(f"{key}_file"))}

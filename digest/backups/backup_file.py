@@ -125,7 +125,7 @@ def open_backup(path: Path) -> Iterator[BackupFile]:
 
 
 def read_backup(path: Path, engine: Engine) -> BackupFile:
-    """Return the description of a backup."""
+    """Read the time, the keys and the number of rows of a backup; raise UsageError or SetupMismatch."""
     try:
         found, needed = db.revision(engine), db.newest_revision()
         is_backup = inspect(engine).has_table(KEYS.name)

@@ -52,7 +52,7 @@ class Failure:
     diagnostic: str = ""  #: the server's reply, without addresses
     reported_by: str = "dsn"  #: dsn, words, report, notice or smtp
     recipients: tuple[str, ...] = ()
-    #: where delivery failed, which may be the mailbox of a member of a group; empty if the report does not say
+    #: the mailboxes where delivery failed, such as those of a group's members; empty if the report names none
     failed_mailboxes: tuple[str, ...] = ()
 
 
@@ -163,7 +163,7 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
 
 
 def most_precise_status(status: str, diagnosis: str) -> str:
-    """Return the more precise of two statuses: some reports give 5.0.0, and a more precise status in the text."""
+    """Return the status of a report, or the one in its text if the first is missing or as vague as `5.0.0`."""
     given, in_text = STATUS.search(status), STATUS.search(diagnosis)
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]
@@ -194,7 +194,10 @@ def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
 
 
 def field_groups(part: Message) -> list[Message]:
-    """Return the field groups of a report: in a delivery report, one for the message and one per recipient."""
+    """Return the field groups of a report.
+
+    A delivery report has one group for the message and one for each recipient.
+    """
     text = decoded_report(part).replace(b"\r\n", b"\n")
     return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
 

@@ -35,7 +35,7 @@ class Base(DeclarativeBase):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A timezone-aware datetime, stored in UTC on both databases; naive values are refused."""
+    """A timezone-aware datetime, stored in UTC on both databases; naive values are rejected."""
 
     impl = DateTime(timezone=True)
     cache_ok = True

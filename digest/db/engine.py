@@ -51,7 +51,7 @@ def parsed_url(url: str) -> URL:
 
 
 def without_hosts(url: str) -> tuple[str, list[str]]:
-    """Split a URL with several hosts (`user@one:5432,two:5432/name`) into the URL without hosts and the hosts."""
+    """Return the URL without its hosts, and the hosts, if it has several: `user@one:5432,two:5432/name`."""
     found = HOST_LIST.fullmatch(url)
     return (f"{found['before']}{found['after']}", found["hosts"].split(",")) if found else (url, [])
 

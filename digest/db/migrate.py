@@ -48,7 +48,7 @@ def revision(engine: Engine) -> str | None:
 
 
 def newest_revision() -> str:
-    """Return the newest revision, which this code requires; each migration's name begins with its revision."""
+    """Return the newest revision, which this code requires; migration file names begin with a revision."""
     names = [file.name for file in (files("digest.db") / "migrations" / "versions").iterdir()]
     return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
@@ -63,7 +63,7 @@ def refuse_newer_schema(found: str | None) -> None:
 
 
 def ensure_schema(engine: Engine) -> None:
-    """Create the schema in an empty database; raise SetupMismatch if an existing schema has another revision."""
+    """Create the schema if the database is empty; raise SetupMismatch if its schema has another revision."""
     found, needed = revision(engine), newest_revision()
     refuse_newer_schema(found)
     if found is None:

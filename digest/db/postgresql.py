@@ -73,7 +73,9 @@ def make_engine(url: URL) -> Engine:
 
 
 def set_utc(connection: Any, _record: Any) -> None:
-    """Set the session's time zone to UTC; with any other name, even `Etc/UTC`, the driver parses times half as fast.
+    """Set the session's time zone to UTC.
+
+    With any other name, even `Etc/UTC`, the driver parses times half as fast.
 
     A connection option could also set the time zone, but some poolers refuse options.
     """

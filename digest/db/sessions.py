@@ -58,7 +58,7 @@ def is_connection_error(error: DBAPIError) -> bool:
 
 
 def common_clock(session: Session, local_clock: Clock) -> Clock:
-    """Return the common clock of all workers of this database, so that all workers agree on when a lease ends."""
+    """Return the clock that all workers of this database share, so that they agree on when a lease ends."""
     return dialect_of(session).common_clock(session, local_clock)
 
 

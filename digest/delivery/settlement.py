@@ -18,7 +18,7 @@ from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
 from digest.site_profile import Site
 
-SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server that did not respond is not tried
+SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server is not tried after it did not respond
 RESULTS = {
     Verdict.ACCEPTED: "sent",
     Verdict.DEFERRED: "deferred",
@@ -134,7 +134,7 @@ class OutcomeRecorder:
         return tally
 
     def record_sent(self, window: SentWindow) -> int:
-        """Record the accepted letters and their provider ids; return the number of letters that we still held."""
+        """Record the accepted letters and their provider ids; return the number still under our lease."""
         sent = self.outbox.settle(
             window.accepted_ids,
             DeliveryState.SENT,

@@ -21,7 +21,7 @@ Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """The letters that we hold under one lease and have not processed, and the previous window if unsettled."""
+    """The unprocessed letters that we hold under one lease, and the previous window if unsettled."""
 
     deliveries: Sequence[ClaimedDelivery] = ()
     context: RenderContext  #: the data loaded for rendering

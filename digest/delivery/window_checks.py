@@ -65,7 +65,10 @@ class WindowCheck:
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the deliveries to suppressed addresses, and those of them that must not be sent."""
+        """Return the ids of deliveries to suppressed addresses, and the ids that must not be sent.
+
+        A confirmation that lets the owner lift the suppression may be sent.
+        """
         emails = {delivery.email for delivery in window if delivery.email}
         suppressed = bounces.find_suppressed(self.outbox.session, self.site, emails)
         found = [delivery for delivery in window if delivery.email in suppressed]
@@ -109,7 +112,7 @@ def through_server(letter: RenderedDelivery, server: str | None) -> RenderedDeli
 
 
 def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDelivery]:
-    """Return the letters that their own data allows to send; the outbox checks the other conditions."""
+    """Return the letters whose own data does not block them; the outbox checks the other conditions."""
     return {
         delivery.id: rendered
         for delivery, rendered in window

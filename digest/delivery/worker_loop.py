@@ -176,7 +176,7 @@ def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claime
 
 
 def load(worker: Worker, held: Claimed) -> Claimed:
-    """Requeue the letters that wait for the canary of their edition, and load the data to render the others."""
+    """Requeue the letters that wait for their edition's canary, and load the data to render the others."""
     now = worker.clock()  # later than `checked_at` if the lease was renewed
     waits = worker.policy.waiting_for_canary(held.deliveries, now)
     if waits:

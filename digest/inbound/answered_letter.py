@@ -37,7 +37,7 @@ class AnsweredLetter:
 
     @property
     def proposals(self) -> Sequence[Mapping[str, str]]:
-        """Return the proposed changes of topics in an answer to `less` or `more`, as {topic, before, after}."""
+        """Return the topic changes that an answer to `less` or `more` proposes, as {topic, before, after}."""
         found: Sequence[Mapping[str, str]] = (
             () if self.letter == "digest" else json.loads(self.decision).get("proposals", ())
         )
@@ -68,7 +68,7 @@ def is_same_address(one: str, other: str) -> bool:
 
 
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
-    """Return the letter of a reply address; None if its reader's links were revoked or the letter is deleted."""
+    """Return the letter of a reply address; None if its links were revoked or the letter was deleted."""
     named = links.read_reply_address(site, recipient)
     if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:
         return None

@@ -336,7 +336,10 @@ def record_members_report(
 
 
 def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
-    """Return the recipient identified by a bounce address in a report; only mail servers see bounce addresses."""
+    """Return the recipient identified by a bounce address in a report.
+
+    Only mail servers see bounce addresses.
+    """
     content = SOFT_BREAK.sub(b"", row.content)
     shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
     for address in (row.recipient, *shown):
@@ -369,7 +372,7 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
 def identify_notice_recipient(
     session: Session, site: Site, notice: NoticeReport
 ) -> IdentifiedRecipient | None:
-    """Return the recipient of a notice by the provider's id, our envelope sender, or the recipient's address."""
+    """Return the recipient of a notice, found by provider id, envelope sender or address."""
     if notice.provider_id:
         named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
         if (number := session.scalar(named)) is not None:

@@ -125,7 +125,7 @@ def with_name(text: str) -> str:
 
 
 def is_filter_name(text: str) -> bool:
-    """Return whether the words before a filter name it, instead of being its first clause."""
+    """Return whether the words before a filter are its name, not its first clause."""
     return not re.search(r"\b(?:AND|OR|NOT|NEAR|[&|])$", text) and len(text.split()) <= MAX_NAMES
 
 
@@ -139,7 +139,10 @@ def is_advertising(words: Sequence[str]) -> bool:
 
 
 def parse_pause(rest: str, today: date) -> date | None:
-    """Return the last day of a pause such as `2 weeks` or `until 6 January`: a week by default, None if invalid."""
+    """Return the last day of a pause such as `2 weeks` or `until 6 January`, or None if it is invalid.
+
+    Without text, the pause lasts a week.
+    """
     text = rest.lower().rstrip(".!")
     if not text:
         return today + DEFAULT_PAUSE

@@ -1,4 +1,4 @@
-"""Define each mail command as a class with its words, its text in `help`, and the parsing of its line. Pure."""
+"""Define each mail command as a class: its words, its `help` text and the parsing of its line. Pure."""
 
 from __future__ import annotations
 

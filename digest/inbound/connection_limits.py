@@ -102,7 +102,7 @@ class Connections:
         self.held.discard(connection)
 
     def report(self, now: float) -> str | None:
-        """Return a log line about the clients rejected since the last line; None within a minute after that line."""
+        """Return a log line about recently rejected clients, at most once a minute, else None."""
         if not self.rejected or now - self.logged_at < LOG_EVERY:
             return None
         count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)

@@ -104,7 +104,10 @@ def unsubscribe_mentions(*lines: str) -> list[Command]:
 
 
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:
-    """Return the command in a line, or None; a sentence that begins like a command gives an unclear command."""
+    """Return the command in a line, or None.
+
+    A sentence that begins like a command is returned as an unclear command.
+    """
     bare = reply_text.without_please(line)
     first, _, rest = bare.partition(" ")
     word = reply_text.strip_punctuation(first).casefold()

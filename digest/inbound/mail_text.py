@@ -81,7 +81,7 @@ def below_quote(lines: list[str]) -> Iterator[str]:
 
 
 def body_text(message: EmailMessage) -> str:
-    """Return the text of a mail, converted from HTML if it has no plain text; "" if it has no readable text."""
+    """Return the plain text of a mail, or else its HTML converted to text; "" if neither is readable."""
     try:
         body = message.get_body(("plain", "html"))
         text = decoded(body) if body is not None else ""

@@ -118,7 +118,7 @@ def check_writer(session: Session, site: Site, message: EmailMessage, email: str
 def pass_on(
     session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
 ) -> bool:
-    """Queue a letter with this mail to the operator; return False if no operator is set, or the mail is theirs.
+    """Queue a letter with this mail to the operator; return whether a letter was queued.
 
     At most a few mails of each writer are passed on per day, to protect the operator from a flood of mail.
     """

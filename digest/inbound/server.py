@@ -260,7 +260,7 @@ def reject(transport: asyncio.Transport) -> None:
 
 
 class LongLineSmtp(SMTP):
-    """An SMTP session with one client that may send long lines, because refused reports are not sent again."""
+    """An SMTP session that accepts long lines, because a refused report would not be sent again."""
 
     line_length_limit = READ_BYTES
     handler: MailReceiver
@@ -353,7 +353,7 @@ class LongLineSmtp(SMTP):
 
 
 class LongLineLmtp(LongLineSmtp, LMTP):
-    """An LMTP session with one client, usually a local mail server, that may send long lines."""
+    """An LMTP session that accepts long lines; the client is usually a local mail server."""
 
 
 def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp: bool) -> LongLineSmtp:

@@ -65,7 +65,10 @@ def request(
     rules: MailRules,
     now: datetime,
 ) -> bool:
-    """Queue the sign-up of an address; return whether its confirmation is sent at once, because of a proof."""
+    """Queue the sign-up of an address; return whether its confirmation is sent at once.
+
+    With a proof of the sender, the confirmation skips the queue.
+    """
     if mail.proof and subscribers.request_proven(
         session,
         site,

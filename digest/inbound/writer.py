@@ -67,7 +67,10 @@ def is_marked_as_spam(message: EmailMessage) -> bool:
 
 
 def reads_as_automatic(message: EmailMessage) -> bool:
-    """Return whether the text of a mail has a phrase of automatic replies, some of which lack the proper headers."""
+    """Return whether a mail contains a phrase of automatic replies.
+
+    Some automatic replies lack the headers that mark them.
+    """
     text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
     return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
 

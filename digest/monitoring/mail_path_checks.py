@@ -146,7 +146,7 @@ def check_reverse_dns(host: str) -> CheckOutcome:
 def send_and_check_test_letter(
     context: AppContext, email: str, received_at: Path | None
 ) -> Iterator[CheckOutcome]:
-    """Send a test letter with the headers of a digest, and check it; check the received letter if a Maildir is given.
+    """Send a test letter with the headers of a digest, and check it as sent, or as received in a Maildir.
 
     Raises DigestError with the server's reply if the letter is not accepted, and DnsUnavailable if the DNS
     cannot be queried.

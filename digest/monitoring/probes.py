@@ -171,7 +171,7 @@ def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:
 
 
 def log_in(server: MailServer) -> tuple[smtplib.SMTP, list[str]]:
-    """Connect with TLS and password, as for sending a letter; return the connection and the steps that worked."""
+    """Connect with TLS and log in, as for sending mail; return the connection and the completed steps."""
     client, steps = connect_to_mail_server(server), ["answers"]
     try:
         if server.starttls:
@@ -225,7 +225,7 @@ def writable_disks(settings: Settings) -> tuple[Disk, ...]:
 
 
 def disks_of(folders: Iterable[Path]) -> list[Disk]:
-    """Return the distinct file systems of these folders; for a missing folder, use its nearest existing parent."""
+    """Return the distinct file systems of these folders, or of the nearest existing parents."""
     found = {}
     for folder in folders:
         existing = next(path for path in (folder, *folder.parents) if path.exists())

@@ -1,4 +1,4 @@
-"""Find the problems of the service that can be seen in its database, each with a cause and a fix."""
+"""Find the problems of the service that its database shows, each with a cause and a fix."""
 
 from __future__ import annotations
 
@@ -213,7 +213,10 @@ def attempts_without_greylisting(session: Session) -> list[Row[Any]]:
 
 
 def is_about_recipient(row: Row[Any]) -> bool:
-    """Return whether an attempt was deferred at RCPT with a reply that is not about the connection or the mail system."""
+    """Return whether an attempt was deferred because of its recipient.
+
+    Replies about the connection or the mail system do not count.
+    """
     is_deferred = row.verdict == Verdict.DEFERRED and row.phase == "rcpt"
     about_system = row.code == emergency_stops.CLOSING_CODE or row.reply.startswith(SYSTEM_STATUS)
     return is_deferred and not about_system

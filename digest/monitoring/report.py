@@ -1,4 +1,4 @@
-"""Make the report on the service, which `digest status`, `digest doctor`, /readyz, /metrics and alarm letters show.
+"""Make the report on the service for `digest status`, `digest doctor`, /readyz, /metrics and alarms.
 
 A check that fails with an error is itself a problem in the report.
 """
@@ -77,7 +77,7 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
 
 
 def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
-    """Return the figures and the checks of the database; the figures are None if the database cannot be used."""
+    """Return the figures and the checks of the database; the figures are None if it is unusable."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision()):

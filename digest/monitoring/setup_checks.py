@@ -65,7 +65,7 @@ def check_keys(settings: Settings) -> Iterator[Check]:
 
 
 def check_secrets(settings: Settings) -> Iterator[Check]:
-    """Check that nobody else on this machine can read the keys and the database, or list their folder."""
+    """Check that other users of this machine cannot read the keys or the database, or list their folder."""
     yield from check_keys(settings)
     folder = settings.data_dir
     private = [folder / name for name in ("secret_key", "pepper", "digest.toml")]

@@ -34,7 +34,7 @@ class StillReadingStep(IntEnum):
 
     NONE = 0
     ASKED = 1  #: the question is in the reader's digests
-    LETTER = 2  #: a letter asked; if the reader does not respond, the digests are paused
+    LETTER = 2  #: a letter asked the question; without a response, the digests are paused
 
 
 class Subscriber(Base):
@@ -79,7 +79,8 @@ class Subscriber(Base):
     #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they accepted or declined a topic for their saved papers; only papers saved later lead to a new proposal
+    #: when they accepted or declined a topic proposed from their saved papers; only papers saved later lead
+    #: to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open
     #: links
@@ -254,5 +255,6 @@ class SignUp(Base):
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
-    # One row per network, so that the first network to enter an address does not decide when its owner is asked.
+    # There is one row per network, so that the first network to enter an address cannot delay the sign-up of
+    # its owner.
     __table_args__ = (UniqueConstraint("email_key", "network"), {"sqlite_autoincrement": True})

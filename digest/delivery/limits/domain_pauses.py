@@ -78,7 +78,10 @@ class Pause:
     strikes: int = 0  #: number of consecutive pauses
 
     def is_active(self, now: datetime) -> bool:
-        """Return whether the pause is in force; a pause longer than `MAX_PAUSE` comes from a wrong clock and is ignored."""
+        """Return whether the pause is in force.
+
+        A pause longer than `MAX_PAUSE` was stored by a machine with a wrong clock, and is ignored.
+        """
         return is_ahead(self.until, now, at_most=MAX_PAUSE)
 
     def strike(self, now: datetime) -> Pause:

@@ -86,7 +86,10 @@ class Canary:
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
     def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
-        """Return how long the rest of an edition waits; a wrong clock cannot make this longer than the setting."""
+        """Return how long the rest of an edition waits, at most the configured time.
+
+        A machine with a wrong clock therefore cannot prolong the wait.
+        """
         ends_at = min(until, now + self.wait)
         share = f"{self.share * 100:g} %"
         return Wait(ends_at, f"the first {share} of {edition} are a canary until {ends_at:%H:%M} UTC")
@@ -217,7 +220,7 @@ def parse_warm_up(text: str, zone: str) -> WarmUp | None:
 
 
 def parse_canary(text: str) -> Canary | None:
-    """Return the canary of `2% for 30 min`, or None for an empty string; raise BadField if it cannot be parsed."""
+    """Parse a canary such as `2% for 30 min`, or raise BadField; return None for an empty string."""
     if not text.strip():
         return None
     match = CANARY_PATTERN.fullmatch(text.strip())

@@ -17,7 +17,7 @@ STOPPED_PREFIX = "stopped: "  #: prefix of the wait reason of stopped mail
 ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
 
 Decision = Allowed | Wait
-Shortage = tuple[Allowance, Wait]  #: an allowance without a token, and the wait for a token
+Shortage = tuple[Allowance, Wait]  #: an allowance that has no token, and the wait until it has one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

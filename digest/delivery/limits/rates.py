@@ -16,7 +16,7 @@ UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
 QUOTA_PARTS = 24  #: number of parts into which a quota divides its hour or day
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
-#: Maximum time that a worker itself waits for a token; a letter that must wait longer is queued again.
+#: Maximum time that a worker itself waits for a token; a letter that must wait longer is requeued.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
 #: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover
 #: short delays.
@@ -143,9 +143,9 @@ class Quota:
         )
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until enough old letters have left the sliding window, or None if there is no wait.
+        """Return the wait until the sliding window allows another letter, or None if it already does.
 
-        A worker never waits for a quota itself.
+        The letter is always requeued; a worker does not wait for a quota.
         """
         left = self.rate.amount - sum(self.used.values())
         if left >= 1:
@@ -172,7 +172,7 @@ class Quota:
 class WarmUp:
     """The number of letters allowed on the first day with mail, on the second, and so on.
 
-    Days without mail do not count, because receiving servers learn nothing from them.
+    Days without mail do not count, because they do not improve the sender's reputation.
     """
 
     since: date

@@ -240,7 +240,7 @@ def end_conversations(session: Session, rules: SendLimits, emails: Collection[st
 
 
 def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]], *, now: datetime) -> None:
-    """Store the replies of domains, and pause each domain that deferred several recipients in a row."""
+    """Store the replies of domains, and pause each domain that deferred several recipients in succession."""
     never = Pause(until=now - domain_pauses.STRIKES_FORGOTTEN_AFTER)
     fresh = pause_rows({domain: DomainRecord(pause=never) for domain in replies})
     rows = lock_rows(session, DomainPause, [{"scope": key[0]} | values for key, values in fresh.items()])

@@ -88,7 +88,7 @@ def note_reason(session: Session, delivery_id: int, reason: str, *, lease: str) 
 
 
 def record_provider_ids(session: Session, provider_ids: Mapping[int, str]) -> None:
-    """Store the ids that a provider assigned to accepted deliveries; the provider's reports name these ids."""
+    """Store the ids that a provider assigned to accepted deliveries and uses in its reports."""
     if provider_ids:
         naming = update(DELIVERY_TABLE).where(DELIVERY_TABLE.c.id == bindparam("key"))
         rows = [{"key": number, "name": name} for number, name in provider_ids.items()]

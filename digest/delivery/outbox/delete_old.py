@@ -22,7 +22,10 @@ ONCE_ONLY = frozenset({"invite", "reminder"})
 
 
 def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete attempts that began before `before`, and compact their deliveries; yield the number in each batch."""
+    """Delete attempts that began before `before`; yield the number in each batch.
+
+    Attempts at open deliveries are kept; the deliveries of the deleted attempts are compacted.
+    """
     first = (
         select(ATTEMPT_TABLE.c.id, ATTEMPT_TABLE.c.delivery_id, ATTEMPT_TABLE.c.began_at)
         .order_by(ATTEMPT_TABLE.c.id)
@@ -67,7 +70,7 @@ def compact_deliveries(session: Session, ids: Collection[int]) -> None:
 
 
 def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete deliveries settled before `before`; yield the number in each batch.
+    """Delete deliveries settled before `before`; yield the number of deleted rows in each batch.
 
     The letters in `ONCE_ONLY` are kept with their keys, but their addresses are deleted.
     """

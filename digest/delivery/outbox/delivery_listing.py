@@ -29,13 +29,13 @@ def list_deliveries(
 def count_deliveries(
     session: Session, *, state: DeliveryState | None = None, email: str | None = None
 ) -> int:
-    """Return how many deliveries meet the conditions."""
+    """Return the number of deliveries that meet the conditions."""
     counting = select(func.count()).select_from(Delivery).where(*conditions_for(state, email))
     return session.scalar(counting) or 0
 
 
 def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions that select deliveries by state, and by the address of the subscriber or the letter."""
+    """Return the conditions for a state, and for an address of the subscriber or of the delivery."""
     conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
     if email is not None:
         ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))
@@ -72,7 +72,7 @@ def list_sent_digests(session: Session, subscriber_id: int, *, limit: int) -> li
 
 
 def count_sent_digests(session: Session, subscriber_id: int) -> int:
-    """Return how many digests were sent to a reader."""
+    """Return the number of digests that were sent to a reader."""
     conditions = (
         Delivery.subscriber_id == subscriber_id,
         Delivery.edition.is_not(None),

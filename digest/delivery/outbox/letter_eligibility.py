@@ -95,7 +95,7 @@ def recipient_state(  # noqa: PLR0913, PLR0917  (the columns of one row)
     not_after: time | None,
     group: str,
 ) -> RecipientState:
-    """Return a subscriber's row as a value, cached because thousands of subscribers share the same settings."""
+    """Return the state in a subscriber's row, cached because thousands of subscribers share settings."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )

@@ -27,5 +27,5 @@ def is_due(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 
 
 def fetch_ids(session: Session, statement: Executable, given: Mapping[str, Any] = db.NO_VALUES) -> set[int]:
-    """Return the ids that a statement selects or returns, fetched with one driver call instead of one per id."""
+    """Return the ids that a statement selects or returns, fetched with a single driver call."""
     return set(session.connection().execute(statement, given).scalars().all())

@@ -87,7 +87,7 @@ class PostgresqlOutbox(Outbox):
     """The outbox on PostgreSQL, which executes statements while our process continues."""
 
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record the intent to send these letters; return the ids of the letters that we may send until `until`."""
+        """Record the intent to send these letters; return the ids of those that may be sent until `until`."""
         if not intents:
             return set()
         given = {**intent_params(intents), "lease": lease, "until": until}

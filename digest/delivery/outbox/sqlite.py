@@ -57,7 +57,7 @@ class SqliteOutbox(Outbox):
     """The outbox on SQLite."""
 
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record the intent to send these letters; return the ids of the letters that we may send until `until`."""
+        """Record the intent to send these letters; return the ids of those that may be sent until `until`."""
         return self.execute(INTEND, intents, lease=lease, until=until)
 
     def execute(self, statement: TextClause, intents: Sequence[Intent], **given: Any) -> set[int]:

@@ -63,7 +63,7 @@ class ClaimedDelivery(NamedTuple):
 
 
 class Intent(Struct, frozen=True, kw_only=True):
-    """The intent to send a letter: stored before the first byte is sent, and compared on every later attempt."""
+    """The intent to send a letter, stored before the first byte is sent and compared on every retry."""
 
     id: int
     message_id: str
@@ -143,7 +143,7 @@ class Outbox(ABC):
 
     @abstractmethod
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record the intent to send these letters; return the ids of the letters that we may send until `until`.
+        """Record the intent to send these letters; return the ids of those that may be sent until `until`.
 
         A letter is blocked if its recipient has changed or is suppressed.
         """

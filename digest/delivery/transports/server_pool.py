@@ -8,7 +8,7 @@ from time import monotonic
 
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
 
-REST_SECONDS = 60.0  #: how long a server that did not respond is tried after all others
+REST_SECONDS = 60.0  #: how long a server is tried only after all others, if it did not respond
 #: Seconds after which no further server is tried, because one server may take a task's whole time limit.
 MAX_SECONDS = 45.0
 
@@ -72,7 +72,8 @@ class ServerPool:
     def members_in_turn(self) -> list[PoolMember]:
         """Return the servers in the order in which this window tries them.
 
-        A paused server gains no credit; otherwise it would get all mail after the pause until its credit is used up.
+        A server that did not respond gains no credit for `REST_SECONDS`; otherwise it would later get all
+        mail until its credit is used up.
         """
         now = self.clock()
         awake = [member for member in self.members if member.rests_until <= now] or self.members
