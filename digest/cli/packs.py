@@ -279,7 +279,7 @@ class CatalogComparison:
 
 
 def catalog_comparison(session: Session, now: datetime | None) -> CatalogComparison:
-    """Return the papers seen by `now`, for comparing filters."""
+    """Return the papers first seen up to `now`, indexed for comparing filters."""
     from digest import topics
     from digest.papers import catalog
 

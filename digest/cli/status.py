@@ -129,7 +129,7 @@ def disk_report(disk: Disk) -> dict[str, Any]:
 
 
 def settings_report(settings: Settings) -> dict[str, Any]:
-    """Return every setting, with secrets masked."""
+    """Return all settings, with secrets masked."""
     from digest.monitoring.probes import mask_url
 
     return settings.model_dump(mode="json", exclude={"secret_key", "pepper"}) | {
@@ -192,7 +192,7 @@ def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
 
 
 def show_dumps(dumps: Sequence[LatestDump]) -> None:
-    """Print the last dumps."""
+    """Print the latest dumps."""
     rows = ((d.id, d.read_at, Path(d.path).name, d.state, d.papers, d.new, d.rejected) for d in dumps)
     terminal.print_line()
     terminal.print_table(

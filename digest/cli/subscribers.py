@@ -478,7 +478,7 @@ def erase(
 
 
 def note_traces(done: Erasure, mail: MailUrl) -> None:
-    """Print which data outside the tables was deleted, and which is not deleted yet."""
+    """Print notes about data outside the tables that was deleted or is not deleted yet."""
     if done.copies:
         terminal.print_note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
     if not done.is_log_empty:

@@ -143,7 +143,7 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
         parsed = topics.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
-    from digest import subscribers  # imports the database
+    from digest import subscribers  # loads the database libraries, which other filters do not need
 
     with command_context.open_context() as context, context.read_session() as session:
         registry = subscribers.FilterRegistry(session)

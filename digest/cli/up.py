@@ -133,7 +133,7 @@ class ChildProcess:
     starts: int = 0
 
     def start(self) -> None:
-        """Start the role in its own session; it ends with this process."""
+        """Start the role in its own session; the role ends when this process ends."""
         self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
             self.command,
             env=dict(self.environment),

@@ -71,7 +71,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
-    asks_still_reading: bool = False  #: whether to ask a reader who was long inactive, instead of `offer`
+    asks_still_reading: bool = False  #: whether to ask an inactive reader "Still reading?" instead
     abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
 
     @property
@@ -85,7 +85,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
         return sum([len(section.papers) for section in self.sections])  # noqa: C419  (a list is faster)
 
     def without(self, papers: Container[int]) -> Digest:
-        """Return the digest without some of its papers, and without sections that are then empty."""
+        """Return the digest without some of its papers, and without the sections that become empty."""
         kept = [
             each._replace(papers=tuple(number for number in each.papers if number not in papers))
             for each in self.sections
@@ -284,7 +284,8 @@ def assign_to_topics(
 ) -> list[list[int]]:
     """Assign each picked paper to its best topic; return each topic's paper numbers by decreasing worth.
 
-    `found` is the set of the picked numbers. Most papers match only the topic that picked them, in order.
+    `found` is the set of the picked numbers. Most papers match only the topic that picked them, so they are
+    already in order.
     """
     by_topic: list[list[int]] = [[] for _ in topics]
     for number, at in picked.items():

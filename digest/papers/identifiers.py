@@ -61,7 +61,7 @@ def normalised_id(scheme: str, value: str) -> tuple[str, str] | None:  # noqa: P
 
 
 def matching_id(pattern: re.Pattern[str], scheme: str, value: str) -> tuple[str, str] | None:
-    """Return (scheme, id in upper case) if the pattern matches all of `value`."""
+    """Return (scheme, id in upper case) if the pattern matches the whole `value`, else None."""
     found = pattern.fullmatch(value)
     return (scheme, found["id"].upper()) if found else None
 

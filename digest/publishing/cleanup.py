@@ -32,7 +32,7 @@ def delete_old_rows(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[Counter[str], bool]:
-    """Delete rows after their retention period; return the deleted numbers by kind, and whether all were deleted.
+    """Delete rows after their retention period; return the counts by kind, and whether all were deleted.
 
     Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
     Afterwards SQLite's log, which contains deleted rows, is emptied.

@@ -107,8 +107,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    A new reader's first edition considers the papers of the day before its due time. If it was missed, the
-    next edition considers the papers since the reader's sign-up if that was earlier.
+    A new reader's first edition considers the papers of the day before its due time. If that edition was
+    missed, the next edition considers the papers since the sign-up, if the sign-up was earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id

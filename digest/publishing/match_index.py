@@ -26,7 +26,7 @@ FIRST_LOOK = timedelta(hours=24)  #: the period from which a new subscriber's fi
 TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper left out by the size limit may be shown later
 ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; see `is_news`
 
-ConsideredUntil = tuple[datetime, int | None]  #: papers up to this time and this id were considered
+ConsideredUntil = tuple[datetime, int | None]  #: the time and the paper id up to which papers were considered
 
 #: Above this score a paper is trending: clearly more votes a day are expected than for a new paper without signals.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS

@@ -144,7 +144,10 @@ def clauses_of(tree: Node) -> Sequence[Node]:
 def near_misses(
     match_index: MatchIndex, clauses: Sequence[Node], new: int
 ) -> Iterator[tuple[int, str, bool]]:
-    """Yield (paper number, clause, is text): the most trending paper that fails only this clause, if any."""
+    """Yield, for each clause, the most trending paper that matches all other clauses, if there is one.
+
+    Each item is (paper number, clause, whether the clause is on any text of the paper).
+    """
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
     for clause in positive if len(positive) > 1 else ():
         close = new & ~match_index.index.matches_of_node(clause)

@@ -18,7 +18,7 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class HistoryEvent:
-    """A recorded event."""
+    """A recorded event in a subscriber's history."""
 
     at: datetime
     event: str

@@ -73,14 +73,14 @@ class Decision(NamedTuple):
     digest: Digest
     eligible: int  #: the bitset of the papers that the edition could show
     covers_from: datetime
-    #: whether there are fewer papers than `min_papers`; they remain new for the next edition
+    #: whether there are fewer papers than `min_papers`; the papers remain new for the next edition
     is_too_few: bool
     pending: PendingFollowups | None = None  #: updates to papers that were sent earlier
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredInputs:
-    """The inputs of a chunk's decisions."""
+    """The inputs for decisions about a chunk of readers."""
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]

@@ -33,7 +33,7 @@ class SampleDigest:
     """The digest that a reader with the requested topics would get now."""
 
     digest: Digest
-    filters: Mapping[int, str]  #: the canonical filters, by the numbers in the sections
+    filters: Mapping[int, str]  #: the canonical filters, by the filter ids in the sections
     is_from_last_day: bool
 
 
@@ -71,7 +71,7 @@ def sample_digest(
 
 
 def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filter]) -> list[RequestedTopic]:
-    """Return the topics with their matches; their filters are not stored, so they have negative numbers."""
+    """Return the topics with their matches; the filters get negative ids, because they are not stored."""
     match_index.index.limit_results()
     if not filters:
         return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
@@ -89,7 +89,7 @@ def public_sample(
     templates: Templates,
     caches: Caches,
 ) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the sample reduced to the papers, and the parts of papers, that pages may show."""
+    """Return the sample with only the papers, and the parts of papers, that pages may show."""
     press = assembler.press
     copies = {
         number: rules.public_copy(press.papers[number])

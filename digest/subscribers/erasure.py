@@ -36,7 +36,7 @@ OWNS_GROUPS = _(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasure:
-    """The result of an erasure, apart from the rows."""
+    """The result of an erasure outside the database tables."""
 
     copies: int  #: letters deleted from the folder that stores mail on this machine
     is_log_empty: bool  #: False if another process was reading SQLite; the daily cleanup then empties its log
@@ -86,9 +86,9 @@ def erase_subscriber(
 
 
 def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
-    """Return {id: address} of letters to a subscriber, and {id: None} of letters about mail naming them.
+    """Return {id: address} of letters to a subscriber, and {id: None} of letters passing on mail naming them.
 
-    The address is the recipient at the time. Letters about mail went to the operator, to pass the mail on.
+    The address is the recipient at the time. Letters that pass on mail go to the operator.
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}

@@ -28,10 +28,10 @@ RECEIVING_STATES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterChange:
-    """A subscribed filter, and how a new version of a pack changes it."""
+    """A filter that subscribers use, before and after a new version of a pack."""
 
     filter_id: int
-    canonical: str  #: with `use:`
+    canonical: str  #: the canonical filter, which contains `use:`
     before: str  #: the current resolved filter
     after: str  #: the new resolved filter; equal to `before` if the filter cannot be updated
     blocked_reason: str = ""  #: the reason why the filter cannot be updated
@@ -54,12 +54,12 @@ class PackChange:
 
     @property
     def applied(self) -> tuple[FilterChange, ...]:
-        """Return the filters whose resolved filter changes."""
+        """Return the changes to filters that can be updated."""
         return tuple(change for change in self.filter_changes if not change.blocked_reason)
 
     @property
     def blocked(self) -> tuple[FilterChange, ...]:
-        """Return the filters that cannot be updated."""
+        """Return the changes to filters that cannot be updated."""
         return tuple(change for change in self.filter_changes if change.blocked_reason)
 
 

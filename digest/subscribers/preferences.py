@@ -95,7 +95,7 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
     """Change a subscriber's schedule.
 
     If today's edition was not published yet, it is sent even if the new hour has passed; otherwise the next
-    edition is due. No edition is sent twice, because its name is part of a unique key.
+    edition is due. No edition is sent twice, because an edition's name is part of a unique key.
     """
     was_due_at = subscriber.next_due_at
     for column, value in subscriber_rows.schedule_columns(schedule).items():
@@ -122,9 +122,10 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 
 
 def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a pause.
+    """End a subscriber's pause; return False if they are not paused.
 
-    The next digest also has the papers of the pause, because `considered_until` did not change during it.
+    The next digest also has the papers of the pause, because `considered_until` stays the same during a
+    pause.
     """
     if subscriber.state != SubscriberState.PAUSED:
         return False

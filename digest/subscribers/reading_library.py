@@ -26,7 +26,7 @@ MAX_ENTRY_BYTES = 32 * 1024  #: bytes of a BibTeX entry; parsing time grows with
 MAX_TITLE = 500  #: characters
 MAX_ABSTRACT = 3000
 MAX_AUTHORS = 100
-HEAD_BYTES = 64 * 1024  #: the beginning of a file, by which its format is recognised
+HEAD_BYTES = 64 * 1024  #: the beginning of a file, from which its format is recognised
 ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 

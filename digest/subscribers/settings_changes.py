@@ -193,7 +193,7 @@ def describe_topic(before: SavedTopic | None, after: SavedTopic) -> Iterator[str
 
 
 def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[str]:
-    """Yield sentences about changes of the schedule and the length of digests."""
+    """Yield sentences about changes to the schedule and to the length of digests."""
     if before.schedule != after.schedule:
         schedules = [figures_in_words.schedule_in_words(one.schedule) for one in (before, after)]
         yield _("Your digest comes: %(after)s. Before: %(before)s.") % {

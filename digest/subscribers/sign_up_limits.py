@@ -20,7 +20,7 @@ REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts, which m
 PER_MINUTE = 60
 SLOWER_FROM = 50  #: number of unanswered confirmations above which the rate falls
 LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
-LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; each doubling of the number halves the rate
+LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; each further doubling halves it
 CREDIT = 2  #: number of unanswered confirmations that each answered confirmation offsets
 
 PER_NETWORK = 10  #: limit of unanswered confirmations per network
@@ -28,7 +28,7 @@ PER_NETWORK_AT_LOWEST = 1
 
 UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
-BY_OPERATOR = "operator"  #: the network of sign-ups by the CLI, which neither wait nor count
+BY_OPERATOR = "operator"  #: the network of sign-ups through the CLI, which neither wait nor count
 PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender, before the sender's domain
 SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, whose waiting sign-ups are not limited
 
@@ -96,7 +96,9 @@ def confirmations_allowed(recent: Recent) -> int:
 def choose_next(
     waiting: Iterable[WaitingSignUp], networks: Mapping[str, Counts], recent: Recent
 ) -> list[WaitingSignUp]:
-    """Choose the sign-ups to confirm, each the oldest of the network with the fewest unanswered confirmations.
+    """Choose the sign-ups to confirm.
+
+    Each is the oldest of the network that has the fewest unanswered confirmations at that point.
 
     An address is chosen once, even if several networks signed it up.
     """

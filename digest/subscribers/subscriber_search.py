@@ -1,4 +1,4 @@
-"""Find subscribers by their fields, and count them, for operators."""
+"""Find and count subscribers for operators."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text in any case."""
+    """Return the condition that a column contains a text, ignoring case."""
     return func.lower(column).contains(text.lower(), autoescape=True)
 
 

@@ -1,6 +1,6 @@
-"""Propose changes of a subscriber's topics for "less like this" and "more like this".
+"""Propose changes to a subscriber's topics for "less like this" and "more like this".
 
-Nothing is learned silently: a proposal names a clause and the papers that it would have dropped or added,
+No topic changes automatically: a proposal names a clause and the papers that it would have dropped or added,
 and a topic changes only when its owner agrees.
 """
 
@@ -34,7 +34,7 @@ MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: minimum and maximum number of saved paper
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicProposal:
-    """A proposed change of one topic, and its effect on past days."""
+    """A proposed change to one topic, and its effect on past days."""
 
     topic: str
     clause: str  #: the added clause with its operator: `ANDNOT medical`, `OR "flow matching"`
@@ -62,7 +62,7 @@ class TopicProposal:
 
     @property
     def sentence(self) -> str:
-        """Return the effect: `Drops 4 of 31 papers of the last 31 days: A; B; C; and 1 more.`"""
+        """Return the effect, such as `Drops 4 of 31 papers of the last 31 days: A; B; C; and 1 more.`"""
         count = self.effect
         if not self.titles:
             return f"{count}."

@@ -1,4 +1,4 @@
-"""Find filters in use that match no or too many recent papers, or cannot be parsed."""
+"""Find filters in use that match no recent papers, match too many, or cannot be parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The use cases on subscribers that pages and commands call; each function commits one transaction."""
+"""The use cases on subscribers for pages, commands and the scheduler; each function commits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def send_link_or_sign_up(
 ) -> None:
     """Mail a new settings link if the address is a subscriber's; otherwise sign it up if it may sign up.
 
-    An address whose confirmation link expired is signed up with the settings that it asked for.
+    An address whose confirmation link expired is signed up with the settings requested before.
     """
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
@@ -228,7 +228,7 @@ def apply_proposal(
 
 
 def mail_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Mail a subscriber a fresh link to their data."""
+    """Mail a subscriber a new link to their data."""
     account.queue_account_link(session, site, subscriber, now=now)
     session.commit()
 
@@ -486,7 +486,7 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
-    """Ask readers inactive for `after` whether they still read, and pause earlier ones who did not respond.
+    """Ask readers inactive for `after` whether they still read; pause readers who did not respond in time.
 
     If `after` is None, do nothing.
     """

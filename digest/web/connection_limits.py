@@ -166,7 +166,7 @@ class Connection(H11Protocol):
 
 
 def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
-    """Return a factory of limited connections; behind trusted proxies they are not counted by address."""
+    """Return a factory of limited connections, which are not counted by address behind trusted proxies."""
     limits: ConnectionLimits = ConnectionLimits(most=max_connections())
 
     def make(*arguments: Any, **named: Any) -> asyncio.Protocol:

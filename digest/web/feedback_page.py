@@ -1,4 +1,4 @@
-"""Show the pages of "less like this" and "more like this" with proposed changes of a topic and their effect.
+"""Show the pages of "less like this" and "more like this" with proposed changes to a topic and their effect.
 
 A forwarded digest contains these links. A change is therefore reported to the reader's own address, and the
 page undoes only changes that were made on this page.

@@ -21,7 +21,7 @@ def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:
 
 
 def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int = 0) -> str | None:
-    """Return the network a request came from, a /24 or an IPv6 /48; None if it is unknown.
+    """Return the network that a request came from, an IPv4 /24 or an IPv6 /48, or None if it is unknown.
 
     Behind trusted proxies, this is the client network that the outermost trusted proxy saw. A request from
     this machine, or from a private network with a proxy's header, has an unknown network: it may have passed a
@@ -34,7 +34,7 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
         address = ip_address((client or "").strip("[]"))
     except ValueError:
         return None
-    # a socket that accepts both IPv4 and IPv6 reports ::ffff:192.0.2.1
+    # a socket that accepts both IPv4 and IPv6 reports an IPv4 client as ::ffff:192.0.2.1
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_loopback or (
         is_proxied(headers, proxies=proxies) and any(address in private for private in PRIVATE_NETWORKS)

@@ -242,7 +242,7 @@ def show_trial(request: Request, form: SignUpForm, errors: Mapping[str, str]) ->
 
 
 def check_topics(request: Request, form: SignUpForm) -> FormErrors:
-    """Return the errors in the topics of a form."""
+    """Return the errors in a form's topics."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         registry = FilterRegistry(session)

@@ -46,7 +46,7 @@ def is_from_private_network(request: Request) -> bool:
         return False
     client = (
         getattr(client, "ipv4_mapped", None) or client
-    )  # a socket that accepts both IPv4 and IPv6 reports ::ffff:9.9.9.9
+    )  # a socket that accepts both IPv4 and IPv6 reports an IPv4 client as ::ffff:9.9.9.9
     return client.is_loopback or client.is_private
 
 

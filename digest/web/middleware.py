@@ -153,7 +153,7 @@ async def discard(receive: Receive, message: Message, most: int) -> None:
 
 
 def is_same_site(headers: Headers, url: str) -> bool:
-    """Return whether a form was sent from our own pages, according to the headers of the browser.
+    """Return whether a form was sent from our own pages, according to the browser's headers.
 
     Our pages send no referrer, so browsers send `Origin: null` for them too; browsers that support
     Sec-Fetch-Site report whether the form is on our site. No form relies on a cookie: only the token in a link

@@ -130,7 +130,7 @@ EXPIRED_LINK = (
     "This link has expired",
     "Enter your address and we will mail you a new one. Your topics and time are kept.",
 )
-#: For a link to download or erase data or to change the address.
+#: The headline and sentence for an expired link to a subscriber's data or to a new address.
 EXPIRED_ACCOUNT_LINK = (
     "This link has expired",
     "Enter your address and we will mail you the link to your settings, where you can request a new one.",
@@ -172,7 +172,7 @@ def on_http(request: Request, error: Exception) -> Response:
 
 
 def not_found_page(request: Request) -> Response:
-    """Return the error page for an unknown address; its text depends on the kind of the missing page."""
+    """Return the error page for an unknown address; its text depends on the kind of page that is missing."""
     sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
     if sought in LINKS_OF_LETTERS:
         return problem_page(request, 404, texts=INCOMPLETE_LINK)

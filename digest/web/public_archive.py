@@ -36,7 +36,7 @@ class DayLink:
 
 
 def page_in_turn(page: Callable[[Request], Response]) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """Return an endpoint that makes a few lists at a time, so that a crawler does not occupy all threads."""
+    """Return an endpoint that makes few lists at a time, so that a crawler cannot occupy all threads."""
 
     async def endpoint(request: Request) -> Response:
         async with request.app.state.archive_pages:
@@ -139,7 +139,7 @@ def short_day(day: date) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a topic's name as it is written in a URL: `language-models`."""
+    """Return a topic's name as written in a URL, such as `language-models`."""
     return name.lower().replace(" ", "-")
 
 

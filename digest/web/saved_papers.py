@@ -1,6 +1,6 @@
 """Save papers to a private list, and show the list, its files for reference managers, and its feed.
 
-The save link is in every digest, and digests are forwarded. With a save link, anybody can add the paper to
+Every digest contains save links, and digests may be forwarded. With a save link, anybody can add the paper to
 the list or remove it, but only the settings link shows the list.
 """
 

@@ -223,7 +223,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
 
 
 def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
-    """Return the topics with a new topic, and the muted topics; raise BadField or BadFilter."""
+    """Return the topics including the new one, and the muted topics' names; raise BadField or BadFilter."""
     check_filter(session, typed.filter)
     name = typed.name or figures_in_words.cut_at_word(subscribers.one_line(typed.filter), 60)
     added = checked_name(name, topics), typed.filter

@@ -95,7 +95,7 @@ class FormState:
     typed: TypedTopic | None = None
     fields: Mapping[str, str] = field(default_factory=dict)  #: the schedule's form, if it has errors
     errors: Mapping[str, str] = field(default_factory=dict)
-    trial: FilterTrial | None = None  #: the result of the typed filter
+    trial: FilterTrial | None = None  #: the result of trying the typed filter
 
 
 NOTHING_TYPED = FormState()
@@ -271,7 +271,7 @@ def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[
 
 
 def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Iterator[str]:
-    """Yield sentences about a request's changes of the schedule and the length of digests."""
+    """Yield sentences about the requested changes to the schedule and to the length of digests."""
     parts = {name: changed[name] for name in ("cadence", "at", "timezone") if name in changed}
     if parts:
         wanted = subscribers.changed_schedule(subscriber, **parts)

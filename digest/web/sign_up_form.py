@@ -40,13 +40,13 @@ class OfferedTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpForm:
-    """The submitted values of the form, so that the form can be shown with them again."""
+    """The submitted values of the form, which are shown if the form is shown again."""
 
     email: str = ""
     interests: tuple[str, ...] = ()  #: names of starter topics
     liked: tuple[int, ...] = ()  #: ids of papers
     offered: tuple[OfferedTopic, ...] = ()  #: topics from a library
-    kept: frozenset[str] = frozenset()  #: the values of the offered topics that are chosen
+    kept: frozenset[str] = frozenset()  #: the values of the chosen topics among `offered`
     filter: str = ""
     cadence: str = "daily"
     at: str = "08:00"

@@ -38,7 +38,7 @@ def recent_papers(context: AppContext, session: Session) -> RecentPapers:
 
 
 def topics_with_rates(recent: RecentPapers) -> list[tuple[str, str]]:
-    """Return the starter topics, each with its papers a day."""
+    """Return the starter topics, each with its number of papers a day."""
     return [
         (name, rate_figure(recent.backtest(topics.parse(text)).per_day))
         for name, text in STARTER_TOPICS.items()

@@ -1,6 +1,6 @@
-"""Show the page of the Topics and Pause links in a digest.
+"""Show the page that the Topics and Pause links in a digest open.
 
-Digests are forwarded, so these links cannot make lasting changes: the settings link is only mailed to the
+Digests may be forwarded, so these links cannot make lasting changes: the settings link is mailed only to the
 subscriber, and a pause can be ended on the same page.
 """
 

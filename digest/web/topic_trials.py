@@ -1,4 +1,4 @@
-"""Try filters on the papers of the last days, and describe the results for the settings page."""
+"""Try filters on the papers of recent days, and describe the results for the settings page."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MAX_NOTES = 6  #: maximum number of effects of clauses and warnings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterTrial:
-    """The matches of a filter on the last days."""
+    """The matches of a filter on recent days."""
 
     per_day: float  #: number of papers on a typical day
-    rate: str  #: `about 4 a day`
-    sentence: str  #: `About 4 papers a day (based on 31 days so far)`
+    rate: str  #: such as `about 4 a day`
+    sentence: str  #: such as `About 4 papers a day (based on 31 days so far)`
     titles: tuple[Markup, ...]  #: the latest matches, with the matched words marked
     notes: tuple[str, ...]  #: the effect of each clause, and warnings
 

@@ -35,7 +35,7 @@ MAX_REASON = 150  #: maximum characters of a reason in the reader's own words
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedReason:
-    """A reason for unsubscribing whose words are too long."""
+    """A submitted reason for unsubscribing whose text is too long."""
 
     reason: str
     words: str

@@ -113,7 +113,7 @@ def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
 
 
 def edition_text(edition: Edition) -> str:
-    """Return the name of an edition and when it is due."""
+    """Return an edition's name and due time."""
     return f"{edition.name}, due {minute_text(edition.due_at)}"
 
 

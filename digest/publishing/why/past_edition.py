@@ -83,7 +83,7 @@ def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
 
 
 def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str, str]:
-    """Return {topic: resolved filter} at the time of the decision, since packs have versions."""
+    """Return {topic: resolved filter} as of the decision, because packs may have changed since then."""
     sections = Digest.from_json(delivery.decision).sections
     stored = {one.topic: question.session.get(FilterRow, one.filter_id) for one in sections if one.filter_id}
     return {topic: row.canonical for topic, row in stored.items() if row is not None}

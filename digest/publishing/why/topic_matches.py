@@ -1,4 +1,4 @@
-"""Explain which of a subscriber's topics match a paper, and because of which words."""
+"""Explain which of a subscriber's topics match a paper, and which words match."""
 
 from __future__ import annotations
 

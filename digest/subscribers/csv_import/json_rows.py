@@ -12,7 +12,7 @@ from digest.subscribers.csv_import.csv_rows import COLUMNS, Row
 
 
 class JsonRows:
-    """An iterator over the objects of a file; `line` is the line read last.
+    """An iterator over the objects of a file; `line` is the number of the last line read.
 
     Iteration raises csv.Error for an unreadable line, and the caller may then continue.
     """

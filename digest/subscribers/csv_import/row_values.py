@@ -52,7 +52,7 @@ class ImportRow:
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
-    """Yield each row, or the error of an unreadable row, with its first line number."""
+    """Yield (first line number, row) for each row; an unreadable row is replaced by its error."""
     iterator = iter(rows)
     for number in itertools.count(2):
         row: Row | csv.Error
