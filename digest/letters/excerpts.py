@@ -167,7 +167,7 @@ def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
-    """Return the end of the last sentence that fits in the excerpt and is neither a heading nor about code or data."""
+    """Return the end of the excerpt: before a sentence that is too long, a heading, or about code or data."""
     first, *others = shown
     end = first.end
     for sentence in others:

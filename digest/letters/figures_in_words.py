@@ -52,33 +52,33 @@ DAYS = (
 
 
 def day_in_words(day: date) -> str:
-    """Return `20 November 2026`."""
+    """Return a date such as `20 November 2026`."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def weekday_and_day(day: date) -> str:
-    """Return `Friday, 20 November`."""
+    """Return a weekday and day such as `Friday, 20 November`."""
     return f"{DAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]}"
 
 
 def short_day(day: date) -> str:
-    """Return `20 Nov 2026`."""
+    """Return a short date such as `20 Nov 2026`."""
     return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
 
 
 def listed_on(moment: datetime) -> str:
-    """Return `Listed 20 Nov 2026`, for a paper of which only the title is known."""
+    """Return a text such as `Listed 20 Nov 2026`, for a paper of which only the title is known."""
     return _("Listed %s") % short_day(moment.astimezone(UTC).date())
 
 
 def day_and_hour(moment: datetime) -> str:
-    """Return `20 November 2026, 07:12 UTC`."""
+    """Return a time in UTC such as `20 November 2026, 07:12 UTC`."""
     utc = moment.astimezone(UTC)
     return f"{day_in_words(utc.date())}, {utc:%H:%M} UTC"
 
 
 def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
-    """Return `Monday 08:00, Oslo`, with the date if the weekday alone is ambiguous."""
+    """Return a local time such as `Monday 08:00, Oslo`, with the date if the weekday alone is ambiguous."""
     local = moment.astimezone(zone_of(timezone))
     place = place_in_words(timezone)
     weekday = DAYS[local.weekday()]
@@ -93,7 +93,7 @@ def place_in_words(timezone: str) -> str:
 
 
 def schedule_in_words(schedule: Schedule) -> str:
-    """Return `Monday to Friday at 08:00, Oslo`."""
+    """Return a schedule such as `Monday to Friday at 08:00, Oslo`."""
     match schedule.cadence:
         case Cadence.WEEKDAYS:
             days = _("Monday to Friday")
@@ -125,7 +125,7 @@ def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:
-    """Return `diffusion, robots and 3 more topics`, or `diffusion and robots` if all are named."""
+    """Return topics such as `diffusion, robots and 3 more topics`, or `diffusion and robots` if all are named."""
     others = len(topics) - at_most
     if others <= 0:
         return listed_words(topics)
@@ -134,14 +134,14 @@ def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> s
 
 
 def listed_words(words: Sequence[str]) -> str:
-    """Return `flows, robots and vision`."""
+    """Return a list such as `flows, robots and vision`."""
     if len(words) < 2:
         return "".join(words)
     return _("%(first)s and %(last)s") % {"first": ", ".join(words[:-1]), "last": words[-1]}
 
 
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
-    """Return `Until then, three from today on your topics.`"""
+    """Return a sentence such as `Until then, three from today on your topics.`"""
     number = (_("one"), _("two"), _("three"))[papers - 1]
     match is_on_topics, is_from_today:
         case True, True:
@@ -157,18 +157,18 @@ def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: b
 
 @lru_cache(maxsize=256)  # every letter has one, and most have fewer than 30 papers
 def headline(papers: int) -> str:
-    """Return `5 papers for you`."""
+    """Return a headline such as `5 papers for you`."""
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
 def long_headline(cadence: str, papers: int) -> str:
-    """Return `Your week in 23 papers`, the headline of a digest that begins with its titles."""
+    """Return a headline such as `Your week in 23 papers`, for a digest that begins with its titles."""
     sentence = _("Your month in %d papers") if cadence == "monthly" else _("Your week in %d papers")
     return sentence % papers
 
 
 def more_on_topic(topic: str) -> str:
-    """Return `More: Diffusion`, the heading of the papers after the one in the headline.
+    """Return a heading such as `More: Diffusion`, for the papers after the one in the headline.
 
     A colon suits every topic's name: a subject, a person or a project.
     """
@@ -176,7 +176,7 @@ def more_on_topic(topic: str) -> str:
 
 
 def share_of_matches(papers: int, matches: int) -> str:
-    """Return `2 of 12 matches`."""
+    """Return a share such as `2 of 12 matches`."""
     return ngettext("%(papers)d of %(matches)d match", "%(papers)d of %(matches)d matches", matches) % {
         "papers": papers,
         "matches": matches,
@@ -184,7 +184,7 @@ def share_of_matches(papers: int, matches: int) -> str:
 
 
 def catch_up_headline(matched: int, papers: int) -> str:
-    """Return `212 papers matched while you were away; here are the top 9`."""
+    """Return a headline such as `212 papers matched while you were away; here are the top 9`."""
     if papers == 1:
         return _("%d papers matched while you were away; here is the top one") % matched
     return _("%(matched)d papers matched while you were away; here are the top %(papers)d") % {
@@ -194,7 +194,7 @@ def catch_up_headline(matched: int, papers: int) -> str:
 
 
 def checked_line(papers: int, words: int) -> str:
-    """Return `412 papers checked · 4-minute read`."""
+    """Return a line such as `412 papers checked · 4-minute read`."""
     minutes = max(1, ceil(words / WORDS_PER_MINUTE))
     return (
         ngettext("%d paper checked", "%d papers checked", papers) % papers
@@ -240,7 +240,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 
 
 def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
-    """Return the preheader, which mail programs show after the subject: a title, and a second title if it fits.
+    """Return the preheader, which mail programs show after the subject: a title, and a second one if it fits.
 
     The titles begin with the second paper, or with the first if the subject does not name it (in a catch-up).
     """
@@ -273,17 +273,17 @@ def group_reason(topics: Sequence[str]) -> str:
 
 
 def more_matched(papers: int) -> str:
-    """Return `37 more papers matched`."""
+    """Return a text such as `37 more papers matched`."""
     return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
 
 
 def see_more_matches(papers: int) -> str:
-    """Return `See 37 more matches`, the text of a link."""
+    """Return a link text such as `See 37 more matches`."""
     return ngettext("See %d more match", "See %d more matches", papers) % papers
 
 
 def short_list_note(papers: int) -> str:
-    """Return `Today's list of papers is incomplete: 40 are missing.`; 0 means that the number is unknown."""
+    """Return a note that today's list is incomplete; `papers` is the number missing, or 0 if unknown."""
     if not papers:
         return _("Today's list of papers is incomplete.")
     return (
@@ -297,7 +297,7 @@ def short_list_note(papers: int) -> str:
 
 
 def far_below_usual_note(papers: int, usual: int) -> str:
-    """Return `Today's list has only 12 papers; 240 are usual on this weekday.`"""
+    """Return a note such as `Today's list has only 12 papers; 240 are usual on this weekday.`"""
     return ngettext(
         "Today's list has only %(papers)d paper; %(usual)d are usual on this weekday.",
         "Today's list has only %(papers)d papers; %(usual)d are usual on this weekday.",
@@ -306,7 +306,7 @@ def far_below_usual_note(papers: int, usual: int) -> str:
 
 
 def missing_lists_note(sources: Sequence[str]) -> str:
-    """Return `Today's list from Hugging Face had not arrived when we wrote this.`"""
+    """Return a note such as `Today's list from Hugging Face had not arrived when we wrote this.`"""
     named = [name for source in sources if (name := source_in_words(source))]
     if not named:
         return _("Today's list had not arrived when we wrote this.")
@@ -333,7 +333,7 @@ def source_in_words(source: str) -> str:
 
 
 def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
-    """Return `Graphs matches more papers than fit. Narrow it to "neural": 3 a day instead of 31`."""
+    """Return the suggestion to narrow a topic, with its papers per day before and after."""
     return _(
         "%(topic)s matches more papers than fit. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
     ) % {

@@ -131,7 +131,7 @@ def _weighted(
     *,
     limit: int,
 ) -> list[_Candidate]:
-    """Return the clauses that match the paper and change at most `limit` papers, the most informative first."""
+    """Return the clauses that match the paper and change at most `limit` papers, most informative first."""
     own, found = PaperIndex((paper,)), []
     for name in dict.fromkeys(clauses):
         try:

@@ -34,7 +34,7 @@ Phrase: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DescriptionWeights:
-    """The constants of the score; `make bench ARGS=relevance` measures them on other topics."""
+    """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
 
     title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = (

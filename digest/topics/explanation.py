@@ -297,7 +297,7 @@ class _IndexedPaper:
         ]
 
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
-        """Return every occurrence of the words of a clause as a phrase."""
+        """Return every occurrence of a clause's words as a phrase."""
         found: list[WordSpan] = []
         documents, size = self.index.documents(leaf), self.index.size
         for place in fields_of(leaf):
@@ -309,7 +309,7 @@ class _IndexedPaper:
         return found
 
     def _near(self, leaf: TextClause, near: int) -> list[WordSpan]:
-        """Return the first span in each text that contains all words of a clause."""
+        """Return, for each text, the first span that contains all words of a clause."""
         forms, found = self.index.forms(leaf), []
         for place in fields_of(leaf):
             if place in self.documents:

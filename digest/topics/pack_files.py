@@ -45,7 +45,7 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class _PackLine:
-    """A line of the file."""
+    """A line of a pack file."""
 
     number: int
     text: str

@@ -95,7 +95,7 @@ class _ResolutionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ResolutionPath:
-    """The position in nested packs: the references that led to it, the current pack and the pinned versions."""
+    """A position in nested packs: the references that led there, the current pack and the pinned versions."""
 
     path: tuple[str, ...] = ()
     pack: Pack | None = None

@@ -49,7 +49,7 @@ from digest.topics.query_plan import QueryPlan
 from digest.topics.relevance import RelevanceWeights
 from digest.topics.word_rows import LazyDict
 
-#: Maximum number of cached results of visitors' filters; a result takes up to three kilobytes for 4,000 papers.
+#: Maximum number of cached results of visitors' filters; a result for 4,000 papers takes up to 3 kB.
 MAX_RESULTS = 10_000
 
 #: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
@@ -116,7 +116,7 @@ class PaperIndex:
             self._clause_scores: dict[str, Mapping[int, float]] = {}
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
-        """Discard the cached results if there are too many, because visitors can try any number of filters."""
+        """Discard the cached results if there are too many; visitors can try any number of filters."""
         if len(self._values) > most:
             self.forget_results()
 
@@ -377,7 +377,7 @@ class PaperIndex:
         return bits
 
     def _candidates(self, leaf: AuthorClause) -> list[str]:
-        """Return name parts of which every matching author has at least one."""
+        """Return the name parts to look up; every matching author has at least one of them."""
         family = leaf.family[-1]
         if not leaf.starred:
             return [family]

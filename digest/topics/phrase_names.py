@@ -140,7 +140,7 @@ def _in_sentence_case(text: str, examples: Sequence[Paper]) -> str:
 
 
 def _has_capital(word: str, abstracts: str) -> bool:
-    """Return whether a word has a capital after its first letter, or is always capitalised in the abstracts."""
+    """Return whether a word has capitals after its first letter or is always capitalised in the abstracts."""
     if not word[1:].islower():
         return True
     is_lower = re.search(rf"\b{re.escape(word.lower())}", abstracts) is not None

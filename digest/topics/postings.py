@@ -225,7 +225,7 @@ class Postings:
         return list(places)
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words, found by searching for all words or for the rarest word."""
+        """Return the positions of consecutive words by searching for all words or for the rarest word."""
         self._count_scan(len(self.spans) // 4)
         spelled = self._spelled(forms)
         if spelled:
@@ -255,7 +255,7 @@ class Postings:
         return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words, found by scanning the documents that contain all the words."""
+        """Return the positions of consecutive words by scanning the documents that contain all the words."""
         documents = -1
         for words in forms:
             documents &= self.documents_having(words)

@@ -21,7 +21,7 @@ WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelevanceWeights:
-    """The constants of the score; `make bench ARGS=relevance` measures them on other topics."""
+    """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
 
     title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
@@ -88,7 +88,7 @@ def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
 def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
     """Return the total score of each paper in `numbers`.
 
-    This is fast for few papers, as when all clauses must match.
+    This is fast for few papers, which is the usual case if all clauses must match.
     """
     scores = dict.fromkeys(numbers, 0.0)
     for clause_scores, weight in weighted:

@@ -71,7 +71,7 @@ class PaperSearch(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuggestionWeights:
-    """The constants of a suggestion; `make bench ARGS=relevance` measures them on other topics."""
+    """The constants of a suggestion; `make bench ARGS=relevance` tests them on other topics."""
 
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
@@ -131,7 +131,7 @@ def suggest_topic(
     An example needs no abstract and need not be in the catalog. The order of the examples has no effect. The
     suggestion is not cached in `index`, which many visitors may therefore share. The clauses are tested on
     the papers of `background`, by default the papers of the catalog.
-    `others` is the set of those papers that are known not to belong to the topic.
+    `others` is the set of papers of `background` that are known not to belong to the topic.
     """
     examples = sorted(examples, key=lambda paper: (paper.id, paper.title))
     own = PaperIndex(examples)
@@ -211,7 +211,7 @@ class _Chances:
 
 
 def _even_score(scores: Collection[float], size: float) -> float:
-    """Return the score of papers that have a chance of one half to belong to a topic of `size` papers."""
+    """Return the score at which the chance of belonging to a topic of `size` papers is one half."""
     ranked = sorted(scores, reverse=True)
     return ranked[min(len(ranked) - 1, int(size))] if ranked else 1.0
 
@@ -254,8 +254,8 @@ def _choose(
 ) -> tuple[Candidate, ...]:
     """Return the clauses that together have the highest expected F1, the best clause first.
 
-    Clauses are added one by one to each of the best first clauses, since the best pair may not include the
-    best single clause.
+    Several of the best clauses are tried as the first clause, since the best pair may not include the best
+    single clause. Further clauses are added one by one.
     """
     alone = [_extended(_Choice(), one, chances, weights) for one in candidates]
     useful = sorted(alone, key=lambda choice: -choice.f1)[:MAX_USEFUL]

@@ -68,7 +68,7 @@ class WordPairs:
         return self._places.get(left * self._width + right, ())
 
     def in_a_row(self, phrase: Sequence[int]) -> tuple[int, Sequence[int]]:
-        """Return (offset, positions) of a phrase, found by looking up its rarest pair and checking the other words.
+        """Return (offset, positions) of a phrase: look up its rarest pair, and check the other words.
 
         The positions belong to the pair; the offset is the distance of the pair from the first word.
         """

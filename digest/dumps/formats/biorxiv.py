@@ -18,7 +18,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the collection."""
+    """Read the rows of the `collection`."""
     return json_stream.read(source, record_of, list_names=("collection",))
 
 

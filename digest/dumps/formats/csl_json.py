@@ -26,7 +26,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the items."""
+    """Read the items of a list, or the `items` of a response."""
     return json_stream.read(source, record_of, list_names=("items",))
 
 

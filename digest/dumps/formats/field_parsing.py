@@ -49,7 +49,7 @@ def folded_name(name: str) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a text on one line, or "" for a value of another type.
+    """Return a string on one line, or "" for a value of another type.
 
     For a list, such as a title from Crossref, use its first element.
     """
@@ -61,7 +61,7 @@ def as_text(value: Any) -> str:
 
 
 def as_prose(value: Any) -> str:
-    """Return a longer text with one line per paragraph."""
+    """Return a string with one line per paragraph, or "" for a value of another type."""
     if not isinstance(value, str):
         return ""
     whole: str = value[:MAX_TEXT].strip()

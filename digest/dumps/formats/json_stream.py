@@ -143,7 +143,7 @@ def is_one_a_line(source: DumpInput) -> bool:
 
 
 def papers_in(found: Any, depth: int = 0) -> list[Any]:
-    """Return the papers in an object that is not itself a paper: its values, or the elements of its first list of papers."""
+    """Return the papers in an object that is not a paper: its values, or the elements of a list in it."""
     if not isinstance(found, dict) or has_title(found) or "titles" in found or depth > MAX_DEPTH:
         return []
     named = objects_with_title(found.values())

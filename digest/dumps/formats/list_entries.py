@@ -86,7 +86,7 @@ MIN_TITLE_WORDS = 3
 MIN_ABSTRACT = 100  #: characters
 LONGEST_TITLE = 350
 NEW_PARAGRAPH = re.compile(r"\s*(?:$|[-*+•>|#]|\d{1,4}[.)]\s|\w+:(?!//))")
-MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: characters of a line that a tool wrapped
+MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: number of characters of a line that a tool wrapped
 LONGEST_NAMES = 4_000
 MAX_LINKS = 40
 
@@ -134,7 +134,7 @@ class ListLink:
 
 
 def is_host(name: str, hosts: Sequence[str]) -> bool:
-    """Return whether a server is one of these or a subdomain of one."""
+    """Return whether a host name is in `hosts` or is a subdomain of one of them."""
     return any(name == host or name.endswith(f".{host}") for host in hosts)
 
 
@@ -336,7 +336,7 @@ def venue_in(rest: str) -> str:
 
 
 def abstract_in(rest: str) -> str:
-    """Return the abstract in the text below a title: the text labelled as an abstract, or the longest paragraph."""
+    """Return the abstract in the text below a title: the text with that label, or the longest paragraph."""
     lines = [line.strip(" \t>*-\\") for line in paragraphs(rest)]
     for line in lines:
         if (labelled := TEXT_LABEL.fullmatch(line)) and len(labelled["text"]) > MIN_ABSTRACT // 2:
@@ -416,7 +416,7 @@ def split_title(cell: str) -> tuple[str, str]:
 
 
 def cell_value(cell: str) -> str:
-    """Return the text of a cell, or an empty string if the cell has only a link's label, a dash or a symbol."""
+    """Return the text of a cell, or "" if the cell has only a link's label, a dash or a symbol."""
     is_linked = LINK.search(cell) is not None
     text = plain_text(cell if is_linked or len(cell) > LONG_CELL else BARE.sub(" ", cell))
     is_label = (

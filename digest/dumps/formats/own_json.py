@@ -23,7 +23,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the objects."""
+    """Read the objects of the dump, one per line or in a list."""
     is_empty = json_stream.is_empty_list(source.head, (*LIST_NAMES, *OTHER_LIST_NAMES))
     return json_stream.read(
         source, own_columns.record_of, list_names=(*LIST_NAMES, *OTHER_LIST_NAMES) if is_empty else LIST_NAMES

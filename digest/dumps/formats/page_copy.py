@@ -35,7 +35,7 @@ GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 NUMBER_BEFORE = re.compile(r"#?\d{1,4}[.):]?\s+")
 POINTS_BEHIND = re.compile(r"\s*\((\d[\d,.]*[kK]?) (?:points?|(?:up)?votes?|likes?)\)$")
 ABSTRACT_LABEL = re.compile(r"[*_]{0,2}Abstract[*_]{0,2}[:.]?\s+[*_]{0,2}(?=[A-Z])")
-#: A title, its abstract on one line, and perhaps the number of its authors or its organisation above its date.
+#: A title, its abstract on one line and, optionally, the number of authors or the organisation with a date.
 PLAIN_PAPER = re.compile(
     r"^(?![^\n]{0,350}://)[^\n]{1,350}\n{1,2}[^\n]{350,60000}(?:\n{1,2}|\Z)"
     r"(?:(?: {0,4}• \d{1,6} authors?|[^\n]{1,120})\n{1,2}·\n{1,2}[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d{1,6})?(?:\n{1,2}|\Z))?",

@@ -10,13 +10,13 @@ NOUN = r"(?:papers?|results?|entries|articles?|publications?|preprints?)"
 NUMBER = r"\d[\d,]{0,8}"
 DIGIT = re.compile(r"\d", re.ASCII)
 MENTION = re.compile(rf"{NOUN}|showing|displaying", re.IGNORECASE)
-#: `Showing 1-25 of 120 results`, `Papers 26 to 50 of 120`.
+#: Lines such as `Showing 1-25 of 120 results`, `Papers 26 to 50 of 120`.
 RANGE = re.compile(
     rf"(?:(?:showing|displaying|viewing|{NOUN}):?\s)?(?P<first>{NUMBER})\s?(?:-|–|—|to)\s?(?P<last>{NUMBER})\s(?:of|out of)"
     rf"\s(?:about\s|over\s)?{NUMBER}(?:\s(?:total\s)?{NOUN})?[.:]?",
     re.IGNORECASE,
 )
-#: `49 papers`, `Showing 49 results`, `Total of 49 entries`, `Results: 49`.
+#: Lines such as `49 papers`, `Showing 49 results`, `Total of 49 entries`, `Results: 49`.
 TOTAL = re.compile(
     rf"(?:(?:showing|displaying|found|all|total(?:\sof)?):?\s)?(?P<before>{NUMBER})\s{NOUN}(?:\sfound)?[.:]?"
     rf"|(?:total\s)?(?:number\sof\s)?{NOUN}(?:\sfound)?:\s(?P<after>{NUMBER})",

@@ -78,8 +78,9 @@ class PageHeader:
 def read_page_header(source: DumpInput) -> PageHeader:
     """Read the whole page once to find its date and the number of its papers.
 
-    A page omits the year only in dates of its own year. If it prints a date such as `Dec 27, 2025`, the
-    page is therefore from 2026 or later. Raises UnreadableDump for text decoded with the wrong encoding.
+    A page omits the year only in dates of the year in which it was made. If it prints a date such as `Dec 27,
+    2025`, the page is therefore from 2026 or later. Raises UnreadableDump for text decoded with the wrong
+    encoding.
     """
     if len(MIS_DECODED.findall(source.head)) > 2:
         raise UnreadableDump(
@@ -145,7 +146,7 @@ def capture_date(head: str) -> date | None:
 
 
 def page_order(head: str) -> DumpOrder:
-    """Return how a page is ordered: search results by relevance, trending pages by rank."""
+    """Return the order of a page's papers: relevance on search pages, rank on trending pages, else none."""
     if "/papers?" in head and re.search(r"huggingface\.co/papers\?\S{0,300}?\bq=", head):
         return "relevance"
     if "/papers/trending" in head and re.search(

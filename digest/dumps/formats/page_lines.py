@@ -145,7 +145,7 @@ def on_one_line(address: re.Match[str]) -> str:
 
 
 def with_bracketed_links(lines: Sequence[str]) -> list[str]:
-    """Return the lines with `text <address>` rewritten as `text](address)`; an address alone belongs to the line above."""
+    """Rewrite `text <address>` as `text](address)`; the text of a link may be on the line above."""
     found: list[str] = []
     for line in lines:
         *linked, rest = TRAILING_ADDRESS.split(line)

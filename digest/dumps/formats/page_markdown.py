@@ -201,7 +201,7 @@ class MarkdownPageReader:
             self.end_paragraph()
 
     def on_part(self, text: str, line: StrippedLine) -> None:
-        """Process one part of a line that is separated by middle dots."""
+        """Process one of the parts into which middle dots split a line."""
         if not text:
             return
         found = parse_metadata_line(text)

@@ -23,7 +23,7 @@ SHORTEST_ABSTRACT = 100
 LONGEST_ORGANIZATION = 120
 LONGEST_CITING_TITLE = 150
 FOOTER = frozenset("previous|next|system theme|company|tos|terms|privacy|careers|back to top|about|website|models".split("|"))  # noqa: SIM905  # fmt: skip
-#: Every address of a paper contains one of these.
+#: Every paper's address contains at least one of these strings.
 ADDRESS_PARTS = ("/papers/", "%2F", "xiv", "doi", "id=", "/10.", "acl", "pubmed")
 
 MIN_RUNS = 4  #: minimum number of addresses that show a page's layout
@@ -160,7 +160,7 @@ def segments_by_address(passages: Sequence[Passage], runs: Sequence[Run]) -> lis
 
 
 def follow_papers(passages: Sequence[Passage], runs: Sequence[Run]) -> bool:
-    """Return whether each address stands alone below the abstract of its paper."""
+    """Return whether each address is on a separate line below its paper's abstract."""
     starts = [0, *(run.last + 1 for run in runs)]
     return len(runs) >= MIN_RUNS and all(
         run.first == run.last

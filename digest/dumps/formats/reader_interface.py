@@ -28,8 +28,8 @@ class RecordProblem:
     excerpt: str = ""
     is_truncation: bool = False  #: whether the dump is truncated after this record
     missing_papers: int = 0  #: number of missing papers, if the dump announces its number of papers
-    is_remark: bool = False  #: whether it is a note on the whole dump, not about a bad record
-    is_doubt: bool = False  #: whether it is the reason why the whole dump may have been misread
+    is_remark: bool = False  #: whether this is a note on the whole dump, not on a bad record
+    is_doubt: bool = False  #: whether this is the reason why the whole dump may have been misread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ class DumpInput:
         return self.stream
 
     def size_up_to(self, limit: int) -> int:
-        """Return the number of bytes of the content, or one more than `limit` if it is longer."""
+        """Return the size of the content in bytes, or `limit` + 1 if the content is larger than `limit`."""
         stream, size = self.rewind(), 0
         while size <= limit and (block := stream.read(min(limit + 1 - size, READ_BLOCK))):
             size += len(block)

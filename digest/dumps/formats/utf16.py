@@ -14,7 +14,7 @@ DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+
 
 
 def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return the stream converted to UTF-8 if it begins with a UTF-16 byte order mark, else the stream itself."""
+    """Return the stream as UTF-8 if it begins with a UTF-16 byte order mark, else the stream itself."""
     stream.seek(0)
     start = stream.read(2)
     stream.seek(0)

@@ -1,7 +1,7 @@
 """Load each dump file into the catalog once, and record the reason if a file or record is not loaded.
 
 A dump is opened without following links, read completely before any record is stored, and identified by the
-hash of its bytes. A bad file never stops the service. No files are deleted except those loaded long ago.
+hash of its bytes. A bad file never stops the service. Files are deleted only long after they were loaded.
 """
 
 from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES

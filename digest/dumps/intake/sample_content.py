@@ -1,4 +1,4 @@
-"""Remove the sample content, which is no longer needed after the first real setting."""
+"""Remove the sample content when the settings no longer allow it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class CardRenderer:
     def cards(
         self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm], *, has_links: bool
     ) -> list[EncodedCard]:
-        """Return the cards of papers without their numbers; `has_links` is whether some links differ by reader."""
+        """Return the cards of papers without numbers; with `has_links`, some links differ by reader."""
         rank_of_paper, card = self.press.rank_of_paper, self.matched
         numbers = [rank_of_paper[paper] for paper in papers]
         clauses = digest_page.matched_clauses(self.press, numbers, canonical).get
@@ -264,7 +264,7 @@ def fill_encoded(pieces: Sequence[bytes | str], values: Mapping[str, bytes]) -> 
 
 
 def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:
-    """Return the named part filled with values, or "" if the values are empty or the template lacks the part."""
+    """Return the named part filled with values, or "" if there are no values or no such part."""
     return parts[name].fill(values) if any(values.values()) and name in parts else ""
 
 

@@ -244,7 +244,7 @@ def has_suggestion(digest: Digest, copy: Personalization) -> bool:
 
 
 def suggestion_text(digest: Digest) -> str:
-    """Return the question whether the reader still reads, or the suggestion to narrow a topic, or ""."""
+    """Return the question whether the reader still reads digests, the suggestion to narrow a topic, or ""."""
     if digest.asks_still_reading:
         return figures_in_words.still_reading_question()
     if digest.offer is None:

@@ -93,7 +93,7 @@ def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
 
 
 class OuterTemplate:
-    """The parts around the sections in one body: encoded text, and the names of the values and parts to insert."""
+    """The parts around one body's sections: encoded text, and the names of values and parts to insert."""
 
     def __init__(self, pieces: Sequence[bytes | str]):
         self.pieces = pieces
@@ -106,7 +106,7 @@ class OuterTemplate:
         self.literals = [piece if isinstance(piece, bytes) else b"" for piece in pieces]
 
     def fill(self, values: Mapping[str, EncodedPair], side: int) -> OuterTemplate:
-        """Return the template with some values inserted, in fewer and longer pieces; `side` selects HTML or text."""
+        """Return the template with these values inserted, in fewer pieces; `side` selects HTML or text."""
         made: list[bytes | str] = []
         for piece in self.pieces:
             known = piece if isinstance(piece, bytes) else values[piece][side] if piece in values else None

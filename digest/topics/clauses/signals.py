@@ -34,7 +34,7 @@ def _figure(written: str) -> float:
 
 
 def _interval(operator: str, figure: float) -> tuple[float, float]:
-    """Return the lowest and the highest matching number; as signals are whole numbers, > 19 means >= 20."""
+    """Return the lowest and highest matching numbers; signals are whole numbers, so > 19 means >= 20."""
     above = int(figure) + 1
     below = math.ceil(figure) - 1
     return {
