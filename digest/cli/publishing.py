@@ -261,9 +261,9 @@ def stopped_delivering(sent: int, left: int) -> str:
 
 @contextmanager
 def stop_after_window() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C was pressed.
+    """Yield a function that returns whether Ctrl-C or SIGTERM was received.
 
-    Delivery then stops after the current window, so that no letter is in doubt; a second Ctrl-C stops at
+    Delivery then stops after the current window, so that no letter is in doubt; a second signal stops it at
     once.
     """
     received: list[int] = []

@@ -20,7 +20,7 @@ REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts, which m
 PER_MINUTE = 60
 SLOWER_FROM = 50  #: number of unanswered confirmations above which the rate falls
 LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
-LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; each further doubling halves it
+LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; twice as many unanswered confirmations halve it
 CREDIT = 2  #: number of unanswered confirmations that each answered confirmation offsets
 
 PER_NETWORK = 10  #: limit of unanswered confirmations per network

@@ -139,7 +139,10 @@ def are_waiting(session: Session) -> bool:
 
 
 def send_confirmations(session: Session, site: Site, now: datetime) -> int:
-    """Queue the confirmations that may be sent now; return their number. Drops sign-ups that waited too long."""
+    """Queue the confirmations that may be sent now; return their number.
+
+    Sign-ups that waited too long are dropped.
+    """
     forget_sign_ups(session, now)
     lately = recent(session, now)
     if not limits.confirmations_allowed(lately) or not are_waiting(session):

@@ -1,4 +1,4 @@
-"""Import the valid rows of a file of subscribers, and report each other row with its line and the reason.
+"""Import the valid rows of a file of subscribers, and report each rejected row with its line and the reason.
 
 A file can be imported repeatedly. Rows that change nothing are skipped, so an interrupted import can simply
 be repeated. An import never resubscribes anybody, never overrides a suppression, and never activates a
