@@ -20,7 +20,7 @@ class NamedCache:
 
 
 class Caches:
-    """Caches by name; each cache drops its least recently used values when it exceeds its bound."""
+    """Named caches, each of which drops its least recently used values when it exceeds its bound."""
 
     def __init__(self) -> None:
         self.named: dict[str, NamedCache] = {}
@@ -45,5 +45,5 @@ class Caches:
             self.named.pop(each, None)
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of cached values by name."""
+        """Return the number of values in each cache, keyed by name."""
         return {name: len(cache.values) for name, cache in self.named.items()}

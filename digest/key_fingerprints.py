@@ -95,7 +95,7 @@ def adopt_templates(session: Session, templates_fingerprint: str, *, now: dateti
 
 
 def stored_fingerprints(session: Session) -> dict[str, str]:
-    """Return the stored fingerprints by name."""
+    """Return the stored fingerprints, keyed by name."""
     found = session.execute(select(Fingerprint.name, Fingerprint.value))
     return {row.name: row.value for row in found}
 

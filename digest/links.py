@@ -69,7 +69,7 @@ def hmac_states(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
 
 
 def unsubscribe_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the link that unsubscribes one subscriber and does nothing else."""
+    """Return the link that unsubscribes one subscriber and gives no other access."""
     return f"{site.url}/u/{sign_token(site, 'unsubscribe', f'{subscriber_id}-{link_version}', key=key)}"
 
 
@@ -163,7 +163,7 @@ def save_url(
 
 
 def save_prefix(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the common prefix of one subscriber's save links, which a slash and a paper's id complete."""
+    """Return the common prefix of one subscriber's save links; a slash and a paper's id follow it."""
     return f"{site.url}/s/{sign_token(site, 'save', f'{subscriber_id}-{link_version}', key=key)}"
 
 

@@ -55,7 +55,7 @@ class Site:
 
     @cached_property
     def ring(self) -> dict[str, bytes]:
-        """Return the keys by id, the signing key first."""
+        """Return the keys, keyed by id, with the signing key first."""
         return {key_id(key): key for key in self.keys}
 
     @property

@@ -56,7 +56,7 @@ def report_unread() -> None:
 
 
 def poll() -> None:
-    """Enqueue a poll of every due source, without sources that are already being polled."""
+    """Enqueue a poll of each due source that is not already being polled."""
     with app_context().read_session() as session:
         due = sources.due(session, app_context().clock())
     for name in due:

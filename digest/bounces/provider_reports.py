@@ -136,5 +136,5 @@ def text_field(fields: dict[str, Any], name: str) -> str:
 
 
 def only_text(found: object) -> str:
-    """Return the text if `found` is a list of one text, else ""."""
+    """Return the string if `found` is a list of exactly one string, else ""."""
     return found[0] if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str) else ""

@@ -13,7 +13,7 @@ from digest.db.dialects import dialect_named
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: number of rows read and written at once
-LARGE_BATCH_ROWS = 10  #: the same for tables whose rows may contain megabytes
+LARGE_BATCH_ROWS = 10  #: number of rows for tables whose rows may contain megabytes
 
 #: Tables about the machines that use a database. The first command on a database writes their rows.
 MACHINE_TABLES = frozenset({"fingerprint", "heartbeat", "observation"})

@@ -257,7 +257,7 @@ def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str
 def array_columns(
     table: Table, differing: Iterable[str], shared: Iterable[str]
 ) -> dict[str, ColumnElement[Any]]:
-    """Return each column's SQL by name: an unnested array if rows differ, else one parameter."""
+    """Return each column's SQL, keyed by name: an unnested array if rows differ, else one parameter."""
     unnested = func.unnest(*(split_to_array(table.c[name]) for name in differing)).table_valued(
         *differing, name="new"
     )

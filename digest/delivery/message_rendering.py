@@ -32,9 +32,9 @@ class RenderContext:
     signers: Sequence[Signer] = ()  #: the DKIM signers of every letter; if empty, the relay signs
     recipients: Mapping[int, RecipientState] = field(default_factory=dict)
     versions: Mapping[int, str] = field(default_factory=dict)  #: the versions of the recipients' rows
-    digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions by delivery
-    filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters by id
-    #: letter assemblers by the name of their press
+    digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions keyed by delivery id
+    filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters keyed by id
+    #: letter assemblers keyed by press name
     assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)
 
 

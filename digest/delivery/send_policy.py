@@ -39,7 +39,7 @@ class SendPolicy:
     can_wait: bool = False  #: whether the run itself waits for tokens if they will be available soon
     refill: Wait | None = None  #: how long the run itself waits, because no claimed digest has a token
     met_standstill: bool = False  #: whether the last window met a standstill
-    canary_waits: dict[str, Wait] = field(default_factory=dict)  #: by edition
+    canary_waits: dict[str, Wait] = field(default_factory=dict)  #: waits for canaries, keyed by edition
     #: the domains with stored deferrals or pauses, as of the last claim
     troubled: TroubledDomains = field(default_factory=TroubledDomains)
     #: the servers to pause, each with the end of its pause

@@ -36,7 +36,7 @@ class CheckedWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowCheck:
-    """The check of one window, letter by letter."""
+    """Checks the letters of one window individually."""
 
     outbox: Outbox
     site: Site

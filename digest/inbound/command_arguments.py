@@ -107,9 +107,9 @@ def bare_word(word: str) -> str:
 
 
 def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
-    """Return whether these capitalised words may be the writer's name, given the words of the From line.
+    """Return whether these capitalised words may be the writer's name.
 
-    If the From line has no name, up to three words count as the name.
+    `names` contains the words of the From line. If the From line has no name, up to three words count as the name.
     """
     local_parts = {name.partition("@")[0] for name in names if "@" in name}
     has_name = any("@" not in name and name not in local_parts for name in names)
@@ -118,7 +118,7 @@ def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
 
 
 def with_name(text: str) -> str:
-    """Return a filter with operators, with a colon after the words that name it."""
+    """Return a filter that has operators, with a colon inserted after any words that name it."""
     begin = BEGIN_OF_FILTER.search(text)
     name = text[: begin.start()].strip() if begin else ""
     return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text
@@ -186,7 +186,7 @@ def next_date_named(day: int, month: str, today: date) -> date | None:
 
 
 def weekday_of(word: str) -> int | None:
-    """Return the number of a weekday in `fri`, `Friday` or `fridays`, or None."""
+    """Return the number of the weekday named `fri`, `Friday` or `fridays`, or None for another word."""
     name = re.sub("days$", "day", word.lower())
     found = [number for number, each in enumerate(schedule.WEEKDAYS) if each.startswith(name)]
     return found[0] if len(name) >= 3 and len(found) == 1 else None
@@ -214,7 +214,7 @@ def parse_schedule(line: str) -> dict[str, str] | None:
 
 
 def schedule_field(word: str, before: str, known: dict[str, str]) -> dict[str, str] | None:
-    """Return the field that one word of a schedule gives, {} for a filler, or None for another word."""
+    """Return the schedule field that a word sets, {} for a filler word, or None for any other word."""
     folded = word.lower()
     if folded in SCHEDULE_FILLERS or not word:
         return {}

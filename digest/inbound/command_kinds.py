@@ -410,7 +410,7 @@ KINDS: tuple[type[MailCommand], ...] = (
     Confirm,
     Help,
 )
-#: The commands by the words that begin them.
+#: The commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
 #: The commands that a reader's `help` lists: a reader has subscribed and confirmed.
 HELP_KINDS = tuple(kind for kind in KINDS if kind not in {ApplyProposal, Subscribe, Confirm, Help})

@@ -31,7 +31,7 @@ class Stage(Enum):
 
 
 #: If a limit is reached, a client may be disconnected in favour of another client after this many seconds in
-#: its stage. Honest clients are not silent for long.
+#: its stage. Legitimate clients are not silent for long.
 IDLE_AFTER = {Stage.SILENT: 0.0, Stage.IDLE: 5.0, Stage.RECEIVING: 20.0, Stage.STORING: float("inf")}
 
 

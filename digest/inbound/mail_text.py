@@ -1,4 +1,4 @@
-"""Read the subject and the text that somebody wrote in a mail. Pure."""
+"""Read the subject and the text that a mail's sender wrote. Pure."""
 
 from __future__ import annotations
 

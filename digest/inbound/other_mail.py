@@ -1,4 +1,4 @@
-"""Answer mail without a command with examples of commands, and pass the mail on to the operator.
+"""Send examples of commands in reply to mail that contains no command, and pass the mail on to the operator.
 
 Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic
 replies and mail with links from strangers get no answer, since their From lines may be forged.
@@ -25,7 +25,7 @@ from digest.letters.headers import one_line
 from digest.site_profile import Site
 
 MAX_PASSED_ON = 20_000  #: maximum characters of a mail that the operator gets
-MAX_PASSED_ON_A_DAY = 5  #: maximum mails of one writer that the operator gets in a day
+MAX_PASSED_ON_A_DAY = 5  #: maximum number of a writer's mails passed on to the operator per day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
 
 
@@ -86,7 +86,7 @@ def answer_stranger(
     is_command: bool,
     now: datetime,
 ) -> MailOutcome:
-    """Explain to somebody who gets no digests how to subscribe, once a day, or raise MailIgnored."""
+    """Send instructions for subscribing to a writer who gets no digests, once a day, or raise MailIgnored."""
     check_writer(session, site, message, email)
     if writer.has_links(message):
         raise MailIgnored("the writer gets no digests, and the mail has links")

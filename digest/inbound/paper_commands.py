@@ -19,7 +19,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_PROPOSALS = 3
-MAX_REASONS = 3  #: maximum clauses of a topic named in an explanation
+MAX_REASONS = 3  #: maximum number of a topic's clauses in an explanation
 MAX_TITLES = 3  #: maximum number of a tested filter's latest matches that are shown
 
 
@@ -74,7 +74,7 @@ def explain_paper(request: ReaderRequest, command: Command) -> None:
 
 
 def match_sentence(request: ReaderRequest, paper: Paper) -> str:
-    """Return which of the reader's topics match a paper and by which words, or why none does."""
+    """Return a sentence about the topics that match a paper and the matching clauses, or why none matches."""
     registry, matched, failed = subscribers.FilterRegistry(request.session), list[str](), list[str]()
     for topic in subscribers.topics_of(request.session, request.subscriber):
         with suppress(BadFilter):  # a pack that the filter uses was removed
@@ -87,7 +87,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
 
 
 def test_filter(request: ReaderRequest, command: Command) -> None:
-    """Report how many papers a filter would have found, and name the latest ones."""
+    """Report the number of papers that a filter would have found, and the titles of the latest."""
     _name, text = command_arguments.parse_topic(command.argument)
     try:
         resolved = subscribers.FilterRegistry(request.session).resolve_text(text)
@@ -128,7 +128,7 @@ def save_paper(request: ReaderRequest, command: Command) -> None:
 
 
 def propose_change(request: ReaderRequest, command: Command) -> None:
-    """Propose changes of topics for fewer or more papers like one; a reply of `yes` applies one."""
+    """Propose topic changes for fewer or more papers like a given one; a reply of `yes` applies one."""
     reply, subscriber = request.reply, request.subscriber
     try:
         paper = paper_of(request, command)

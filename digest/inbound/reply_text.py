@@ -154,7 +154,7 @@ def is_about_writer(text: str) -> bool:
 
 
 def other_words(text: str, names: frozenset[str]) -> list[str]:
-    """Return the words of a text that are neither polite, nor names, nor about this list."""
+    """Return the words of a text that are neither polite words, nor `names`, nor words about the list."""
     return [word for word in words_in(text) if word not in names and word not in LIST_WORDS]
 
 

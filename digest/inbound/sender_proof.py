@@ -73,7 +73,7 @@ def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: da
 
 
 def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> SenderProof | None:
-    """Return the proof in the Authentication-Results header of our mail server, if there is one.
+    """Return the proof in our mail server's Authentication-Results header, or None.
 
     DMARC must have passed for the From line's domain, or DKIM or SPF for that domain or a parent of it.
     """

@@ -207,7 +207,7 @@ class MailReceiver:
                 )
 
     def report(self) -> None:
-        """Log how many clients were rejected, at most once a minute."""
+        """Log the number of rejected clients, at most once a minute."""
         if line := self.connections.report(asyncio.get_running_loop().time()):
             log.warning("%s", line)
 

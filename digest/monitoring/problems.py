@@ -44,7 +44,7 @@ MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
-FEW_DOMAINS = 3  #: maximum number of broken domains reported one by one; more are reported together
+FEW_DOMAINS = 3  #: maximum number of broken domains reported separately; more are reported together
 MAX_NAMED = 20
 UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump counts
 FAILING_AFTER = (

@@ -24,7 +24,7 @@ VACUUMED = {"autovacuum_vacuum_scale_factor": 0.02}
 
 
 class PressRow(Base):
-    """A press, stored for all machines while a delivery may need it for a retry."""
+    """A press, stored so that any machine can retry a delivery that uses it."""
 
     __tablename__ = "press"
 
@@ -53,7 +53,7 @@ class DeliveryState(StrEnum):
 class Lane(StrEnum):
     """The queue of a letter."""
 
-    PROMPT = "prompt"  #: letters that somebody is waiting for, such as confirmations and replies
+    PROMPT = "prompt"  #: letters that a person is waiting for, such as confirmations and replies
     BULK = "bulk"  #: digests
 
 

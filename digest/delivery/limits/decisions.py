@@ -1,4 +1,4 @@
-"""Define the decisions about a letter: it may be sent, or it waits until a time for a reason. Pure."""
+"""Define the decisions about a letter: it may be sent now, or must wait until a given time. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Allowed(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """The end of a letter's wait, and the reason for the wait."""
+    """A letter's wait: its end and its reason."""
 
     until: datetime
     reason: str

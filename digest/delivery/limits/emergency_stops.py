@@ -50,7 +50,7 @@ FAILURES_IN_WORDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThresholdReading:
-    """The number of letters that failed in one way, and the number of letters tried."""
+    """The number of letters that failed in a given way, and the number of letters tried."""
 
     what: str  #: bounces, complaints, deferred or policy
     count: int

@@ -100,7 +100,7 @@ class SendLimits:
     """All limits that the operator set."""
 
     rates: tuple[Rate, ...] = ()
-    #: number of conversations by domain; "" means all other domains
+    #: maximum number of conversations by domain; "" means all other domains
     conversation_limits: Mapping[str, int] = field(default_factory=dict)
     servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
     hours: SendHours | None = None
@@ -153,7 +153,7 @@ def parse_rates(
 
 
 def parse_conversation_limits(text: str) -> dict[str, int]:
-    """Return the conversation limits of `20 at once, example.org 2 at once` by domain, or raise BadField."""
+    """Parse limits such as `20 at once, example.org 2 at once`, keyed by domain, or raise BadField."""
     return {
         ascii_domain(rule["domain"] or ""): int(rule["amount"])
         for rule in match_rules(text, "DIGEST_RATES")
@@ -178,7 +178,7 @@ def match_rules(text: str, setting: str) -> list[re.Match[str]]:
 
 
 def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]:
-    """Return the rates of one server; raise BadField for invalid rates or for a rate of a domain."""
+    """Return the rates of one server; raise BadField for other limits and for invalid rates."""
     setting = "DIGEST_MAIL_URL, rate"
     if any(rule["domain"] or rule["once"] for rule in match_rules(text, setting)):
         raise BadField(setting, f"{text!r} is not a server rate; write rate=14/s,50000/day.")
@@ -231,7 +231,7 @@ def parse_canary(text: str) -> Canary | None:
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:
-    """Return the thresholds by name, or raise BadField; for `never`, return no thresholds."""
+    """Return the thresholds keyed by name, or raise BadField; for `never`, return an empty dict."""
     found = {}
     for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
         match = STOP_THRESHOLD_PATTERN.fullmatch(part)

@@ -40,7 +40,7 @@ class Limiter:
     """All limits on a window, with their current counts."""
 
     servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
-    stops: Mapping[str, str] = field(default_factory=dict)  #: reasons of emergency stops by scope
+    stops: Mapping[str, str] = field(default_factory=dict)  #: the reasons of emergency stops, keyed by scope
     pauses: Mapping[str, Pause] = field(default_factory=dict)  #: pauses by domain or server
     allowances: tuple[Allowance, ...] = ()
     conversations: Mapping[str, Conversations] = field(
