@@ -62,7 +62,8 @@ class Card:
     def text_links(self) -> tuple[Link, ...]:
         """Return the links of the plain-text card, the title's link first.
 
-        The links that differ from reader to reader are left out: the letter's footer has one line instead.
+        The links that differ from reader to reader are left out: the letter's footer explains them in one
+        line instead.
         """
         shared = [link for link in self.links if link.label not in READERS_LABELS]
         return (Link(self.leads_to or _("Read"), self.href), *shared)
@@ -156,7 +157,7 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     return excerpt_of(paper.abstract, summary_label(paper), form)
 
 
-@lru_cache(maxsize=4096)  # the papers of a press, each in one or two forms
+@lru_cache(maxsize=4096)  # each paper of a press, in one or two forms
 def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
     text, max_sentences = readable(abstract), 1 if form is CardForm.BRIEF else 2

@@ -67,7 +67,7 @@ def short_day(day: date) -> str:
 
 
 def listed_on(moment: datetime) -> str:
-    """Return a text such as `Listed 20 Nov 2026`, for a paper of which only the title is known."""
+    """Return a line such as `Listed 20 Nov 2026`, for a paper of which only the title is known."""
     return _("Listed %s") % short_day(moment.astimezone(UTC).date())
 
 
@@ -125,7 +125,7 @@ def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:
-    """Return topics such as `diffusion, robots and 3 more topics`, or `diffusion and robots` if all are named."""
+    """Return the topics in words: `diffusion, robots and 3 more topics`, or all of them if there are few."""
     others = len(topics) - at_most
     if others <= 0:
         return listed_words(topics)
@@ -273,7 +273,7 @@ def group_reason(topics: Sequence[str]) -> str:
 
 
 def more_matched(papers: int) -> str:
-    """Return a text such as `37 more papers matched`."""
+    """Return a line such as `37 more papers matched`."""
     return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from digest.site_profile import Site
 
 MAX_HEADER_LENGTH = 200  #: maximum characters of untrusted text in one header
-MAX_STACKED_MARKS = 3  #: maximum combining marks on one character; text with more is zalgo text
+MAX_STACKED_MARKS = 3  #: maximum number of combining marks on one character; zalgo text has more
 
 #: Marks, overrides and isolates that change the reading order.
 BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
@@ -149,7 +149,7 @@ def subject_line(text: str) -> str:
     return encode_header(header_text(text), width=68)
 
 
-@lru_cache(maxsize=256)  # all digests of a run have one date
+@lru_cache(maxsize=256)  # all digests of a run have the same date
 def date_line(moment: datetime) -> str:
     """Return the value of the Date header."""
     return format_datetime(moment.astimezone(UTC))

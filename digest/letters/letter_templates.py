@@ -72,7 +72,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
     #: optional: `nearest` {title, href, lacked, is_text}, `has_topics` and `news`
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
-    "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the digests are paused
+    "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: the start of the pause
     "goodbye": ("undo_url",),
     #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `links`, `state`,
     #: `asks_to_unsubscribe`

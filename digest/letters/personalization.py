@@ -68,5 +68,5 @@ def day_of(schedule: Schedule, moment: datetime) -> date:
 
 @lru_cache(maxsize=4096)  # as large as the cache of `day_of`
 def due_after(schedule: Schedule, moment: datetime) -> datetime:
-    """Return when the first edition after `moment` is due."""
+    """Return the time at which the first edition after `moment` is due."""
     return edition_schedule.next_edition(schedule, moment).due_at

@@ -1,8 +1,8 @@
 """Split an inlined page into pieces, so that letters are made by joining strings.
 
 A template is rendered with markers instead of values, inlined by premailer, and split at the markers. Filling
-the pieces with escaped values gives the same bytes as rendering the page with those values and inlining
-it.
+the pieces with escaped values gives the same bytes as rendering the page with these values and then inlining
+the page.
 """
 
 from __future__ import annotations

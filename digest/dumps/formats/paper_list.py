@@ -35,7 +35,7 @@ MIN_PAPERS = 3  #: minimum number of papers in a list
 
 
 def recognises(head: str) -> bool:
-    """Return whether the dump begins with a list of papers without abstracts or with a table of papers."""
+    """Return whether the dump begins with a table of papers, or with a list mostly without abstracts."""
     if page_layout.is_page(head) or not (page_mark(head)):
         return False
     whole = head[: head.rfind("\n") + 1] if len(head) > HEAD_BYTES // 2 else head

@@ -27,7 +27,7 @@ TEMPLATES_CACHED = 4096  #: maximum number of cards; each shown paper has one or
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
-CARD_PIECES = 4  #: number of pieces of a card, of which the first is its number
+CARD_PIECES = 4  #: number of pieces of a card, including its number
 LINKED_CARD_PIECES = 8  #: number of pieces of a card in HTML with links that differ from reader to reader
 REASON_PIECE, SAVE_PIECE, LESS_PIECE = 2, 4, 6  #: the indices of the other pieces that are replaced
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
@@ -36,8 +36,8 @@ BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REA
 class CardTemplate(NamedTuple):
     """A card as encoded pieces with empty pieces between them, which are replaced in each letter.
 
-    They stand for the card's number, its reason line (the only part that depends on the filter) and, in HTML,
-    the start of each link that differs from reader to reader.
+    They are replaced with the card's number, its reason line (the only part that depends on the filter) and,
+    in HTML, the start of each link that differs from reader to reader.
     """
 
     html: tuple[bytes, ...]

@@ -309,7 +309,7 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
 def sections_of(
     press: Press, site: Site, plan: Sequence[SectionPlan], copy: Personalization, layout: Layout
 ) -> list[PageSection]:
-    """Return the sections, with cards numbered through the whole letter."""
+    """Return the sections, with the cards numbered consecutively throughout the letter."""
     browser_url = copy.browser_url
     made: list[PageSection] = []
     numbers = count(2 if layout is Layout.LED else 1)
@@ -340,7 +340,7 @@ def section_heading(topic: str, layout: Layout) -> str:
 
 
 def share_of_matches(section: SectionPlan) -> str:
-    """Return how many of a topic's matches are shown, as text; empty if all are shown."""
+    """Return a text with the number of a topic's matches that are shown, or "" if all are shown."""
     papers = len(section.papers)
     return figures_in_words.share_of_matches(papers, section.matches) if 0 < papers < section.matches else ""
 

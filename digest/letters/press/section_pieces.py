@@ -32,7 +32,7 @@ PIECES_CACHED = 4096  #: maximum number of short pieces, such as topic names and
 ROWS_CACHED = 4096  #: maximum number of rows of cards, which the readers of one filter share
 MAX_TOKEN_LENGTH = 60  #: maximum bytes of the path at the start of a reader's links
 MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
-GAP_MARK = "\0"  #: a marker at which a filled part is split, and which never occurs in text
+GAP_MARK = "\0"  #: a marker at which filled parts are split; it never occurs in text
 WIDE_SHARE = figures_in_words.share_of_matches(100, 10_000)  #: the longest share text
 
 
