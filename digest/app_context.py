@@ -101,7 +101,7 @@ class AppContext:
             transport.close()
 
     def poll_context(self, session: Session, now: datetime) -> PollContext:
-        """Return the context of polling: session, fetcher, folder and clock."""
+        """Return the context for polling sources: session, fetcher, folder and clock."""
         from digest.dumps import sources  # imports TLS and XML, which few commands need
 
         return sources.PollContext(

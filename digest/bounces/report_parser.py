@@ -18,7 +18,7 @@ from typing import cast
 
 #: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
-QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: a quoted letter, whose text is ours
+QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: the types of a quoted copy of our letter
 KNOWN_ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
 
 #: Types of abuse reports made by machines: our signature failed, or our letter looked infected.

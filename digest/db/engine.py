@@ -51,7 +51,10 @@ def parsed_url(url: str) -> URL:
 
 
 def without_hosts(url: str) -> tuple[str, list[str]]:
-    """Return the URL without its hosts, and the hosts, if it has several: `user@one:5432,two:5432/name`."""
+    """Split `user@one:5432,two:5432/name` into the URL without its hosts and the list of hosts.
+
+    A URL with a single host is returned unchanged, with an empty list.
+    """
     found = HOST_LIST.fullmatch(url)
     return (f"{found['before']}{found['after']}", found["hosts"].split(",")) if found else (url, [])
 

@@ -28,7 +28,7 @@ class AnsweredLetter:
     def papers(self) -> Sequence[int]:
         """Return the ids of the letter's papers in order.
 
-        A reply has the papers of the digest to which it replied.
+        Our reply to a mail has the papers of the digest that the mail answered.
         """
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers

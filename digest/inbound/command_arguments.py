@@ -109,7 +109,8 @@ def bare_word(word: str) -> str:
 def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
     """Return whether these capitalised words may be the writer's name.
 
-    `names` contains the words of the From line. If the From line has no name, up to three words count as the name.
+    `names` contains the words of the From line. If the From line has no name, up to three words count as the
+    name.
     """
     local_parts = {name.partition("@")[0] for name in names if "@" in name}
     has_name = any("@" not in name and name not in local_parts for name in names)

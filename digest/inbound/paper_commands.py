@@ -74,7 +74,7 @@ def explain_paper(request: ReaderRequest, command: Command) -> None:
 
 
 def match_sentence(request: ReaderRequest, paper: Paper) -> str:
-    """Return a sentence about the topics that match a paper and the matching clauses, or why none matches."""
+    """Return a sentence that names the topics and clauses that match a paper, or says why none matches."""
     registry, matched, failed = subscribers.FilterRegistry(request.session), list[str](), list[str]()
     for topic in subscribers.topics_of(request.session, request.subscriber):
         with suppress(BadFilter):  # a pack that the filter uses was removed

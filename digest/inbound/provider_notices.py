@@ -1,4 +1,4 @@
-"""Store a provider's notices about our letters after their signatures have been verified."""
+"""Store a provider's notices about our letters, once the notices' signatures are verified."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ subdomains. The signature must cover From, To and Subject, each present exactly 
 body. A signed mail to somebody else, or about something else, therefore proves nothing.
 
 The operator's mail server may have checked DKIM, SPF and DMARC itself, and added the results to the mail
-(Authentication-Results, RFC 8601). Only the topmost of these headers counts, because the mail server adds
-its header above those of the sender, and only if it has the configured name.
+(Authentication-Results, RFC 8601). Only the topmost of these headers counts, and only if it names the
+configured server, because the mail server adds its header above those of the sender.
 """
 
 from __future__ import annotations

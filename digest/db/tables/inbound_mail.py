@@ -57,7 +57,7 @@ class BounceRow(Base):
     status: Mapped[str] = mapped_column(
         String(12), default=""
     )  #: enhanced status code such as `5.1.1`; empty if unknown
-    diagnostic: Mapped[str] = mapped_column(default="")  #: the server's reply, addresses removed
+    diagnostic: Mapped[str] = mapped_column(default="")  #: the server's reply, without addresses
     reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words, report or notice
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: a forgiven failure no longer counts

@@ -125,10 +125,11 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 
 
 def attempts_by_letter(attempts: Any) -> Any:
-    """Return a subquery of the time when each letter was first tried, and its attempts' common verdict or "".
+    """Return a subquery of letters: the time of each first attempt, and the attempts' common verdict.
 
-    A few letters that are deferred repeatedly, long after all others were accepted, therefore do not stop
-    mail. Greylisting does not stop mail either, because the second or third attempt succeeds.
+    The verdict is "" if the attempts differ or may be greylisting. A few letters that are deferred
+    repeatedly, long after all others were accepted, therefore do not stop mail. Greylisting does not stop
+    mail either, because the second or third attempt succeeds.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
     is_open = and_(

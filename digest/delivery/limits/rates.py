@@ -110,7 +110,7 @@ class Bucket:
         return replace(self, tokens=self.tokens - 1)
 
     def release(self, count: int) -> Bucket:
-        """Return the bucket with `count` tokens returned."""
+        """Return the bucket with `count` more tokens, up to its capacity."""
         return replace(self, tokens=min(self.rate.capacity, self.tokens + count))
 
 

@@ -34,7 +34,7 @@ COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (
     for table in (RateCounter, WarmUpDay, ConversationRow, DomainPause, CanaryWait, EmergencyStop)
 )
 Table = type[db.Base]
-Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows by their keys
+Rows = dict[tuple[Any, ...], dict[str, Any]]  #: the values of rows, keyed by primary key
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────

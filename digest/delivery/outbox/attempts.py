@@ -53,9 +53,9 @@ def is_recorded(
 ) -> bool:
     """Return whether the outcome of these deliveries is stored; used after a commit that may have failed.
 
-    If deliveries were attempted, the outcome is stored if their attempts under that lease that ended at that
-    time are stored. If none was attempted, the outcome is stored if we hold none of the deliveries. The commit may
-    still be in progress, so this function first waits for the row locks of these deliveries.
+    If deliveries were attempted, the outcome is stored if an attempt with this lease and end time is stored.
+    Otherwise it is stored if we hold none of the deliveries. The commit may still be in progress, so this
+    function first waits for the row locks of these deliveries.
     """
     columns = (DELIVERY_TABLE.c.state, DELIVERY_TABLE.c.lease)
     locking = select(*columns).where(db.one_of(DELIVERY_TABLE.c.id, ids)).with_for_update()

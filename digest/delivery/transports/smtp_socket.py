@@ -131,7 +131,7 @@ class SmtpSocket:
                     raise connection_broken(error) from error
 
     def read(self, deadline: float) -> bytes:
-        """Return the bytes that the server has sent, waiting for the first."""
+        """Wait until the server sends bytes, and return them; empty if it closed the connection."""
         while True:
             try:
                 return self.socket.recv(MAX_REPLY_BYTES)
