@@ -79,7 +79,7 @@ WAYS = {
     }.items()
 }
 IN_THREAD = frozenset(
-    {"reply", "no_command", "how_to_subscribe", "group_request"}
+    {"reply", "no_command", "how_to_subscribe", "group_request", "group request, unsigned"}
 )  #: letters in the thread of a reader's mail
 
 
@@ -311,7 +311,7 @@ def mails(*, dated_at: datetime) -> dict[str, bytes]:
             else reply_headers(answered_id="<question@example.edu>" if kind in IN_THREAD else "")
         )
         made[kind] = build_message(
-            letter, site=SITE, recipient="alice@example.edu", message_id=f"<{kind}@example.org>", dated_at=dated_at,
+            letter, site=SITE, recipient="alice@example.edu", message_id=f"<{kind.replace(',', '').replace(' ', '-')}@example.org>", dated_at=dated_at,
             headers=about,
         )  # fmt: skip
     return {**made, GROUP_DIGEST: group_digest(dated_at=dated_at)[1]}
