@@ -1,9 +1,9 @@
 """Check that all machines have the same keys, pepper and templates, by fingerprints in the database.
 
-A machine with other keys would sign links that the web server does not accept. With another pepper, it
-would not recognise suppressed addresses. With other templates, its second attempt at a letter would send
-other bytes. A machine with other fingerprints therefore refuses to work. Functions that change the
-fingerprints commit.
+A machine with other keys would sign links that the web server does not accept. With another pepper, it would
+not recognise suppressed addresses. With other templates, its second attempt at a letter would send different
+bytes. A machine with other fingerprints therefore refuses to work. Functions that change the fingerprints
+commit.
 """
 
 from __future__ import annotations

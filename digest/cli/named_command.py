@@ -12,7 +12,7 @@ WITH_VALUE = "--data-dir"  #: the only option before a command that takes a valu
 
 
 def narrow(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
-    """Return the app with only the command or group that these arguments name; the same app if they name none."""
+    """Return the app with only the command or group in these arguments, or the whole app if there is none."""
     return with_only(app, without_options(arguments))
 
 
@@ -24,7 +24,7 @@ def without_options(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def with_only(app: typer.Typer, words: Sequence[str]) -> typer.Typer:
-    """Return the app with only the command or group that the first word names, or else the same app."""
+    """Return the app with only the command or group in the first word, or the whole app if there is none."""
     commands = [one for one in app.registered_commands if words and name_of(one) == words[0]]
     groups = [one for one in app.registered_groups if words and one.name == words[0]]
     if not (commands or groups):

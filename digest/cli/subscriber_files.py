@@ -133,12 +133,13 @@ def sync_file(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the members of a file the subscribers.
+    """Synchronize the subscribers with the members in a file.
 
-    New members are added in the same way as with `digest subscribers import`. Members who are subscribed already get the packs of the file; all
-    their other settings are kept. Members of an earlier file who are missing are unsubscribed without a
-    letter, and return if a later file has them. Unsubscribed and suppressed addresses do not change. If the address
-    of a row cannot be read, nobody is removed.
+    New members are added in the same way as with `digest subscribers import`. Members who are subscribed
+    already get the packs of the file; all their other settings are kept. Members of an earlier file who are
+    missing are unsubscribed without a letter, and are resubscribed if a later file contains them.
+    Unsubscribed and suppressed addresses do not change. If the address of a row cannot be read, nobody is
+    removed.
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -183,7 +184,7 @@ def stopped(report: ImportReport, *, dry_run: bool) -> str:
         return "Stopped. Nothing was imported. Run the command again."
     return (
         f"Stopped. {report.added:,} were added and {report.updated:,} updated, except those of the last"
-        " thousand rows. To continue, run the command again: it skips what is done."
+        " thousand rows. To continue, run the command again: it skips rows that are already imported."
     )
 
 

@@ -454,7 +454,8 @@ def erase(
 ) -> None:
     """Erase a subscriber's data. This cannot be undone.
 
-    The address is deleted from every table, with the mail it sent and the letters that are stored on this machine. Deliveries are kept without personal data.
+    The address is deleted from every table, together with the mail received from it and the letters stored on
+    this machine. Deliveries are kept without personal data.
     """
     from digest import subscribers
 

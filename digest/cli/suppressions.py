@@ -76,4 +76,4 @@ def removal_plan(entry: SuppressionEntry | None, email: str) -> str:
     if entry is None:
         raise NotFound(f"{email} is not suppressed.")
     why = f"{entry.reason}: {entry.note}" if entry.note else entry.reason
-    return f"{email} is suppressed since {terminal.format_cell(entry.since)} ({why}). Mail to it will be allowed again."
+    return f"{email} has been suppressed since {terminal.format_cell(entry.since)} ({why}). Mail to it will be allowed again."

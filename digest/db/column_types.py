@@ -1,4 +1,4 @@
-"""Define the base of all tables and their column types."""
+"""Define the base class of all tables and their column types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
 
 class Base(DeclarativeBase):
-    """The base of all tables; constraint names are fixed, so that migrations can refer to them."""
+    """The base class of all tables; constraint names are fixed, so that migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={

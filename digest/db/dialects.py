@@ -63,7 +63,7 @@ class DatabaseDialect(Protocol):
 
 
 def dialect_named(name: str) -> DatabaseDialect:
-    """Return the dialect of this name; the other is not imported, so that commands start faster."""
+    """Return the dialect of this name; the other dialect is not imported, so that commands start faster."""
     if name == "postgresql":
         from digest.db import postgresql
 

@@ -355,7 +355,7 @@ def truncate_log(engine: Engine) -> bool:
 
 
 def defer_foreign_keys(connection: Connection) -> None:
-    """Do nothing, because tables are copied after the tables they refer to."""
+    """Do nothing: each table is copied after the tables it refers to, so no foreign key is violated."""
 
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────

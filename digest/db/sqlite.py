@@ -38,7 +38,7 @@ from digest.db.column_types import NO_VALUES, bind_values, json_list, values_by_
 from digest.db.conditions import OneOf, Unindexed, one_of
 
 BUSY_WAIT = 30_000  #: milliseconds that a statement waits for a lock
-LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers; writers wait meanwhile
+LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers, while all writers wait for it
 
 # ── connections ─────────────────────────────────────────────────────────────────────────────────
 

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 log = logging.getLogger(__name__)
 
 MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
-FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: seconds between two tries
+FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: shortest and longest pause between two tries, in seconds
 #: The note added to the error when the retries end.
 GIVEN_UP = "The database did not return in time."
 

@@ -100,7 +100,8 @@ def render_content(
 def letter_headers(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
 ) -> Sequence[tuple[str, str]]:
-    """Return the Reply-To header, with list headers for a bulk letter, else with reply headers."""
+    """Return the Reply-To header and, for a bulk letter, the list headers; for any other, the reply
+    headers."""
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
     reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))

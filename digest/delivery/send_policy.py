@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 LASTING_WAIT = timedelta(minutes=5)  #: all due letters are postponed if no letter may be sent for this long
 POSTPONE_BATCH = 5_000  #: number of letters postponed in one transaction
 THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: minimum time between two checks of the stop thresholds
-MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; fewer would prove nothing
+MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; a smaller canary is not conclusive
 
 
 @dataclass(kw_only=True)
@@ -203,7 +203,7 @@ class SendPolicy:
     def release(self, letters: Iterable[tuple[ClaimedDelivery, str]], now: datetime) -> None:
         """Release the tokens of letters that no server received; alarm letters use no tokens.
 
-        Each letter is given with its assigned server.
+        `letters` pairs each letter with its assigned server.
         """
         unsent = [
             (delivery.email or "", server) for delivery, server in letters if delivery.letter != "alarm"

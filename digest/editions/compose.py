@@ -71,7 +71,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
-    asks_still_reading: bool = False  #: whether to ask an inactive reader "Still reading?" instead
+    asks_still_reading: bool = False  #: whether to ask "Still reading?" instead of making the offer
     abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
 
     @property

@@ -160,7 +160,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether this mail needs a proof of its sender and has a signature that may prove it."""
+    """Return whether this mail needs a proof of its sender and has a signature that may provide the proof."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 

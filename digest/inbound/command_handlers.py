@@ -2,10 +2,10 @@
 
 From lines can be forged. Replies therefore go only to the address in the From line. A reply to a pause or
 unsubscribe has a link to undo it. Lasting changes are prefilled on the settings page, where the reader saves
-them, unless two things prove the reader: the mail came to the reply address of one of their letters, and
-DKIM, SPF or DMARC confirms its From line. Then the changes take effect at once, and the reply has the link
-that undoes them. A sentence that merely begins like a command changes nothing: the reply asks what the writer
-meant and has the settings link, and the mail is kept for a person.
+them, unless two facts prove that the reader sent the mail: it came to the reply address of one of their
+letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take effect at once, and the reply
+has the link that undoes them. A sentence that merely begins like a command changes nothing: the reply asks
+what the writer meant and has the settings link, and the mail is kept for a person.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
 forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail

@@ -61,7 +61,7 @@ def apply_reply(
 def ask_again(
     session: Session, site: Site, confirmation: Confirmation, message: EmailMessage, now: datetime
 ) -> str:
-    """Queue the letter with the link once more, once for each confirmation, and return the outcome."""
+    """Queue the letter with the link again, at most once per confirmation, and return the outcome."""
     subscriber = subscribers.subscriber_of(session, confirmation)
     number = outbox.queue_letter(
         session,

@@ -82,7 +82,7 @@ def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[st
 
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
-    """Return whether a command of one word may mean something else in this mail."""
+    """Return whether a one-word command may be about something else in this mail."""
     word = reply_text.words_in(command.line, polite=False)[:1]
     if command.verb is Verb.UNSUBSCRIBE:
         return (has_text or changes) and not CERTAIN_WORDS.intersection(word)

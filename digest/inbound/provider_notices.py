@@ -13,7 +13,7 @@ from digest.db.tables import ReceivedNotice
 from digest.inbound.provider_signatures import SnsMessage, host_of
 from digest.inbound.stored_mail import store_mail
 
-#: How long ids are stored: longer than a notice is valid, so that none counts twice.
+#: How long ids are stored: longer than a notice is valid, so that no notice counts twice.
 REMEMBER_FOR = timedelta(days=3)
 SNS_SENDER = "sns"  #: the sender of stored notices, which have no envelope sender
 

@@ -1,9 +1,9 @@
 """Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
 
-Every header that readers or mailbox providers act on is signed, including the one-click header, which
-other signers omit. `From` and `Subject` are signed once more than they occur, so that a second `From` or
-`Subject` breaks the signature. A signature depends only on the message and the key, so it is the same
-on every attempt.
+Every header that readers or mailbox providers act on is signed, including the one-click header, which other
+DKIM programs omit. `From` and `Subject` are signed once more than they occur, so that a second `From` or
+`Subject` breaks the signature. A signature depends only on the message and the key, so it is the same on
+every attempt.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ SKIPPED = "… "  #: the sign for omitted text before an excerpt
 RESULT, OUR_RESULT, STUDY, OUR_METHOD, EVIDENCE, AIM = 3.4, 3.0, 2.3, 2.0, 2.0, 1.5
 PASSIVE = 1.6
 FIGURE = 0.4
-LATER = -0.2  #: for each preceding sentence
+LATER = -0.2  #: added for each preceding sentence
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
 #: Penalties for a subject such as "this framework", and for "this" or "they" as the subject.
 BACK_REFERENCE, PRONOUN = -1.5, -5.0

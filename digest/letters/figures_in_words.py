@@ -170,7 +170,7 @@ def long_headline(cadence: str, papers: int) -> str:
 def more_on_topic(topic: str) -> str:
     """Return a heading such as `More: Diffusion`, for the papers after the one in the headline.
 
-    A colon suits every topic's name: a subject, a person or a project.
+    A colon fits every topic's name, whether it is a subject, a person or a project.
     """
     return _("Also trending") if topic == TRENDING_TOPIC else _("More: %s") % topic
 
@@ -345,7 +345,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the question to a reader who has been inactive for a long time; it is the text of a link."""
+    """Return the text of the link by which a long-inactive reader keeps the digests."""
     return _("Still reading? You have not used our links for a long time. Keep my digests")
 
 

@@ -59,7 +59,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
 #: Every letter except the digest, with the context it requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, in words
-    "reminder": ("confirm_url",),  #: sent once after a day; optional: the same values as in `confirm`
+    "reminder": ("confirm_url",),  #: sent once, a day later; optional: the same values as in `confirm`
     "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
     #: optional: `cards` (Card.to_json) with `until_then` and `is_on_topics`; `has_topics`
     "welcome": ("manage_url", "unsubscribe_url"),

@@ -28,7 +28,7 @@ class ReasonLine(NamedTuple):
     """The reason why a paper is shown; it quotes the matched word if the rest of the card lacks the word."""
 
     before: str = ""
-    word: str = ""  #: in bold
+    word: str = ""  #: the quoted word, shown in bold
     after: str = ""
 
     @property

@@ -244,7 +244,7 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if mail is refused because of how we send it; such refusals unsubscribe nobody."""
+    """Yield a problem if mail is refused because of how we send it; such refusals unsubscribe no reader."""
     refusals = session.execute(
         select(BounceRow.domain, BounceRow.status, func.count(), func.max(BounceRow.diagnostic))
         .where(

@@ -1,4 +1,4 @@
-"""Write to the operator once a week: the figures of `digest report` for the week that ended on Sunday."""
+"""Queue a weekly letter to the operator: the figures of `digest report` for the week that ended on Sunday."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from digest.editions import shown
 from digest.letters import press_store
 from digest.retention_rules import Retention
 
-#: A press reaches back at most 36 days, so a paper shown earlier can never be new again.
+#: A press has papers of at most the last 36 days, so a paper shown before that can never be new again.
 KEEP_SHOWN_FOR = timedelta(days=180)
 #: How long the web page of a digest remains available.
 KEEP_PRESSES_FOR = timedelta(days=60)
-PAUSE_SECONDS = 0.01  #: pause between two batches, in which other processes can write to SQLite
+PAUSE_SECONDS = 0.01  #: seconds between two batches, so that other processes can write to SQLite
 
 
 def delete_old_rows(

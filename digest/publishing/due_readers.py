@@ -27,7 +27,7 @@ READER_COLUMNS = tuple(
     IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
 )
 
-#: Filters cached in a match index. Each takes a few kilobytes, and rare filters are seldom needed again.
+#: Maximum number of filters in a match index. Each takes a few kilobytes; rare ones are seldom needed again.
 MAX_FILTERS = 20_000
 #: Maximum number of indexes: one for the press being published, one for previews and `why`.
 MAX_MATCH_INDEXES = 2

@@ -28,7 +28,8 @@ ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; s
 
 ConsideredUntil = tuple[datetime, int | None]  #: the time and the paper id up to which papers were considered
 
-#: Above this score a paper is trending: clearly more votes a day are expected than for a new paper without signals.
+#: Above this score a paper is trending: it should get clearly more votes a day than a new paper without
+#: signals.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 

@@ -198,7 +198,7 @@ def personalization_of_decision(
 ) -> Personalization:
     """Return the personal values of this digest; for a future edition, the values at its due time.
 
-    If the digest has no papers, the letter that replaces it goes to the owner of a group.
+    If a group's digest has no papers, the letter that replaces the digest goes to the group's owner.
     """
     is_for_group = subscriber.is_group and bool(decision.digest.sections)
     chosen_by = {section.filter_id for section in decision.digest.sections} - {None}

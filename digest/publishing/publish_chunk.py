@@ -138,7 +138,7 @@ def publish_once(
 
 
 def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return the open edition of each reader who has one."""
+    """Return the name of each reader's open edition, by reader id; readers without one are left out."""
     return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 

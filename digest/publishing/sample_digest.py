@@ -118,7 +118,7 @@ def edition_name(requested: RequestedSettings, now: datetime) -> str:
 def sample_letter(
     assembler: LetterAssembler, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
 ) -> RenderedLetter:
-    """Return the letter of a sample with papers; its links lead to the front page, as it has no reader."""
+    """Return the letter of a sample with papers; its links lead to the front page, as no reader gets it."""
     url = assembler.site.url
     copy = Personalization(
         recipient=READER,

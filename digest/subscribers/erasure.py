@@ -86,9 +86,9 @@ def erase_subscriber(
 
 
 def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
-    """Return {id: address} of letters to a subscriber, and {id: None} of letters passing on mail naming them.
+    """Return {id: address} of letters to a subscriber, and {id: None} of forwarded mails that name them.
 
-    The address is the recipient at the time. Letters that pass on mail go to the operator.
+    The address is the recipient at the time. Mails are forwarded to the operator.
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}

@@ -1,8 +1,8 @@
 """Ask long-inactive readers whether they still read their digests, and pause those who do not respond.
 
-Activity is a button pressed on our pages, or a mail to us. Opening a page does not count, because mail
-scanners open every link. Since reading is not tracked, readers who only read are asked, too: first in two
-digests, then by one letter. Two weeks after the letter, the digests are paused.
+A reader is active if they press a button on our pages or write to us. Opening a page does not count, because
+mail scanners open every link. Since reading is not tracked, readers who only read are asked, too: first in
+two digests, then by one letter. Two weeks after the letter, the digests are paused.
 """
 
 from __future__ import annotations

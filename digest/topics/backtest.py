@@ -13,7 +13,7 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter is too broad if it matches a larger share of all papers; results are unreliable with fewer days.
+#: A filter that matches a larger share of all papers is too broad; results for fewer days are unreliable.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
 #: The number of latest matches that a backtest lists.

@@ -154,7 +154,7 @@ class _ClausePapers(NamedTuple):
 
 
 class _IndexedBatch:
-    """A batch of indexed papers.
+    """A batch of indexed papers, with cached lookups of clauses.
 
     Several threads may use it concurrently, because each thread computes missing values independently.
     """

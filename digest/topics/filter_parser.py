@@ -73,7 +73,7 @@ def _refuse_length(written: str) -> NoReturn:
 
 #: Each character is replaced by one character, so that columns still refer to the original text.
 _TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
-#: The lexemes of the language; blanks between them are skipped.
+#: The lexemes of the language; spaces between them are skipped.
 _LEXEME = re.compile(
     r"""(?P<open>\()
     |(?P<close>\))
@@ -95,7 +95,7 @@ _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
 
 def on_one_line(written: str) -> str:
-    """Replace line breaks and control characters with blanks without changing the columns."""
+    """Replace line breaks and control characters with spaces without changing the columns."""
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]", " ", written)
 
 

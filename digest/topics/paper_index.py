@@ -163,8 +163,8 @@ class PaperIndex:
     def look_up(self, leaf: TextClause) -> int:
         """Return the set of papers that a clause matches, without caching it.
 
-        The search is not counted as a scan, because enough scans cause the table of pairs to be built, which
-        takes a second.
+        The search does not count as a scan: after a number of scans the table of pairs is built, which takes
+        a second.
         """
         scanned = self.postings.documents_scanned
         found = self._papers_of(leaf, self._documents_of(leaf))

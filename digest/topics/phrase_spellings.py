@@ -1,11 +1,11 @@
-"""Generate the spellings of a phrase with a hyphen, a blank or nothing between its parts.
+"""Generate the spellings of a phrase with a hyphen, a space or nothing between its parts.
 
 `self-attention`, `self attention` and `selfattention` all match one another. A phrase is found in a text
 if the text contains one of its spellings: as written, with one gap closed, with one word split in two, or
 with all parts of a compound joined. Each gap requires a separator between the two parts in the text:
 
     " "   any separator
-    "-"   a hyphen, or a blank if no hyphen extends the compound on either side: "in-context" is found
+    "-"   a hyphen, or a space if no hyphen extends the compound on either side: "in-context" is found
           in "in context learning" but not in "in context-free grammars"
     "="   only a hyphen
 """

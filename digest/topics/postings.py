@@ -24,13 +24,13 @@ Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
 PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 
 _LAST = "\U0010ffff"
-#: Minimum number of letters before a * if only a blank separates the word from the word before it.
+#: Minimum number of letters before a * if only a space separates the word from the word before it.
 SHORTEST_LOOSE = 3
 #: The number of scans of all rows after which building a table of pairs is cheaper.
 SCANS_BEFORE_TABLE = 40
 #: A word with at most this many forms is searched for form by form.
 FEW_FORMS = 4
-#: The margin without words at the end of the rows, which negative indexes also reach.
+#: The characters without a word at the end of each row, so that indexes before the start also find no word.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 

@@ -1,7 +1,7 @@
 """Split texts into words, fold case and accents, and reduce plurals.
 
 A text is a sequence of *parts*. A part consists of letters and digits ("model", "3.5", "gpt4"). Between two
-parts is a separator, called `glue` in the code: `-` for a single hyphen, ` ` for blanks, `,` for other
+parts is a separator, called `glue` in the code: `-` for a single hyphen, ` ` for spaces, `,` for other
 characters.
 """
 
@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from digest import papers
 
-#: Characters of Chinese and Japanese, in which no blanks separate words; each character is a part.
+#: Characters of Chinese and Japanese, in which no spaces separate words; each character is a part.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 #: Combining accents and invisible characters inside words.
 _MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
@@ -35,7 +35,7 @@ _GREEK_NAMES = (
 )
 _GREEK = str.maketrans(dict(zip(_GREEK_LETTERS, _GREEK_NAMES.split(), strict=True)))
 
-#: Words that never form a compound across a blank, since "in form" is not "inform".
+#: Words that never form a compound across a space, since "in form" is not "inform".
 _FUNCTION_WORDS = (
     "a an and any are as at be but by can do for from get has have he her his how if in into is it "
     "its may me my no nor not now of one or our so such than that the their them then there these "

@@ -1,7 +1,7 @@
 """Store a batch of texts as a string in which each character represents one word.
 
 Searches for neighbouring words can therefore use `str.find`. The character 0 is not a word, but separates
-documents. A batch of many texts is split at blanks into pieces ("(pre-trained", "models,"), and each distinct
+documents. A batch of many texts is split at spaces into pieces ("(pre-trained", "models,"), and each distinct
 piece is tokenized once. A single text is tokenized as a whole.
 """
 
@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 NO_WORD = "\0"
-#: Marks a piece that begins with a separator character, before which a blank is ignored.
+#: Marks a piece that begins with a separator character, before which a space is ignored.
 _ROUGH = "\0"
 
 
@@ -80,7 +80,7 @@ def rows_of_texts(documents: Iterable[tuple[int, str]]) -> WordRows:
 
 
 class _Pieces:
-    """A cache of pieces of text without blanks: their words as typed and folded, and their separators."""
+    """A cache of pieces of text without spaces: their words as typed and folded, and their separators."""
 
     def __init__(self) -> None:
         self.words: dict[str, int] = {"": 0}
@@ -111,7 +111,7 @@ class _Pieces:
 
 
 def _smooth(glue: str) -> str:
-    """Return the separators of pieces as one text, without blanks next to other separator characters."""
+    """Return the separators of pieces as one text, without spaces next to other separator characters."""
     while _ROUGH * 2 in glue:
         glue = glue.replace(_ROUGH * 2, _ROUGH)
     return glue.replace(f" {_ROUGH}", ",").replace(f",{_ROUGH}", ",")

@@ -24,7 +24,7 @@ from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
 
-#: The message after a button was pressed, by the `done` parameter.
+#: The message after a button was pressed, keyed by the `done` parameter.
 DONE_MESSAGES = {
     "undone": "Undone. Your topic is as it was before.",
     "stale": "Your topic has changed since you opened this page. Nothing was changed now.",

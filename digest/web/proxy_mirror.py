@@ -1,4 +1,4 @@
-"""Show `digest doctor` how many proxies its request passed.
+"""Show `digest doctor` the number of proxies between it and this web server.
 
 Only `digest doctor` of this installation can use this page: the token in the URL is signed with our key and
 valid for a minute. The response contains only two numbers.

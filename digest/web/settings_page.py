@@ -41,7 +41,7 @@ PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume")
 EXAMPLE_HITS = 2  #: maximum number of titles on the card of a topic
 TRIED_HITS = 5  #: maximum number of titles after a filter was tried
 
-#: The message after a button was pressed, by the `done` parameter.
+#: The message after a button was pressed, keyed by the `done` parameter.
 DONE_MESSAGES = {
     "unchanged": "Nothing changed. Your settings are as they were.",
     "undone": "Undone. Your settings are as they were before the change.",

@@ -23,7 +23,7 @@ from digest.web.unsubscribe_page import next_due, subscriber_of_link
 
 PAUSE_LENGTH = timedelta(days=7)
 
-#: The message after a button was pressed, by the `done` parameter and the subscriber's state.
+#: The message after a button was pressed, keyed by the `done` parameter and the subscriber's state.
 DONE_MESSAGES = {
     ("kept", SubscriberState.ACTIVE): "Thank you. You will keep getting your digests.",
     ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",

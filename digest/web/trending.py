@@ -116,7 +116,7 @@ def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRank
 def recent_papers(
     context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
 ) -> list[Paper]:
-    """Return the papers first seen in the last days before the latest dump, with only their public fields."""
+    """Return the papers first seen in the `days` days up to the latest dump, with only public fields."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     found = catalog.papers(session, since=start, until=now, news_only=True)
     shown = map(context.public_rules.public_copy, found)

@@ -95,7 +95,7 @@ def test_a_stopped_import_says_what_was_added_and_continues_when_repeated(
 
     assert code == 130, stderr
     assert stderr.startswith("digest: Stopped. ")
-    assert "run the command again: it skips what is done" in stderr
+    assert "run the command again: it skips rows that are already imported" in stderr
     assert 0 < kept < 60_000
     assert (again["unchanged"], again["added"]) == (kept, 60_000 - kept)
 

@@ -41,7 +41,7 @@ def test_without_a_canary_setting_there_is_none():
     ],
 )
 def test_two_limits_of_the_same_scope_and_unit_are_refused(text: str, first: str, second: str):
-    with pytest.raises(BadField, match=f"'{first}' and '{second}' limit the same; remove one of them"):
+    with pytest.raises(BadField, match=f"'{first}' and '{second}' set the same limit; remove one of them"):
         parse_rates(text)
 
 

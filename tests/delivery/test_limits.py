@@ -296,7 +296,7 @@ def test_warm_up_gives_the_time_until_which_letters_wait(session: Session, now: 
     )
 
     midnight = datetime(2026, 11, 21, 5, tzinfo=UTC)
-    assert found.standstill == Wait(midnight, "the 5 letters of day 1 of the warm-up are sent")
+    assert found.standstill == Wait(midnight, "all 5 letters of day 1 of the warm-up were sent")
     assert found.waits == {5: found.standstill}
 
 

@@ -249,7 +249,7 @@ def test_used_up_warm_up_postpones_all_digests_to_midnight(put, deliver, session
     put(3, lane=Lane.PROMPT)
 
     assert deliver(rules, window=2).sent == 3 + 2
-    assert reasons(session)[("queued", "the 5 letters of day 1 of the warm-up are sent", 0)] == 10
+    assert reasons(session)[("queued", "all 5 letters of day 1 of the warm-up were sent", 0)] == 10
     put(4, lane=Lane.PROMPT)
     assert deliver(rules, 14 * HOUR) == DeliveryReport(sent=4)
     assert deliver(rules, 16 * HOUR) == DeliveryReport(sent=10)

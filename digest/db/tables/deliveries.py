@@ -97,7 +97,7 @@ class Delivery(Base):
 
     __table_args__ = (
         # A foreign key would make PostgreSQL look up and lock the reader of each new digest, which takes a
-        # third of the time of writing the digest. Publishing locks all readers, so an erasure waits for
+        # third as long as writing the digest. Publishing locks all readers, so an erasure waits for
         # publishing; ids are never reused.
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),

@@ -53,6 +53,6 @@ class Conversations:
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return the conversations of the other workers; a row without a lease is no conversation."""
+        """Return the conversations of the other workers; a row without a lease is not a conversation."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

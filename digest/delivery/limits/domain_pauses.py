@@ -1,7 +1,7 @@
 """Distinguish domains that greylist from domains that limit our rate, and pause the latter.
 
 Pure. A greylisting server defers each recipient's first try and accepts the second. A server that limits our
-rate defers any letter. One deferral therefore delays only its own letter. A domain is paused after several
+rate may defer any letter. One deferral therefore delays only its own letter. A domain is paused after several
 different recipients were deferred in a row.
 """
 

@@ -1,8 +1,8 @@
 """Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
-The measured period slides: for deferrals, letters first tried in the last hour; for bounces and complaints,
-letters tried in the last 24 hours. Nothing from before the last resume counts. A stop covers digests. A
-stop covers urgent letters only if servers refuse our mail for policy reasons.
+Deferrals are counted among the letters first tried in the last hour, bounces and complaints among the letters
+tried in the last 24 hours. Nothing from before the last resume counts. A stop for policy refusals stops all
+mail; every other stop stops digests only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_ATTEMPTS = 20_000
 #: Number of latest reports of each kind that are used to find when the reported letters were sent.
 MAX_REPORTS = 200
 
-#: Minimum number of reports of each kind that stops mail, so that two complaints about ten letters do not.
+#: Minimum number of reports of each kind that stops mail: two complaints about ten letters are too few.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
 WARN_AT = {"complaints": 0.001}

@@ -162,7 +162,7 @@ def parse_conversation_limits(text: str) -> dict[str, int]:
 
 
 def match_rules(text: str, setting: str) -> list[re.Match[str]]:
-    """Return the matches of all rules; raise BadField for the first rule that is invalid or duplicated."""
+    """Return the regex match of each rule; raise BadField for the first rule that is invalid or repeated."""
     found = dict[tuple[str, str], re.Match[str]]()
     for rule in filter(None, map(str.strip, text.split(","))):
         match = RATE_PATTERN.fullmatch(rule)
@@ -172,7 +172,9 @@ def match_rules(text: str, setting: str) -> list[re.Match[str]]:
             )
         scope = ascii_domain(match["domain"] or ""), match["unit"] or match["once"]
         if scope in found:
-            raise BadField(setting, f"{found[scope][0]!r} and {rule!r} limit the same; remove one of them.")
+            raise BadField(
+                setting, f"{found[scope][0]!r} and {rule!r} set the same limit; remove one of them."
+            )
         found[scope] = match
     return list(found.values())
 

@@ -199,7 +199,7 @@ class WarmUp:
         place = self.place(today)
         if place is None or self.used.get(today, 0) < self.table[place]:
             return None
-        reason = f"the {self.table[place]} letters of day {place + 1} of the warm-up are sent"
+        reason = f"all {self.table[place]} letters of day {place + 1} of the warm-up were sent"
         return Wait(local_instant(today + ONE_DAY, time(), zone_of(self.zone)), reason)
 
     def place(self, today: date) -> int | None:

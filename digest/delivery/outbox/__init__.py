@@ -76,7 +76,8 @@ def open_outbox(session: Session) -> Outbox:
 
 
 def implementation(dialect: str) -> type[Outbox]:
-    """Return the outbox class of a dialect; the other is not imported, so that commands start faster."""
+    """Return the outbox class of a dialect; the other class is not imported, so that commands start
+    faster."""
     if dialect == "postgresql":
         from digest.delivery.outbox.postgresql import PostgresqlOutbox
 

@@ -22,10 +22,10 @@ MAX_IN_DOUBT = 3  #: number of attempts in doubt after which a letter is stuck a
 
 
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
-    """Return when to try again: in 5, 10, 20, ... minutes (at most an hour), plus up to 25 % of that wait.
+    """Return the time of the next attempt: the wait starts at 5 minutes and doubles up to an hour.
 
-    The random part spreads deferred letters over time. It never shortens the wait, because a server that
-    greylists for five minutes would defer the letter again.
+    Up to 25 % is added to each wait, to spread deferred letters over time. A wait is never shortened, because
+    a server that greylists for five minutes would defer the letter again.
     """
     backoff = min(FIRST_BACKOFF * 2 ** min(attempts - 1, 10), MAX_BACKOFF)
     spread = crc32(f"{delivery_id} {attempts}".encode()) / 2**32

@@ -14,7 +14,7 @@ from digest.db.tables import Attempt, Delivery
 
 #: Selects open deliveries; the text must equal the condition of the partial index.
 IS_OPEN = text("delivery.settled_at IS NULL")
-#: Tables replace mapped classes, because statements on mapped classes check every object in the session.
+#: Statements use these tables, because statements on mapped classes check every object in the session.
 DELIVERY_TABLE: Any = Delivery.__table__
 ATTEMPT_TABLE: Any = Attempt.__table__
 

@@ -26,8 +26,8 @@ def stuck_ids(session: Session) -> list[int]:
 def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
     """Requeue stuck deliveries for one more attempt, and return their ids.
 
-    The attempt may send other bytes than before, and the letter is sent even if its edition has ended,
-    because the operator requested it.
+    The attempt may send different bytes than before. The letter is sent even if its edition has ended,
+    because the operator requested the attempt.
     """
     again = {
         "state": DeliveryState.QUEUED,
@@ -46,7 +46,7 @@ def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set
 def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
     """End stuck deliveries as failed, and return their ids.
 
-    Their papers stay shown, since the letters may have arrived.
+    Their papers still count as shown, because the letters may have arrived.
     """
     ended = {"state": DeliveryState.FAILED, "reason": GIVEN_UP, "settled_at": now}
     return change_stuck(session, ids, ended)

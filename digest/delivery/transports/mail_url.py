@@ -178,7 +178,7 @@ def parse_mail_url(text: str) -> MailUrl:
 
 
 def parse_options(query: str) -> dict[str, str]:
-    """Return the options after the question mark; raise BadField for an unknown one, which may mean TLS."""
+    """Return the options after the question mark; raise BadField if one is unknown or invalid."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := options.keys() - OPTIONS:
         raise BadField(

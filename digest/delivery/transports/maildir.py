@@ -39,7 +39,7 @@ class MaildirTransport:
     def sync_folders(self) -> tuple[Verdict, str]:
         """Sync the folders and return the verdict on the stored messages.
 
-        If that fails, the messages are in doubt, because a mail program may already have read them.
+        If syncing fails, the messages are in doubt, because a mail program may already have read them.
         """
         try:
             for folder in self.synced_folders:

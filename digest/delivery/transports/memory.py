@@ -38,4 +38,4 @@ class MemoryTransport:
         )
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing, because this transport has no connection."""

@@ -8,7 +8,7 @@ from time import monotonic
 
 from digest.delivery.transports import Message, Outcome, Transport, Verdict
 
-REST_SECONDS = 60.0  #: how long a server is tried only after all others, if it did not respond
+REST_SECONDS = 60.0  #: how long a server that did not respond is tried only after all others
 #: Seconds after which no further server is tried, because one server may take a task's whole time limit.
 MAX_SECONDS = 45.0
 
@@ -28,9 +28,9 @@ class ServerPool:
     """Sends each window through one of its servers; letters assigned to a server go only through that server.
 
     Only messages of which nothing was sent (`untried`) are sent through the next server. A message that a
-    server refused, deferred or left in doubt is never sent through another server. If the assigned server of
-    a letter does not respond, the letter remains untried and must take tokens again, because every server has
-    its own limits.
+    server refused, deferred or left in doubt is never sent through another server. If a letter's assigned
+    server does not respond, the letter remains untried and must get new tokens, because every server has its
+    own limits.
     """
 
     def __init__(self, members: Sequence[PoolMember], *, clock: Callable[[], float] = monotonic):

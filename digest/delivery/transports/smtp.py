@@ -1,7 +1,7 @@
 """Send mail by SMTP or LMTP over one persistent connection, with as few round trips as possible.
 
 If a server offers PIPELINING (RFC 2920), a message's body and the next message's envelope are sent in one
-write, so a message costs one round trip instead of four. Only one body is ever sent without a reply, so a
+write, so a message costs one round trip instead of four. At most one body awaits its reply at any time, so a
 broken connection leaves at most one message in doubt.
 """
 
@@ -89,7 +89,7 @@ class SmtpConnection:
     def greet(self, deadline: float) -> None:
         """Send EHLO, start TLS and log in, as the URL requires.
 
-        Raise ConnectionBroken if any of them fails.
+        Raises ConnectionBroken if any of these steps fails.
         """
         require_yes(self.wire.read_reply(deadline), "the server refused the session")
         self.introduce(deadline)
@@ -437,7 +437,7 @@ class SmtpTransport:
 def untried_outcomes(
     waiting: Iterable[Message], broken: ConnectionBroken, server: MailServer
 ) -> Iterator[Outcome]:
-    """Yield outcomes with the reason for messages of which nothing was sent."""
+    """Yield an untried outcome, with the reason, for each message of which nothing was sent."""
     for message in waiting:
         reply = f"{server.name}: {broken.reason}"
         yield make_outcome(message, Verdict.UNTRIED, "connect", reply, broken.code)

@@ -42,7 +42,7 @@ IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
 def folded_name(name: str) -> str:
-    """Return the name of a field without case, blanks, hyphens and underscores: `PaperURL` is `paper_url`."""
+    """Return the name of a field without case, spaces, hyphens and underscores: `PaperURL` is `paper_url`."""
     if name.isalpha() and name.isascii() and name.islower():
         return name
     return name.casefold().translate(NAME_SIGNS)

@@ -132,7 +132,7 @@ class LineWriter:
             self.separate(before=element.tail)
 
     def separate(self, before: str | None = None) -> None:
-        """Write a blank at the boundary of an element, unless text directly follows it."""
+        """Write a space at the boundary of an element, unless text directly follows it."""
         if not before and self.parts and self.parts[-1][-1:].isalnum():
             self.parts.append(" ")
 

@@ -328,7 +328,7 @@ class TextWindow:
         return bool(chunk)
 
     def skip_separators(self) -> None:
-        """Skip any blanks, commas and record separators at the current position."""
+        """Skip any spaces, commas and record separators at the current position."""
         self.advance(next(VALUE_SEPARATORS.finditer(self.rest, self.offset)).end())
 
     def skip_to(self, pattern: re.Pattern[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from digest.dumps.formats import field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
-#: The accepted names of each column, without case, blanks, hyphens and underscores.
+#: The accepted names of each column, without case, spaces, hyphens and underscores.
 COLUMN_ALIASES = {
     "title": ("title", "papertitle", "name"),
     "abstract": ("abstract", "summary", "description"),

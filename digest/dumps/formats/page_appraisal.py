@@ -23,7 +23,7 @@ MIN_SHARE = 0.04  #: minimum share of titles and abstracts in the text of a page
 MIN_AGREEMENT = 0.9
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
-SHORTEST_ABSTRACT = 80  #: characters; a shorter text that ends without a full stop is no abstract
+SHORTEST_ABSTRACT = 80  #: characters; a shorter text without a full stop at its end is not an abstract
 LONGEST_SITE_TEXT = 48  #: characters of a menu, a date or the name of a submitter
 MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated together
 
@@ -186,7 +186,7 @@ def has_surplus_authors(paper: Record) -> bool:
 
 
 def has_stub(paper: Record) -> bool:
-    """Return whether a paper has a short text that is no sentence, such as a title, instead of an abstract."""
+    """Return whether a paper has only a short text, such as a title, instead of an abstract."""
     return 0 < len(paper.abstract) < SHORTEST_ABSTRACT and paper.abstract[-1] not in ".!…"
 
 

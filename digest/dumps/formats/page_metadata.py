@@ -54,7 +54,7 @@ STARTS = frozenset(word[:3] for word in NAVIGATION) | frozenset(
         "sho", "dis", "vie", "fou", "all", "tot", "num", "res", "pap", "ent", "art", "pub", "pre",
     )
 )  # fmt: skip
-#: Menu words, numbers of pages and dates, without blanks.
+#: Menu words, page numbers and dates, with no spaces between them.
 MENU = re.compile(
     "(?:"
     + "|".join(re.escape("".join(word.split())) for word in sorted(NAVIGATION, key=len, reverse=True))

@@ -64,7 +64,7 @@ LONG_LINE = 200  #: number of characters of a long line; a page with many long l
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
-LONGEST_WORD = 2_000  #: characters; a longer word is no address
+LONGEST_WORD = 2_000  #: characters; a longer word is not an address
 LONGEST_PHRASE = 7  #: words
 
 

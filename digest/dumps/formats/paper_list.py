@@ -89,7 +89,7 @@ class OpenEntry:
     """An item or a heading whose lines are being collected; a section has no lines."""
 
     line: int
-    indent: int  #: number of blanks before the item; -1 for a heading
+    indent: int  #: number of spaces before the item; -1 for a heading
     lines: list[str] = field(default_factory=list)
     is_closed: bool = False  #: whether a blank line ended the entry; an indented line may continue it
     may_end: bool = False  #: whether the last line was blank

@@ -11,7 +11,7 @@ from digest.papers import Record
 
 NAME = "ris"
 
-#: Some programs indent the tags or use a different number of blanks before the dash. A dash without a blank
+#: Some programs indent the tags or use a different number of spaces before the dash. A dash without a space
 #: on either side belongs to wrapped text, as in `AI-based`.
 TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
 FIRST_TAG = re.compile(r"^\ufeff?\s{0,8}TY(?:\s{1,4}-\s*|-\s+)\w", re.MULTILINE)

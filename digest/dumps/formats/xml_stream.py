@@ -99,7 +99,7 @@ def document_pieces(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 
 
 def split_piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]:
-    """Yield a piece unless it is empty, without the BOM and blanks that precede a document."""
+    """Yield a piece unless it is empty, without the BOM and spaces that precede a document."""
     content = content.removeprefix(BOM).lstrip() if begins else content
     if content:
         yield content, begins

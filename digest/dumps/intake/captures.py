@@ -34,7 +34,7 @@ def capture(
     UsageError if there is no content, or more than MAX_BYTES.
     """
     if not content.strip():
-        raise UsageError("Standard input is empty. Hand over a page: digest capture < page.html")
+        raise UsageError("Standard input is empty. Pass a page: digest capture < page.html")
     if len(content) > MAX_BYTES:
         raise UsageError(
             f"Standard input has more than {MAX_BYTES // 1024**2} MiB; save it as a file instead."

@@ -54,7 +54,7 @@ def fetch_page(context: PollContext, url: str) -> Path:
     kind = answer.content_type.partition(";")[0].strip().casefold()
     if kind.startswith(NO_PAGES):
         path.unlink()
-        raise FetchFailed(f"It answered with {kind[:60]!r}, which cannot contain papers.")
+        raise FetchFailed(f"It returned {kind[:60]!r}, which cannot contain papers.")
     content = path.read_bytes()
     suffix = ".html" if "html" in kind else source_presets.file_suffix(content)
     if suffix == ".html":

@@ -237,8 +237,8 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
 def has_suggestion(digest: Digest, copy: Personalization) -> bool:
     """Return whether the digest ends with a question.
 
-    A suggestion to narrow a topic needs the digest's page. A group is not asked, because any member could
-    answer for all.
+    A suggestion to narrow a topic is made only if the digest has a web page. A group is never asked, because
+    any member could answer for the whole group.
     """
     return not copy.is_group and (digest.asks_still_reading or bool(digest.offer and copy.browser_url))
 

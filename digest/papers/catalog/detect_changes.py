@@ -9,7 +9,7 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: a text that shares a smaller part of its words with the old text is rewritten
+SAME_TEXT_SHARE = 0.5  #: minimum share of common words; with less, the text counts as rewritten
 MAX_DETAIL_LENGTH = 300  #: maximum characters stored as the detail of a change
 
 #: Names and DOI prefixes of preprint servers. The prefix 10.1101 is shared with journals; a preprint's

@@ -136,7 +136,7 @@ def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
-    """Return the answer that the digest was not sent, or that the paper came too early or too late."""
+    """Return the answer that the digest was not sent, or that the paper arrived too early or too late."""
     subscriber, paper = question.subscriber, question.paper
     if unsent_editions(question):
         return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")

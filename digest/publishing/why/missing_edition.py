@@ -168,7 +168,7 @@ def reasons(
         yield (
             "not published",
             (
-                f"It is due since {minute_text(slot.due_at)} and not composed yet."
+                f"It has been due since {minute_text(slot.due_at)} and is not composed yet."
                 " Check that the scheduler and a worker run, and that papers arrive: digest status"
             ),
         )
@@ -190,7 +190,7 @@ def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterat
         note = f": {entry.note}" if entry.note else ""
         yield (
             "suppressed",
-            f"The address is suppressed since {minute_text(entry.since)} ({entry.reason}{note}).",
+            f"The address has been suppressed since {minute_text(entry.since)} ({entry.reason}{note}).",
         )
     match subscriber.state:
         case SubscriberState.PENDING:

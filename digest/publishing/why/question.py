@@ -1,4 +1,4 @@
-"""Define the question of `why` (one subscriber, one paper) and its answer."""
+"""Define the question that `digest why` answers (one subscriber, one paper), and the answer."""
 
 from __future__ import annotations
 

@@ -77,8 +77,9 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
     Only members of an earlier list are removed, or, with `everyone`, also all other subscribers. Unsubscribed
-    and suppressed addresses do not change. Nobody is removed if the address of a row cannot be read. Raises
-    UsageError instead of removing more than ten subscribers and more than the list has, unless `allows_many`.
+    and suppressed addresses do not change. Nobody is removed if the address of a row cannot be read. Unless
+    `allows_many`, raises UsageError if more than ten subscribers, and more than the list contains, would be
+    removed.
     """
     state = import_state(
         session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now

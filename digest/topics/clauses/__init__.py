@@ -1,4 +1,4 @@
-"""Read one clause of a filter: the field before the colon and the value after it."""
+"""Parse one clause of a filter: the field before the colon and the value after it."""
 
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.clauses.field_names import (

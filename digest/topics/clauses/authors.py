@@ -1,4 +1,4 @@
-"""Read author clauses: by name, by initials, or as first author."""
+"""Parse author clauses: by name, by initials, or as first author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read date clauses: a day, a month, a year, a range or a bound."""
+"""Parse date clauses: a day, a month, a year, a range or a bound."""
 
 from __future__ import annotations
 

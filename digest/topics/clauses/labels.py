@@ -1,4 +1,4 @@
-"""Read clauses whose value is a code or a name: category, id, announcement, source and language."""
+"""Parse clauses whose value is a code or a name: category, id, announcement, source and language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read references to packs in filters."""
+"""Parse references to packs in filters."""
 
 from __future__ import annotations
 

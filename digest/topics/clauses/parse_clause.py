@@ -1,4 +1,4 @@
-"""Parse a clause with the reader for its field."""
+"""Parse a clause with the parser for its field."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _weighted_words(value: str) -> DescriptionClause:
 
 
 def _require_bits(roots: tuple[str, ...]) -> None:
-    """Reject a description that consists only of words so common that they have no bits."""
+    """Reject a description whose words are all too common to affect the score."""
     if not any(map(word_rarity.bits, roots)):
         raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
 

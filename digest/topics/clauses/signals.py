@@ -1,4 +1,4 @@
-"""Read signal clauses: a number, a range or a bound."""
+"""Parse signal clauses: a number, a range or a bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BETWEEN = re.compile(rf"({_FIGURE})\.\.({_FIGURE})", re.IGNORECASE)
 
 
 def signal(name: str, value: str) -> SignalClause:
-    """Return the clause for a signal such as `upvotes:`, which matches values within bounds."""
+    """Return the clause that limits a signal, such as `upvotes:`, to values within bounds."""
     plain = value.strip()
     bound, between = _BOUND.fullmatch(plain), _BETWEEN.fullmatch(plain)
     if between:

@@ -1,4 +1,4 @@
-"""Read text clauses: a word, a compound, a phrase, words near one another, or a prefix."""
+"""Parse text clauses: a word, a compound, a phrase, words near one another, or a prefix."""
 
 from __future__ import annotations
 
