@@ -18,16 +18,16 @@ from sqlalchemy.orm import Session
 
 from digest import links, logs, subscribers
 from digest.db.tables import Subscriber, SubscriberState
-from digest.delivery import delivery_run, outbox
+from digest.delivery import outbox
 from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
 from digest.monitoring import alarm_letters, problems
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
+from tests.support.clock import Clock
 from tests.support.real_servers import free_port
-from tests.support.shared_caches import CACHES
 from tests.web import conftest as web
-from tests.web.conftest import Clock, ServedSite, settings_for
+from tests.web.conftest import ServedSite, settings_for
 
 log = logging.getLogger("digest.delivery.delivery_run")
 
@@ -201,15 +201,7 @@ def test_a_day_in_which_all_goes_wrong_names_nobody(
 def deliver(session: Session, served: ServedSite, *, refusing: str) -> None:
     """Deliver what is due to a server that refuses all of it in these words."""
     answer = Outcome(delivery_id=0, verdict=Verdict.REFUSED, phase="rcpt", code=550, reply=refusing)
-    transport = MemoryTransport({READER: answer, f"{WHO}@mail.example": answer})
-    delivery_run.deliver(
-        session,
-        site=served.site,
-        templates=served.context.templates,
-        caches=CACHES,
-        transport=transport,
-        clock=served.clock,
-    )
+    served.deliver(session, MemoryTransport({READER: answer, f"{WHO}@mail.example": answer}))
 
 
 def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ HEADER_DAY = re.compile(rb"(?m)(?<=^byAK and the research community\n\n)[A-Z][a-
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paper:
+class RecordedPaper:
     """A paper from the truth file beside its dump, not read by the product's code."""
 
     title: str
@@ -28,7 +28,7 @@ class Interest:
     """A topic's filter, and the same interest as a plain condition."""
 
     filter: str
-    means: Callable[[Paper], object]
+    means: Callable[[RecordedPaper], object]
 
 
 def word(pattern: str, text: str) -> object:
@@ -36,7 +36,7 @@ def word(pattern: str, text: str) -> object:
     return re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE)
 
 
-def anywhere(pattern: str) -> Callable[[Paper], object]:
+def anywhere(pattern: str) -> Callable[[RecordedPaper], object]:
     """Return the condition that the pattern is in title or abstract."""
     return lambda paper: word(pattern, paper.title) or word(pattern, paper.abstract)
 
@@ -61,7 +61,7 @@ class Material:
 
     name: str
     dumps: Mapping[str, bytes]
-    papers: tuple[Paper, ...]
+    papers: tuple[RecordedPaper, ...]
 
     def titles_for(self, topic: str) -> set[str]:
         """Return the titles of the papers that match a topic of `INTERESTS`."""
@@ -72,7 +72,7 @@ def real(seeds: Path) -> Material:
     """Return the real dumps with their exact truth, dated today where they have a date."""
     lines = [line for truth in sorted(seeds.glob("*.truth.jsonl")) for line in truth.read_text().splitlines()]
     found = (json.loads(line) for line in lines)
-    papers = {row["title"]: Paper(title=row["title"], abstract=row["abstract"]) for row in found}
+    papers = {row["title"]: RecordedPaper(title=row["title"], abstract=row["abstract"]) for row in found}
     dumps = {path.name: captured_today(path.read_bytes()) for path in sorted(seeds.glob("*.txt"))}
     return Material(name="real dumps", dumps=dumps, papers=tuple(papers.values()))
 
@@ -80,7 +80,7 @@ def real(seeds: Path) -> Material:
 def invented() -> Material:
     """Return the sample dump: blank lines separate title, abstract and figures of its papers."""
     blocks = SAMPLE.read_text().split("community\n\n", 1)[1].split("\n\n")
-    papers = tuple(Paper(title=t, abstract=a) for t, a in zip(blocks[::3], blocks[1::3], strict=True))
+    papers = tuple(RecordedPaper(title=t, abstract=a) for t, a in zip(blocks[::3], blocks[1::3], strict=True))
     return Material(name="invented dump", dumps={SAMPLE.name: SAMPLE.read_bytes()}, papers=papers)
 
 

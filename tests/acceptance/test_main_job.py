@@ -64,7 +64,7 @@ def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> It
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reader:
+class AddedReader:
     """A subscriber that the operator adds, and the expected result."""
 
     email: str
@@ -83,14 +83,14 @@ EAST = zone_in_daytime("Asia/Tokyo", "Pacific/Auckland", "Europe/Oslo", "America
 WEST = zone_in_daytime("America/Los_Angeles", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo")
 
 READERS = [
-    Reader(email="alice@example.org", topics=("Benchmarks",), zone=EAST),
-    Reader(email="dora@example.org", topics=("Reasons", "Titles"), zone=WEST),
-    Reader(email="emil@example.org", zone=EAST),  # no topics: trending papers
-    Reader(email="frida@example.org", topics=("Nowhere",), zone=WEST, gets_digest=False),
+    AddedReader(email="alice@example.org", topics=("Benchmarks",), zone=EAST),
+    AddedReader(email="dora@example.org", topics=("Reasons", "Titles"), zone=WEST),
+    AddedReader(email="emil@example.org", zone=EAST),  # no topics: trending papers
+    AddedReader(email="frida@example.org", topics=("Nowhere",), zone=WEST, gets_digest=False),
 ]
 
 
-def admit(service: Installation, reader: Reader) -> None:
+def admit(service: Installation, reader: AddedReader) -> None:
     topics = [part for name in reader.topics for part in ("--topic", f"{name}={INTERESTS[name].filter}")]
     service.run(
         "subscribers", "add", reader.email, *topics, "--at", "00:00", "--timezone", reader.zone,
@@ -165,7 +165,7 @@ def wait_for_a_whole_round(service: Installation) -> None:
 
     A reader added now is served by that round, so anything sent twice would be sent with it.
     """
-    late = Reader(email="late@example.org", topics=("Nowhere",), zone=EAST, gets_digest=False)
+    late = AddedReader(email="late@example.org", topics=("Nowhere",), zone=EAST, gets_digest=False)
     admit(service, late)
     service.wait_until("the late reader's edition", lambda: digests_of(service).get(late.email) == "empty")
     service.wait_until("the dumps to be taken", lambda: not list(service.dumps.glob("*.txt")))
@@ -205,7 +205,7 @@ def sections_in(message: EmailMessage) -> dict[str, list[str]]:
 
 def assert_right_papers(
     service: Installation,
-    reader: Reader,
+    reader: AddedReader,
     sections: dict[str, list[str]],
     catalog: dict[str, Any],
     material: Material,

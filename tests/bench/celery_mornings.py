@@ -52,7 +52,7 @@ class SharedServers:
 
 
 @dataclass(kw_only=True)
-class Figures:
+class MorningCost:
     """The cost of one morning."""
 
     way: str
@@ -175,9 +175,9 @@ def best(
     folder: Path,
     ways: Sequence[str],
     samples: Mapping[str, int],
-) -> dict[str, Figures]:
+) -> dict[str, MorningCost]:
     """Run some mornings of each implementation in turn, print all, and return the best: other load only slows."""
-    every = defaultdict[str, list[Figures]](list)
+    every = defaultdict[str, list[MorningCost]](list)
     for turn in range(ROUNDS):
         for way in reversed(ways):
             morning = run_morning(way, servers, template, folder / f"{way}-{turn}", sample=samples.get(way))
@@ -195,7 +195,7 @@ def run_morning(
     sample: int | None = None,
     kept: Path | None = None,
     command: tuple[str, ...] = OURS,
-) -> Figures:
+) -> MorningCost:
     """Run the morning on a copy of that world, and return its cost.
 
     A rival may write to a `sample` of the readers; ours writes to all. With a folder for letters that are
@@ -211,7 +211,7 @@ def run_morning(
     ):
         pids = {"workers": service.started[0].pid, **servers.pids, "sink": opened.pid}
         readers = all_reader_ids(engine)[-(sample or 0) :]
-        figures = Figures(way=way, readers=len(readers), sink=opened.language)
+        figures = MorningCost(way=way, readers=len(readers), sink=opened.language)
         start, is_over = (ours if way == "ours" else rival_functions)(
             servers, engine, service, figures, readers
         )
@@ -235,7 +235,7 @@ def wait_for_end(
     began: float,
     service: Installation,
     opened: sink.RunningSink,
-    figures: Figures,
+    figures: MorningCost,
 ) -> None:
     """Wait for the end, sampling the memory of the workers meanwhile."""
     looked = took = 0.0
@@ -255,7 +255,7 @@ IsOver = Callable[[float], bool]  #: takes the seconds passed so far
 
 
 def ours(
-    servers: SharedServers, engine: Engine, service: Installation, figures: Figures, readers: list[int]
+    servers: SharedServers, engine: Engine, service: Installation, figures: MorningCost, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that start publishing and delivery of every digest and that detect the end."""
     celery = Celery("digest", broker=servers.broker)
@@ -274,7 +274,7 @@ def ours(
 
 
 def rival_functions(
-    servers: SharedServers, engine: Engine, service: Installation, figures: Figures, readers: list[int]
+    servers: SharedServers, engine: Engine, service: Installation, figures: MorningCost, readers: list[int]
 ) -> tuple[Start, IsOver]:
     """Return the functions that enqueue a rival's tasks and that detect the end."""
     celery = Celery("rivals", broker=servers.broker)

@@ -26,6 +26,7 @@ from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.bench.world import SITE
+from tests.support.clock import Clock
 from tests.support.shared_caches import CACHES
 
 BEGIN = datetime(2026, 11, 20, 6, tzinfo=UTC)
@@ -37,16 +38,6 @@ HOURS, APART = 24, timedelta(minutes=5)  #: at which readers have their letters
 READERS, SHARES = 1_500, (3, 10, 30, 60, 100)
 SHAPES = {"100 domains": 100, "10 domains": 10, "one domain": 1}
 FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "since": "", "facts": []}
-
-
-@dataclass(kw_only=True)
-class Clock:
-    """A clock that a test sets."""
-
-    now: datetime = BEGIN
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @dataclass(kw_only=True)
@@ -81,7 +72,7 @@ class GreylistingServer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class MorningOutcome:
     """The outcome of a morning."""
 
     states: Counter[str]
@@ -98,11 +89,11 @@ class Figures:
 
 def simulate_morning(
     session: Session, site: Site, *, readers: int, domains: int, share: int, window: int = 50
-) -> Figures:
+) -> MorningOutcome:
     """Simulate six hours in which `share` percent of the domains greylist."""
     names = [f"d{number}.example" for number in range(domains)]
     grey = frozenset(Random(7).sample(names, -(-domains * share // 100)))
-    clock = Clock()
+    clock = Clock(BEGIN)
     server = GreylistingServer(clock=clock, domains=grey)
     templates = Templates(templates_dir())
     for number in range(readers):
@@ -135,13 +126,13 @@ def next_due(session: Session) -> datetime | None:
     return found
 
 
-def figures(session: Session, server: GreylistingServer, readers: int) -> Figures:
+def figures(session: Session, server: GreylistingServer, readers: int) -> MorningOutcome:
     """Count the outcome of every letter."""
     session.expire_all()
     rows = session.scalars(select(Delivery).where(Delivery.state == "sent").order_by(Delivery.id)).all()
     hours = {f"letter-{number}": hour_of(number, readers) for number in range(readers)}
     waits = [row.settled_at - hours[row.dedupe_key or ""] for row in rows if row.settled_at]
-    return Figures(
+    return MorningOutcome(
         states=Counter(str(state) for state in session.scalars(select(Delivery.state))),
         never_tried=readers - len(server.tried),
         longest=max(waits, default=timedelta()),
@@ -173,7 +164,7 @@ def main(full: bool) -> int:
     return 1 if fails else 0
 
 
-def in_words(found: Figures) -> str:
+def in_words(found: MorningOutcome) -> str:
     """Return the figures as a line."""
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(found.states.items()))
     stop = "; mail was STOPPED" if found.is_stopped else ""

@@ -37,7 +37,7 @@ FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class RateCase:
     """A rate, the setting that limits it, and how many workers share it."""
 
     rate: str
@@ -63,13 +63,13 @@ class Case:
 
 
 CASES = (
-    Case(rate="15/s"),
-    Case(rate="50/s"),
-    Case(rate="3000/min"),
-    Case(rate="15/s", workers=2),
-    Case(rate="50/s", workers=2),
-    Case(rate="14/s", profile="ses"),
-    Case(rate="14/s", profile="ses", workers=2),
+    RateCase(rate="15/s"),
+    RateCase(rate="50/s"),
+    RateCase(rate="3000/min"),
+    RateCase(rate="15/s", workers=2),
+    RateCase(rate="50/s", workers=2),
+    RateCase(rate="14/s", profile="ses"),
+    RateCase(rate="14/s", profile="ses", workers=2),
 )
 
 
@@ -137,7 +137,7 @@ def put_letters(url: str, count: int, site: Site) -> None:
             session.commit()
 
 
-def measure(case: Case, database: str, broker: str, folder: Path, *, seconds: float) -> list[float]:
+def measure(case: RateCase, database: str, broker: str, folder: Path, *, seconds: float) -> list[float]:
     """Let workers send at a rate for this long, and return when each letter was accepted."""
     put_letters(database, int(case.per_second * (seconds + 15)), SITE)
     with TimedSink().running() as sink:
@@ -156,7 +156,7 @@ def measure(case: Case, database: str, broker: str, folder: Path, *, seconds: fl
             return sorted(sink.moments)
 
 
-def play(number: int, case: Case, server: str, folder: Path) -> bool:
+def play(number: int, case: RateCase, server: str, folder: Path) -> bool:
     """Measure one case, print a line, and return whether it holds."""
     with fresh_database(server, template="template0") as url, real_servers.redis() as broker:
         moments = measure(case, url, broker, folder / f"case-{number}", seconds=SECONDS)

@@ -75,7 +75,7 @@ ABLATIONS: dict[str, Weights] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Labelled:
+class LabelledPapers:
     """The seed papers with their title keys, and the labelled topics."""
 
     papers: Sequence[Paper]
@@ -84,7 +84,7 @@ class Labelled:
 
 
 #: A function that returns the figures of each topic.
-Judge: TypeAlias = Callable[[Labelled, topics.PaperIndex], list[Figures]]
+Judge: TypeAlias = Callable[[LabelledPapers, topics.PaperIndex], list[Figures]]
 
 
 def main(full: bool) -> int:
@@ -123,21 +123,21 @@ def misses(figures: Figures, gates: Sequence[float]) -> bool:
     return any(figure < gate for figure, gate in zip(figures, gates, strict=False))
 
 
-def read_labelled() -> Labelled:
+def read_labelled() -> LabelledPapers:
     """Return the seed papers, each once, and the labelled topics."""
     records: dict[str, dict[str, str]] = {}
     for path in sorted((labels.SHARED / "seeds").glob("*.truth.jsonl")):
         for line in path.read_text().splitlines():
             record = json.loads(line)
             records[title_key(record["title"])] = record
-    return Labelled(
+    return LabelledPapers(
         papers=[paper(record["title"], record["abstract"]) for record in records.values()],
         keys=list(records),
         topics=json.loads((labels.SHARED / "relevance" / "topics.json").read_text()),
     )
 
 
-def print_votes(data: Labelled) -> dict[float, float]:
+def print_votes(data: LabelledPapers) -> dict[float, float]:
     """Print the average precision of filters in digests, by the spread of the trending scores in bits; return the losses."""
     print(f"\n{'spread of votes, in bits':<24} {'bands':>8} {'3 bits of relevance':>20}")
     losses: dict[float, float] = {}
@@ -149,7 +149,7 @@ def print_votes(data: Labelled) -> dict[float, float]:
     return losses
 
 
-def precision_with_votes(data: Labelled, spread: float, draw: int) -> tuple[float, float]:
+def precision_with_votes(data: LabelledPapers, spread: float, draw: int) -> tuple[float, float]:
     """Return the mean average precision if the scores are normally distributed: in bands, and without them."""
     chance, index = random.Random(draw), indexed(data)
     scores = [chance.gauss(0, spread) for _ in data.papers]
@@ -194,7 +194,7 @@ def in_words(text: str) -> str:
 def judge_as(written: Writer) -> Judge:
     """Return a judge of topics that are read from what `written` returns."""
 
-    def judge(data: Labelled, index: topics.PaperIndex) -> list[Figures]:
+    def judge(data: LabelledPapers, index: topics.PaperIndex) -> list[Figures]:
         table: list[Figures] = []
         for name, topic in data.topics.items():
             order = ranked(index, written(name, topic))
@@ -204,7 +204,7 @@ def judge_as(written: Writer) -> Judge:
     return judge
 
 
-def judge_examples(data: Labelled, index: topics.PaperIndex) -> list[Figures]:
+def judge_examples(data: LabelledPapers, index: topics.PaperIndex) -> list[Figures]:
     """Return the means of the figures of `like:` for each relevant paper of a topic as the example."""
     at = {key: number for number, key in enumerate(data.keys)}
     return [labels.means(similar.judged_examples(index, at, topic)) for topic in data.topics.values()]
@@ -217,14 +217,14 @@ JUDGES: dict[str, Judge] = {
 }
 
 
-def indexed(data: Labelled, weights: Weights | None = None) -> topics.PaperIndex:
+def indexed(data: LabelledPapers, weights: Weights | None = None) -> topics.PaperIndex:
     """Return the seed papers, indexed with these constants instead of the usual ones."""
     if isinstance(weights, RelevanceWeights):
         return topics.PaperIndex(data.papers, weights)
     return topics.PaperIndex(data.papers, described=weights) if weights else topics.PaperIndex(data.papers)
 
 
-def held_out(data: Labelled, kind: str) -> Figures:
+def held_out(data: LabelledPapers, kind: str) -> Figures:
     """Judge each topic with the constants that are best for the other topics; return the means."""
     tables = [JUDGES[kind](data, indexed(data, weights)) for weights in TRIED[kind]]
     allowed = [table for table in tables if mean(table)[3] <= MOST_FOUND[kind]]

@@ -58,14 +58,14 @@ def main(full: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Rate:
+class WorkerRate:
     """Readers a second, and the processor microseconds that the workers spent on one."""
 
     readers: float
     cost: float
 
 
-def print_rates(database: str, rates: dict[int, Rate]) -> float:
+def print_rates(database: str, rates: dict[int, WorkerRate]) -> float:
     """Print the rates, and return the speed-up of two processes."""
     ratio = rates[2].readers / rates[1].readers
     one, two = (
@@ -96,7 +96,7 @@ def sqlite_copy(folder: Path) -> Iterator[str]:
         yield f"sqlite:///{name}/world"
 
 
-def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContextManager[str]]) -> Rate:
+def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContextManager[str]]) -> WorkerRate:
     """Return the rate at which so many processes publish the world."""
     found = []
     for _round in range(ROUNDS):
@@ -111,7 +111,7 @@ def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContex
             took = time.perf_counter() - began
         done = sum(int(due) for due, _ in answers)
         assert done == world.readers, f"{done} of {world.readers} readers were published"
-        found.append(Rate(done / took, sum(float(worked) for _, worked in answers) / done * 1e6))
+        found.append(WorkerRate(done / took, sum(float(worked) for _, worked in answers) / done * 1e6))
     return max(found, key=attrgetter("readers"))
 
 

@@ -32,7 +32,7 @@ from digest.web import front_page
 from digest.web.forms import MIN_FORM_AGE
 from digest.web.starter_topics import STARTER_TOPICS
 from tests.bench import celery_mornings, sink
-from tests.bench.celery_mornings import Figures, SharedServers
+from tests.bench.celery_mornings import MorningCost, SharedServers
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
 from tests.support.product_processes import installation
@@ -73,7 +73,7 @@ def holds(servers: SharedServers, world: World, template: str, folder: Path, cou
         running_site(servers, url, taker.port, folder / "web") as site,
     ):
         stamp = open_form(site)
-        figures = Figures(way="ours", readers=world.readers)
+        figures = MorningCost(way="ours", readers=world.readers)
         start, _ = celery_mornings.ours(servers, engine, workers, figures, [])
         start()
         workers.wait_until("the first digests", taker.accepted_count)

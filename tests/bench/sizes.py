@@ -30,7 +30,9 @@ def main(full: bool) -> int:
     return 0 if largest < MAX_WORKER_MB else 1
 
 
-def morning_of(readers: int, place: celery_mornings.SharedServers, folder: Path) -> celery_mornings.Figures:
+def morning_of(
+    readers: int, place: celery_mornings.SharedServers, folder: Path
+) -> celery_mornings.MorningCost:
     """Return the figures of a morning with this many readers."""
     now = datetime.now(UTC)
     world = World(
@@ -40,7 +42,7 @@ def morning_of(readers: int, place: celery_mornings.SharedServers, folder: Path)
         return celery_mornings.run_morning("ours", place, template, folder)
 
 
-def row(morning: celery_mornings.Figures) -> str:
+def row(morning: celery_mornings.MorningCost) -> str:
     """Return the row of the table."""
     cells = (
         f"{morning.readers:,}",

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.bench import celery_mornings, sampling_profile
-from tests.bench.celery_mornings import Figures, SharedServers
+from tests.bench.celery_mornings import MorningCost, SharedServers
 from tests.bench.compare_letters import compare
 from tests.bench.world import World
 
@@ -58,7 +58,7 @@ def compare_all(place: SharedServers, world: World, folder: Path, ways: tuple[st
     print(f"   letters compared: {len(letters['ours'])} by each way, all the same", flush=True)
 
 
-def holds(figures: dict[str, Figures], *, full: bool) -> bool:
+def holds(figures: dict[str, MorningCost], *, full: bool) -> bool:
     """Print the ratios beside their gates, and return whether these hold; all but memory only in full size."""
     ours = figures["ours"]
     lines, held = [f"{ours.rate:,.0f} digests/s (gate {GATE:,})"], ours.rate >= GATE

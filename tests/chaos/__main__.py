@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.chaos.failures import CASES, MUTANTS, Case, Result, Unavailable, caught, ground
+from tests.chaos.failures import CASES, MUTANTS, FailureCase, Result, Unavailable, caught, ground
 from tests.support import real_servers
 
 NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
@@ -43,7 +43,7 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def run_case(case: Case, kind: str, server: str, seed: int, seconds: float) -> tuple[str, int]:
+def run_case(case: FailureCase, kind: str, server: str, seed: int, seconds: float) -> tuple[str, int]:
     """Run one case; return its row of the table, and the number of broken promises."""
     began = time.monotonic()
     try:

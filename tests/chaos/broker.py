@@ -15,7 +15,7 @@ import redis
 
 from digest import db, subscribers
 from digest.db.tables import SubscriberState
-from tests.chaos.world import Unruly, World, at_noon, attempts_of
+from tests.chaos.world import ChaosWorld, Unruly, at_noon, attempts_of
 from tests.conftest import ROOT
 from tests.support import real_servers
 from tests.support.faulty_smtp_server import FaultyServer, faulty_server
@@ -25,7 +25,7 @@ EARLY, LATE = 60, 20  #: readers before the broker fails, and after
 SLOW = 0.05  #: seconds that the mail server takes for each letter, which leaves time to break the broker
 
 
-def lose_the_broker(url: str) -> tuple[World, str]:
+def lose_the_broker(url: str) -> tuple[ChaosWorld, str]:
     """Break the broker in every way until all deliveries are settled.
 
     Return the world, and the faults in words.
@@ -37,7 +37,9 @@ def lose_the_broker(url: str) -> tuple[World, str]:
         faulty_server(mail),
         service(Path(folder), url, broker.url, mail.port) as running,
     ):
-        made = World(engine=db.make_engine(url), server=mail, plan=Unruly(random.Random(0), 0), window=50)
+        made = ChaosWorld(
+            engine=db.make_engine(url), server=mail, plan=Unruly(random.Random(0), 0), window=50
+        )
         subscribe(made, "early", EARLY)
         drop(running)
         for _clock in range(2):
@@ -69,7 +71,7 @@ def service(folder: Path, url: str, broker: str, port: int) -> Iterator[Installa
         yield running
 
 
-def subscribe(made: World, name: str, number: int) -> None:
+def subscribe(made: ChaosWorld, name: str, number: int) -> None:
     """Add that many subscribers who are due."""
     now = datetime.now(UTC)
     with db.write_session(made.engine) as session:
@@ -90,6 +92,6 @@ def drop(running: Installation) -> None:
     beside.rename(running.dumps / "dump.txt")
 
 
-def is_at_rest(made: World) -> bool:
+def is_at_rest(made: ChaosWorld) -> bool:
     """Return whether every digest is settled."""
     return attempts_of(made.engine) == {"sent": EARLY + LATE}

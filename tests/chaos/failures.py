@@ -26,11 +26,11 @@ from tests.chaos.world import (
     COPIED,
     FORKSERVER,
     LOST,
+    ChaosWorld,
     Exhaustive,
     Plan,
-    Slow,
+    SlowPlan,
     Unruly,
-    World,
     attempts_of,
     storm,
     subscribe,
@@ -80,7 +80,7 @@ Run = Callable[[Ground, int, float], Result]  #: on what, with which seed, for h
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class FailureCase:
     """One kind of failure."""
 
     title: str  #: what happens
@@ -91,7 +91,7 @@ class Case:
 
 
 def in_world(
-    act: Callable[[World, Ground, int, float], str],
+    act: Callable[[ChaosWorld, Ground, int, float], str],
     *,
     plan: Callable[[], Plan | None] = lambda: None,
     readers: int = 120,
@@ -109,7 +109,7 @@ def in_world(
     return run
 
 
-def judged(made: World, summary: str) -> Result:
+def judged(made: ChaosWorld, summary: str) -> Result:
     """Count copies and doubts, and name every promise that was broken."""
     with db.read_session(made.engine) as session:
         letters, doubts = session.execute(select(func.count(), func.sum(Delivery.in_doubt))).one()
@@ -121,7 +121,7 @@ def judged(made: World, summary: str) -> Result:
 # ── processes ───────────────────────────────────────────────────────────────────────────────────
 
 
-def die_everywhere(made: World, _ground: Ground, seed: int, _seconds: float) -> str:
+def die_everywhere(made: ChaosWorld, _ground: Ground, seed: int, _seconds: float) -> str:
     """Kill a worker at every failpoint, after some letters."""
     chance, hit = random.Random(seed), 0
     for failpoint in FAILPOINTS:
@@ -132,7 +132,7 @@ def die_everywhere(made: World, _ground: Ground, seed: int, _seconds: float) -> 
     return f"{hit} of {len(FAILPOINTS)} instants hit"
 
 
-def weather(made: World, _ground: Ground, seed: int, seconds: float) -> str:
+def weather(made: ChaosWorld, _ground: Ground, seed: int, seconds: float) -> str:
     """Kill, freeze and restart workers at random."""
     storm(made, seed=seed, seconds=seconds, workers=3)
     made.drain()
@@ -142,7 +142,7 @@ def weather(made: World, _ground: Ground, seed: int, seconds: float) -> str:
     )
 
 
-def die_often(made: World, _ground: Ground, seed: int, seconds: float) -> str:
+def die_often(made: ChaosWorld, _ground: Ground, seed: int, seconds: float) -> str:
     """Kill one of three workers at random instants, 500 times in a long run."""
     chance, kills = random.Random(seed), max(20, round(seconds * KILLS_PER_SECOND))
     while made.kills < kills:
@@ -154,13 +154,13 @@ def die_often(made: World, _ground: Ground, seed: int, seconds: float) -> str:
     return f"{kills} kills, {sum(made.plan.met.values())} failures of the server, {left} letters open at the last kill"
 
 
-def unsettled(made: World) -> int:
+def unsettled(made: ChaosWorld) -> int:
     """Return how many letters are open."""
     states = attempts_of(made.engine)
     return sum(states.get(each, 0) for each in ("queued", "claimed", "sending"))
 
 
-def misunderstand_time(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+def misunderstand_time(made: ChaosWorld, _ground: Ground, _seed: int, seconds: float) -> str:
     """Let the workers' clocks disagree, and set one forward and back by an hour."""
     made.start(steps=[(0, -15)])
     made.start(steps=[(0, 15)])
@@ -174,7 +174,7 @@ def die_on_errands(ground: Ground, _seed: int, _seconds: float) -> Result:
     """Kill a process at every failpoint of intake, publishing and inbound mail; the next one continues."""
     readers, hit = 12, 0
     with faulty_server() as mail:
-        made = World(
+        made = ChaosWorld(
             engine=db.make_engine(ground.url), server=mail, plan=Unruly(random.Random(0), 0), window=5
         )
         now = datetime.now(UTC)
@@ -199,7 +199,7 @@ def die_on_errands(ground: Ground, _seed: int, _seconds: float) -> Result:
 # ── the mail server ─────────────────────────────────────────────────────────────────────────────
 
 
-def meet_every_failure(made: World, _ground: Ground, _seed: int, _seconds: float) -> str:
+def meet_every_failure(made: ChaosWorld, _ground: Ground, _seed: int, _seconds: float) -> str:
     """Run until the mail server has failed in every known way."""
     deadline = time.monotonic() + 60
     while len(made.plan.met) < len(Fault) and time.monotonic() < deadline:
@@ -212,12 +212,12 @@ def meet_every_failure(made: World, _ground: Ground, _seed: int, _seconds: float
 # ── the database ────────────────────────────────────────────────────────────────────────────────
 
 
-def cut_off(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+def cut_off(made: ChaosWorld, _ground: Ground, _seed: int, seconds: float) -> str:
     """End every connection to the database, again and again."""
     return harass(made, made.cut_off, seconds, "times cut off")
 
 
-def crash(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+def crash(made: ChaosWorld, ground: Ground, _seed: int, seconds: float) -> str:
     """Crash the database server, as `pg_ctl restart -m immediate` does, again and again."""
 
     def fall() -> None:
@@ -229,7 +229,7 @@ def crash(made: World, ground: Ground, _seed: int, seconds: float) -> str:
     return harass(made, fall, seconds, "crashes")
 
 
-def fail_over(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+def fail_over(made: ChaosWorld, ground: Ground, _seed: int, seconds: float) -> str:
     """Crash the primary and promote its synchronous standby, ten times in a long run."""
     assert ground.pair
     failovers = max(2, round(seconds * FAILOVERS_PER_SECOND))
@@ -243,7 +243,7 @@ def fail_over(made: World, ground: Ground, _seed: int, seconds: float) -> str:
     return f"{failovers} failovers, {made.saved.value} letters saved from doubt, {left} letters open after the last one"
 
 
-def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> str:
+def harass(made: ChaosWorld, harm: Callable[[], None], seconds: float, what: str) -> str:
     """Repeat a failure while two workers run."""
     deadline, count = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
@@ -255,7 +255,7 @@ def harass(made: World, harm: Callable[[], None], seconds: float, what: str) -> 
     return f"{count} {what}, {made.saved.value} letters saved from doubt"
 
 
-def lock(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+def lock(made: ChaosWorld, _ground: Ground, _seed: int, seconds: float) -> str:
     """Hold SQLite's write lock for longer than a lease, again and again."""
     made.start_until(2)
     rounds = max(1, int(seconds / (PAST_A_LEASE + 0.4)))
@@ -266,7 +266,7 @@ def lock(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
     return f"{rounds} locks of {PAST_A_LEASE:.0f} s"
 
 
-def fill_disk(made: World, ground: Ground, _seed: int, seconds: float) -> str:
+def fill_disk(made: ChaosWorld, ground: Ground, _seed: int, seconds: float) -> str:
     """Fill the disk under the database and free it, again and again."""
     assert ground.disk
     ballast, rounds = ground.disk / "ballast", 0
@@ -294,7 +294,7 @@ def fill(path: Path) -> None:
                     file.write(b"x" * size)
 
 
-def forbid_growth(made: World, _ground: Ground, _seed: int, seconds: float) -> str:
+def forbid_growth(made: ChaosWorld, _ground: Ground, _seed: int, seconds: float) -> str:
     """Limit the size of the database files with a resource limit, which any user may set."""
     deadline, limits, halts = time.monotonic() + seconds, 0, 0
     while time.monotonic() < deadline:
@@ -335,76 +335,78 @@ def live_through_nights(ground: Ground, seed: int, _seconds: float) -> Result:
 BOTH = ("sqlite", "postgresql")
 
 CASES = (
-    Case(
+    FailureCase(
         title=f"kill -9 at each of {len(FAILPOINTS)} named instants",
         run=in_world(die_everywhere, rate=0),
         short=BOTH,
     ),
-    Case(
+    FailureCase(
         title=f"kill -9 at each of {len(crash_points.FAILPOINTS)} more, from a dump to a digest, and in a bounce",
         run=die_on_errands,
         short=BOTH,
     ),
-    Case(
+    FailureCase(
         title="kill -9 at random, SIGSTOP beyond the lease, a failing mail server, unsubscribes",
         run=in_world(weather, rate=0.15),
         short=("postgresql",),
     ),
-    Case(title="the same with windows of 50", run=in_world(weather, rate=0.15, readers=400, window=50)),
-    Case(title="the same with windows of one letter", run=in_world(weather, rate=0.15, window=1)),
-    Case(
-        title="kill -9 at random, hundreds of times, while the mail server defers, hangs, accepts and drops",
-        run=in_world(die_often, plan=Slow, readers=600),
+    FailureCase(
+        title="the same with windows of 50", run=in_world(weather, rate=0.15, readers=400, window=50)
     ),
-    Case(
+    FailureCase(title="the same with windows of one letter", run=in_world(weather, rate=0.15, window=1)),
+    FailureCase(
+        title="kill -9 at random, hundreds of times, while the mail server defers, hangs, accepts and drops",
+        run=in_world(die_often, plan=SlowPlan, readers=600),
+    ),
+    FailureCase(
         title="the mail server fails once in every way, from the greeting to QUIT, TLS included",
         run=in_world(meet_every_failure, plan=Exhaustive, uses_tls=True),
         short=("sqlite",),
     ),
-    Case(
+    FailureCase(
         title="every connection to the database is cut, again and again",
         run=in_world(cut_off),
         on=("postgresql",),
         short=("postgresql",),
     ),
-    Case(
+    FailureCase(
         title="the database crashes and recovers (`-m immediate`), again and again",
         run=in_world(crash),
         on=("postgresql",),
         short=("postgresql",),
         needs="server",
     ),
-    Case(
+    FailureCase(
         title="the primary crashes and its synchronous standby takes over, again and again",
-        run=in_world(fail_over, plan=Slow, readers=300),
+        run=in_world(fail_over, plan=SlowPlan, readers=300),
         on=("postgresql",),
         short=("postgresql",),
         needs="standby",
     ),
-    Case(
+    FailureCase(
         title="another process locks the file for longer than a lease",
         run=in_world(lock),
         on=("sqlite",),
         short=("sqlite",),
     ),
-    Case(
+    FailureCase(
         title="the disk under the database is full, again and again",
         run=in_world(fill_disk),
         short=("sqlite",),
         needs="disk",
     ),
-    Case(title="the database files may not grow", run=in_world(forbid_growth), on=("sqlite",)),
-    Case(
+    FailureCase(title="the database files may not grow", run=in_world(forbid_growth), on=("sqlite",)),
+    FailureCase(
         title="clocks that disagree, and are set forward and back by an hour",
         run=in_world(misunderstand_time, readers=150),
         short=("postgresql",),
     ),
-    Case(
+    FailureCase(
         title="nights with clock changes, two publishers with wrong clocks",
         run=live_through_nights,
         short=("sqlite",),
     ),
-    Case(
+    FailureCase(
         title="Redis freezes, is killed, restarts empty, is emptied; two schedulers",
         run=lose_the_broker,
         short=("postgresql",),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import crash_points
-from tests.chaos.failures import BOTH, CASES, FAILPOINTS, MUTANTS, Case, Unavailable, caught, ground
+from tests.chaos.failures import BOTH, CASES, FAILPOINTS, MUTANTS, FailureCase, Unavailable, caught, ground
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,7 +31,7 @@ def test_every_failpoint_in_the_code_is_tested() -> None:
 @pytest.mark.parametrize(
     ("case", "kind"), [pytest.param(case, kind, id=f"{case.title} ({kind})") for case, kind in SHORT]
 )
-def test_every_promise_is_kept(case: Case, kind: str, postgres_server: str) -> None:
+def test_every_promise_is_kept(case: FailureCase, kind: str, postgres_server: str) -> None:
     try:
         with ground(kind, needs=case.needs, server=postgres_server) as found:
             result = case.run(found, SEED, SECONDS)

@@ -99,7 +99,7 @@ def keep_uncommitted(session: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Mutant:
+class BrokenOutbox:
     """A broken outbox, and whether it breaks the fast path or the path with individual checks."""
 
     design: Any  #: mixed into the real one
@@ -107,14 +107,14 @@ class Mutant:
 
 
 MUTANTS = {
-    "mark first": Mutant(MarkFirst),
-    "no intent": Mutant(NoIntent),
-    "mark first, in one go": Mutant(MarkFirstInOneGo, is_fast=True),
-    "no intent, in one go": Mutant(NoIntentInOneGo, is_fast=True),
+    "mark first": BrokenOutbox(MarkFirst),
+    "no intent": BrokenOutbox(NoIntent),
+    "mark first, in one go": BrokenOutbox(MarkFirstInOneGo, is_fast=True),
+    "no intent, in one go": BrokenOutbox(NoIntentInOneGo, is_fast=True),
 }
 
 
-def break_outbox(mutant: Mutant) -> None:
+def break_outbox(mutant: BrokenOutbox) -> None:
     """Let this process work with a broken outbox."""
     if not mutant.is_fast:
         SendPolicy.is_unrestricted = False  # type: ignore[assignment, method-assign]

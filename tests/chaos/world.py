@@ -89,7 +89,7 @@ class Unruly:
 
 
 @dataclass
-class Slow(Unruly):
+class SlowPlan(Unruly):
     """An unruly plan that takes a moment for each letter, so that a long run does not run out of work."""
 
     chance: random.Random = field(default_factory=lambda: random.Random(0))
@@ -122,7 +122,7 @@ class Exhaustive:
 
 
 @dataclass(kw_only=True)
-class World:
+class ChaosWorld:
     """The processes and data of a chaos run, and the faults that it has caused."""
 
     engine: Engine
@@ -273,7 +273,7 @@ def world(
     plan: Plan | None = None,
     mutant: str = "",
     uses_tls: bool = False,
-) -> Iterator[World]:
+) -> Iterator[ChaosWorld]:
     """Yield a world in which everybody's digest is published and nothing is sent."""
     engine = db.make_engine(database)
     plan = plan or Unruly(random.Random(seed), rate)
@@ -286,7 +286,9 @@ def world(
         hang_seconds=1,
     )
     with certified(server) if uses_tls else nullcontext() as cafile, faulty_server(server):
-        made = World(engine=engine, server=server, plan=plan, window=window, mutant=mutant, cafile=cafile)
+        made = ChaosWorld(
+            engine=engine, server=server, plan=plan, window=window, mutant=mutant, cafile=cafile
+        )
         try:
             yield made
         finally:
@@ -341,7 +343,7 @@ def at_noon(now: datetime) -> Schedule:
     return Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
 
 
-def storm(made: World, *, seed: int, seconds: float, workers: int) -> None:
+def storm(made: ChaosWorld, *, seed: int, seconds: float, workers: int) -> None:
     """Kill, freeze and restart workers at random while people unsubscribe."""
     chance = random.Random(seed)
     with db.read_session(made.engine) as session:

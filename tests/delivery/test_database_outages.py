@@ -32,6 +32,7 @@ from digest.letters import Templates
 from digest.site_profile import Site
 from tests.conftest import connected, numbers
 from tests.support import real_servers
+from tests.support.absent_server import AbsentServer
 from tests.support.shared_caches import CACHES
 
 READERS = [f"reader{number}@example.org" for number in range(3)]
@@ -65,16 +66,6 @@ class Moody(MemoryTransport):
                 phase="rcpt",
                 code=code,
                 reply="5.1.1 it says",
-            )
-
-
-class Away(MemoryTransport):
-    """A transport to a server that does not respond."""
-
-    def send(self, messages: Sequence[Message]) -> Iterator[Outcome]:
-        for message in messages:
-            yield Outcome(
-                delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply="away"
             )
 
 
@@ -446,7 +437,7 @@ def test_settlement_that_no_server_began_gives_tokens_back_once_although_its_rep
         deliver(session, transport=MemoryTransport(), limits=rules, limit=1)
 
     with db.write_session(lossy.engine) as session:
-        report = deliver(session, transport=Then(Away(), lossy.arm), limits=rules)
+        report = deliver(session, transport=Then(AbsentServer(), lossy.arm), limits=rules)
 
     assert not lossy.is_armed
     assert report == DeliveryReport(deferred=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -191,7 +192,7 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
     session.commit()
     seconds = [0]
 
-    class Slow(MemoryTransport):
+    class SlowTransport(MemoryTransport):
         def take(self, message: Message) -> Outcome:
             seconds[0] += 1
             if seconds[0] == 5:
@@ -203,7 +204,7 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
                     another.commit()
             return super().take(message)
 
-    slow = Slow()
+    slow = SlowTransport()
     report = deliver(session, slow, window=2, clock=lambda: now + timedelta(seconds=seconds[0]))
 
     assert report == DeliveryReport(sent=21)
@@ -441,6 +442,22 @@ def test_unsubscribed_reader_gets_no_mail_and_no_paper_counts_as_shown(
     assert set(session.scalars(select(Shown.subscriber_id))) == {cast[ALICE].id}
 
 
+def clock_that_changes(
+    engine: Engine, reader: Subscriber, now: datetime, **columns: object
+) -> Callable[[], datetime]:
+    """Return a clock whose third reading, right before the intent, changes these columns of the reader."""
+    readings = itertools.count(1)
+
+    def clock() -> datetime:
+        if next(readings) == 3:
+            with db.write_session(engine) as other:
+                other.execute(update(Subscriber).where(Subscriber.id == reader.id).values(columns))
+                other.commit()
+        return now
+
+    return clock
+
+
 def test_unsubscribe_after_the_claim_is_respected(
     engine: Engine,
     session: Session,
@@ -449,18 +466,7 @@ def test_unsubscribe_after_the_claim_is_respected(
     deliver: Callable[..., DeliveryReport],
     now: datetime,
 ) -> None:
-    looks = 0
-
-    def clock() -> datetime:
-        """The third reading of the clock is right before the intent."""
-        nonlocal looks
-        looks += 1
-        if looks == 3:
-            with db.write_session(engine) as other:
-                other.get_one(Subscriber, cast[BOB].id).state = SubscriberState.UNSUBSCRIBED
-                other.commit()
-        return now
-
+    clock = clock_that_changes(engine, cast[BOB], now, state=SubscriberState.UNSUBSCRIBED)
     memory = MemoryTransport()
     report = deliver(session, memory, clock=clock)
 
@@ -476,17 +482,7 @@ def test_letter_is_rendered_again_if_its_reader_changed(
     deliver: Callable[..., DeliveryReport],
     now: datetime,
 ) -> None:
-    looks = 0
-
-    def clock() -> datetime:
-        nonlocal looks
-        looks += 1
-        if looks == 3:  # right before the intent
-            with db.write_session(engine) as other:
-                other.get_one(Subscriber, cast[BOB].id).link_version += 1
-                other.commit()
-        return now
-
+    clock = clock_that_changes(engine, cast[BOB], now, link_version=cast[BOB].link_version + 1)
     memory = MemoryTransport()
     report = deliver(session, memory, clock=clock)
 
@@ -502,17 +498,7 @@ def test_digest_of_a_reader_who_just_became_a_group_is_rendered_again_without_th
     deliver: Callable[..., DeliveryReport],
     now: datetime,
 ) -> None:
-    looks = 0
-
-    def clock() -> datetime:
-        nonlocal looks
-        looks += 1
-        if looks == 3:  # right before the intent
-            with db.write_session(engine) as other:
-                other.get_one(Subscriber, cast[BOB].id).owner_email = "kari@example.org"
-                other.commit()
-        return now
-
+    clock = clock_that_changes(engine, cast[BOB], now, owner_email="kari@example.org")
     memory = MemoryTransport()
     report = deliver(session, memory, clock=clock)
 

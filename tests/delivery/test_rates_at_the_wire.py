@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.rates import Case, measure, used, worst
+from tests.bench.rates import RateCase, measure, used, worst
 
 pytestmark = pytest.mark.slow
 
 SECONDS, SPAN = 20.0, 10.0
 
 
-@pytest.mark.parametrize("case", [Case(rate="20/s", workers=2), Case(rate="14/s", profile="ses")])
+@pytest.mark.parametrize("case", [RateCase(rate="20/s", workers=2), RateCase(rate="14/s", profile="ses")])
 def test_workers_use_their_rate_and_no_span_sees_much_more(
-    postgres_url: str, redis_url: str, tmp_path: Path, case: Case
+    postgres_url: str, redis_url: str, tmp_path: Path, case: RateCase
 ) -> None:
     moments = measure(case, postgres_url, redis_url, tmp_path / "data", seconds=SECONDS)
 

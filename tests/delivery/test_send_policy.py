@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from random import Random
 from threading import Barrier
@@ -27,6 +26,8 @@ from digest.letters import Templates
 from digest.monitoring import problems
 from digest.site_profile import Site
 from tests.bench import greylisting
+from tests.support.absent_server import AbsentServer
+from tests.support.clock import Clock
 from tests.support.fixed_clock import fixed_clock
 from tests.support.shared_caches import CACHES
 
@@ -139,21 +140,6 @@ def test_letters_beyond_a_rate_wait_without_using_up_attempts(put, deliver, sess
     assert deliver(rules, 90 * SECOND, window=20).sent == 40
 
 
-@dataclass
-class Clock:
-    """A clock that advances while the run sleeps."""
-
-    now: datetime
-    slept: float = 0.0
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
-        self.now += seconds * SECOND
-
-
 @pytest.mark.parametrize("text", ["15/s", "3000/min", "example.org 15/s"])
 def test_worker_waits_for_tokens_itself_and_uses_the_whole_rate(
     put, deliver, session: Session, now: datetime, text: str
@@ -161,8 +147,8 @@ def test_worker_waits_for_tokens_itself_and_uses_the_whole_rate(
     clock, (rate,) = Clock(now), limits.parse_rates(text)
     put(300)
 
-    assert deliver(SendLimits(rates=(rate,)), clock=clock, sleep=clock.sleep) == DeliveryReport(sent=300)
-    assert 0.95 < (300 - rate.capacity) / rate.per_second / clock.slept <= 1.01
+    assert deliver(SendLimits(rates=(rate,)), clock=clock, sleep=clock.wait) == DeliveryReport(sent=300)
+    assert 0.95 < (300 - rate.capacity) / rate.per_second / sum(clock.waits) <= 1.01
 
 
 def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_attempts(
@@ -172,11 +158,11 @@ def test_worker_waiting_for_tokens_gives_up_its_lease_in_time_without_using_up_a
     put(200)
 
     found = deliver(
-        SendLimits(rates=limits.parse_rates("10/s")), clock=clock, sleep=clock.sleep, max_time=5 * SECOND
+        SendLimits(rates=limits.parse_rates("10/s")), clock=clock, sleep=clock.wait, max_time=5 * SECOND
     )
 
     assert 65 <= found.sent <= 75
-    assert clock.slept < 6
+    assert sum(clock.waits) < 6
     assert reasons(session) == {
         ("sent", "", 1): found.sent,
         ("queued", "the rate of 10/s is used up", 0): 200 - found.sent,
@@ -192,7 +178,7 @@ def test_worker_waiting_for_tokens_renews_its_lease(
     put(60)
 
     def sleep(seconds: float) -> None:
-        clock.sleep(seconds)
+        clock.wait(seconds)
         with db.read_session(engine) as other:
             held = select(Delivery.lease, Delivery.leased_until).where(Delivery.state == "claimed")
             seen.update((row[0], row[1]) for row in other.execute(held))
@@ -200,7 +186,7 @@ def test_worker_waiting_for_tokens_renews_its_lease(
     rules = SendLimits(rates=limits.parse_rates("2/s"))
     assert deliver(rules, clock=clock, sleep=sleep) == DeliveryReport(sent=60)
 
-    assert clock.slept > 25
+    assert sum(clock.waits) > 25
     assert len({lease for lease, _ in seen}) == 1
     assert len({until for _, until in seen}) > 3
 
@@ -212,11 +198,11 @@ def test_stopped_worker_waits_for_no_token(put, deliver, session: Session, now: 
     deliver(
         SendLimits(rates=limits.parse_rates("1/s")),
         clock=clock,
-        sleep=clock.sleep,
-        is_stopping=lambda: clock.slept > 0,
+        sleep=clock.wait,
+        is_stopping=lambda: sum(clock.waits) > 0,
     )
 
-    assert clock.slept <= 0.5
+    assert sum(clock.waits) <= 0.5
 
 
 def test_urgent_letter_overtakes_a_worker_that_waits_for_tokens(
@@ -226,9 +212,9 @@ def test_urgent_letter_overtakes_a_worker_that_waits_for_tokens(
     put(30)
 
     def sleep(seconds: float) -> None:
-        if not clock.slept:
+        if not sum(clock.waits):
             put(1, lane=Lane.PROMPT)
-        clock.sleep(seconds)
+        clock.wait(seconds)
 
     deliver(SendLimits(rates=limits.parse_rates("2/s")), transport=memory, clock=clock, sleep=sleep)
 
@@ -239,8 +225,8 @@ def test_worker_does_not_wait_for_a_very_slow_rate(put, deliver, session: Sessio
     clock = Clock(now)
     put(5)
 
-    assert deliver(SendLimits(rates=limits.parse_rates("2/min")), clock=clock, sleep=clock.sleep).sent == 1
-    assert clock.slept == 0
+    assert deliver(SendLimits(rates=limits.parse_rates("2/min")), clock=clock, sleep=clock.wait).sent == 1
+    assert sum(clock.waits) == 0
 
 
 def test_used_up_warm_up_postpones_all_digests_to_midnight(put, deliver, session: Session) -> None:
@@ -272,18 +258,6 @@ def test_reply_about_our_quota_uses_up_no_attempt_and_pauses_the_server(
 # ── servers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class Away:
-    """A server that does not respond."""
-
-    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        for each in window:
-            yield Outcome(
-                delivery_id=each.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply="away"
-            )
-
-    def close(self) -> None: ...
-
-
 def test_letters_assigned_to_a_missing_server_go_through_another_within_its_rate(
     put, deliver, session: Session
 ) -> None:
@@ -291,7 +265,7 @@ def test_letters_assigned_to_a_missing_server_go_through_another_within_its_rate
     sound = MemoryTransport()
     both = ServerPool(
         [
-            PoolMember(transport=Away(), name="smtp://a:25", weight=3),
+            PoolMember(transport=AbsentServer(), name="smtp://a:25", weight=3),
             PoolMember(transport=sound, name="smtp://b:25"),
         ]
     )
@@ -307,7 +281,10 @@ def test_windows_of_one_letter_find_the_server_that_answers(put, deliver, sessio
     rules = SendLimits(servers=parse_mail_url("smtp://a:25?weight=3&rate=9/s,smtp://b:25").shares)
     sound = MemoryTransport()
     both = ServerPool(
-        [PoolMember(transport=Away(), name="smtp://a:25"), PoolMember(transport=sound, name="smtp://b:25")]
+        [
+            PoolMember(transport=AbsentServer(), name="smtp://a:25"),
+            PoolMember(transport=sound, name="smtp://b:25"),
+        ]
     )
     put(3, lane=Lane.PROMPT)
 
@@ -318,7 +295,7 @@ def test_alarm_waits_a_minute_too_if_no_server_takes_it(put, deliver, session: S
     rules = SendLimits(servers=parse_mail_url("smtp://a:25?rate=9/s").shares)
     calls = []
 
-    class Down(Away):
+    class Down(AbsentServer):
         def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
             calls.append(len(window))
             assert len(calls) < 9, "it is tried again and again"
@@ -336,7 +313,7 @@ def test_letters_wait_a_minute_without_using_up_attempts_if_no_server_answers(
     put, deliver, session: Session
 ) -> None:
     rules = SendLimits(servers=parse_mail_url("smtp://a:25?rate=9/s").shares)
-    away = ServerPool([PoolMember(transport=Away(), name="smtp://a:25")])
+    away = ServerPool([PoolMember(transport=AbsentServer(), name="smtp://a:25")])
     put(3)
 
     deliver(rules, transport=away)
@@ -347,7 +324,7 @@ def test_letters_wait_a_minute_without_using_up_attempts_if_no_server_answers(
 
 def test_refused_login_pauses_all_workers_and_uses_up_no_attempt(put, deliver, session: Session) -> None:
     put(3)
-    deliver(SendLimits(), transport=Away())
+    deliver(SendLimits(), transport=AbsentServer())
     put(2)
 
     assert deliver(SendLimits(), SECOND) == DeliveryReport(deferred=2)
@@ -366,7 +343,7 @@ def test_refused_login_pauses_all_workers_and_uses_up_no_attempt(put, deliver, s
     ],
 )
 def test_outage_uses_up_no_limit(put, deliver, session: Session, rules: SendLimits) -> None:
-    away = ServerPool([PoolMember(transport=Away(), name="smtp://a:25")])
+    away = ServerPool([PoolMember(transport=AbsentServer(), name="smtp://a:25")])
     put(8)
     for minute in range(5):
         deliver(rules, minute * MINUTE, transport=away, window=3)
@@ -392,7 +369,7 @@ def test_no_limit_is_exceeded_or_wasted_with_many_workers_and_unreliable_servers
         def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
             taken = chance.choice([0, 1, 3, 5])
             yield from sound.send(window[:taken])
-            yield from Away().send(window[taken:])
+            yield from AbsentServer().send(window[taken:])
 
     def work(number: int) -> None:
         for minute in range(12):
@@ -420,7 +397,7 @@ def test_day_on_which_no_server_answered_does_not_count_in_the_warm_up(
 ) -> None:
     rules = SendLimits(warm_up=limits.parse_warm_up("2026-11-20: 5, 20", "UTC"))
     put(12)
-    deliver(rules, transport=Away())
+    deliver(rules, transport=AbsentServer())
 
     assert deliver(rules, 24 * HOUR).sent == 5
 
@@ -430,7 +407,7 @@ def test_alarm_takes_no_tokens_and_releases_none(put, deliver, session: Session)
     put(2)
     deliver(rules)
     put(1, letter="alarm", lane=Lane.PROMPT)
-    deliver(rules, transport=Away())
+    deliver(rules, transport=AbsentServer())
     put(4)
 
     assert deliver(rules, MINUTE).sent == 1 + 1

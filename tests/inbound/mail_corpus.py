@@ -13,7 +13,7 @@ US = "digest@example.org"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class CorpusMail:
     """One mail, as a person or a machine writes it."""
 
     subject: str = ""
@@ -44,24 +44,24 @@ class Case:
         return mail.as_bytes(policy=policy.SMTP)
 
 
-def acts(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> Case:
+def acts(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> CorpusMail:
     """A mail that only asks to unsubscribe."""
-    return Case(subject=subject, body=body, html=html, headers=named(headers))
+    return CorpusMail(subject=subject, body=body, html=html, headers=named(headers))
 
 
-def asks(subject: str = "", body: str = "", **headers: str) -> Case:
+def asks(subject: str = "", body: str = "", **headers: str) -> CorpusMail:
     """A mail that a person may have meant as an unsubscribe or as something else."""
-    return Case(subject=subject, body=body, headers=named(headers), is_answered=True)
+    return CorpusMail(subject=subject, body=body, headers=named(headers), is_answered=True)
 
 
-def plain(subject: str = "", body: str = "", **headers: str) -> Case:
+def plain(subject: str = "", body: str = "", **headers: str) -> CorpusMail:
     """A person's mail without a command, which is answered with examples of commands."""
-    return Case(subject=subject, body=body, headers=named(headers), has_no_command=True)
+    return CorpusMail(subject=subject, body=body, headers=named(headers), has_no_command=True)
 
 
-def quiet(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> Case:
+def quiet(subject: str = "", body: str = "", *, html: bool = False, **headers: str) -> CorpusMail:
     """An automatic mail or spam, which gets no answer."""
-    return Case(subject=subject, body=body, html=html, headers=named(headers))
+    return CorpusMail(subject=subject, body=body, html=html, headers=named(headers))
 
 
 def named(headers: dict[str, str]) -> dict[str, str]:

@@ -13,9 +13,9 @@ from digest import inbound, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.inbound import MailRules
 from digest.site_profile import Site
-from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, Case
+from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, CorpusMail
 
-Became = Callable[[Case], tuple[str, list[str]]]
+Became = Callable[[CorpusMail], tuple[str, list[str]]]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def became(session: Session, site: Site, now: datetime) -> Became:
     row.confirmed_at = now
     session.commit()
 
-    def arrived(case: Case) -> tuple[str, list[str]]:
+    def arrived(case: CorpusMail) -> tuple[str, list[str]]:
         (number,) = inbound.store_mail(
             session, sender=WRITER, recipients=[US], content=case.content(), now=now
         )
@@ -44,10 +44,10 @@ def test_the_corpus_is_a_hundred_mails() -> None:
 
 
 @pytest.mark.parametrize("case", MUST_ACT, ids=lambda case: case.name)
-def test_a_bare_command_unsubscribes(case: Case, became: Became) -> None:
+def test_a_bare_command_unsubscribes(case: CorpusMail, became: Became) -> None:
     assert became(case) == (SubscriberState.UNSUBSCRIBED, ["goodbye"])
 
 
 @pytest.mark.parametrize("case", MUST_NOT, ids=lambda case: case.name)
-def test_ordinary_mail_unsubscribes_nobody(case: Case, became: Became) -> None:
+def test_ordinary_mail_unsubscribes_nobody(case: CorpusMail, became: Became) -> None:
     assert became(case) == (SubscriberState.ACTIVE, case.letters)

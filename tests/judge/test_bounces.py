@@ -42,7 +42,7 @@ from tests.support.shared_caches import CACHES
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
+class LabelledBounce:
     """A bounce with its label."""
 
     name: str
@@ -52,7 +52,7 @@ class Labelled:
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Labelled]:
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[LabelledBounce]:
     """The bounces that flufl.bounce is tested with."""
     folder = tmp_path_factory.mktemp("corpus")
     fetching = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
@@ -68,7 +68,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Labelled]:
         packed.extractall(folder, **safely)  # noqa: S202  (from the index we install from)
     tests = next(folder.glob("*/tests"))
     return [
-        Labelled(
+        LabelledBounce(
             name=name,
             content=(tests / "data" / name).read_bytes(),
             recipients=frozenset(address.decode().lower() for address in addresses),
@@ -90,19 +90,19 @@ def labels(path: Path) -> list[Any]:
 Read = Callable[[bytes], MailReport | None]
 
 
-def wrongly_read(corpus: list[Labelled], read: Read) -> list[str]:
+def wrongly_read(corpus: list[LabelledBounce], read: Read) -> list[str]:
     """Return the mails that `read` classifies other than their labels."""
     return [one.name for one in corpus if not agrees(read(one.content), one)]
 
 
-def agrees(told: MailReport | None, one: Labelled) -> bool:
+def agrees(told: MailReport | None, one: LabelledBounce) -> bool:
     """Return whether a report agrees with the label."""
     if one.is_passing:  # they go on trying: nothing is held against anybody
         return isinstance(told, NoActionNeeded)
     return isinstance(told, Failure) and {each.lower() for each in told.recipients} == one.recipients
 
 
-def test_a_reader_of_standard_reports_only_is_caught(corpus: list[Labelled]) -> None:
+def test_a_reader_of_standard_reports_only_is_caught(corpus: list[LabelledBounce]) -> None:
     def only_reports(content: bytes) -> MailReport | None:
         told = bounces.read_report(content)
         return told if not (isinstance(told, Failure) and told.reported_by == "words") else None
@@ -110,7 +110,7 @@ def test_a_reader_of_standard_reports_only_is_caught(corpus: list[Labelled]) -> 
     assert len(wrongly_read(corpus, only_reports)) > 50
 
 
-def test_a_reader_that_counts_warnings_as_failures_is_caught(corpus: list[Labelled]) -> None:
+def test_a_reader_that_counts_warnings_as_failures_is_caught(corpus: list[LabelledBounce]) -> None:
     def alarmed(content: bytes) -> MailReport | None:
         told = bounces.read_report(content)
         return Failure(kind=FailureKind.SOFT) if isinstance(told, NoActionNeeded) else told
@@ -118,7 +118,7 @@ def test_a_reader_that_counts_warnings_as_failures_is_caught(corpus: list[Labell
     assert len(wrongly_read(corpus, alarmed)) > 5
 
 
-def test_bounce_corpora_are_read_as_labelled(corpus: list[Labelled]) -> None:
+def test_bounce_corpora_are_read_as_labelled(corpus: list[LabelledBounce]) -> None:
     kinds = Counter(getattr(bounces.read_report(one.content), "kind", "nothing") for one in corpus)
     print(f"{len(corpus)} labelled bounces: {dict(kinds)}")
 
@@ -126,7 +126,7 @@ def test_bounce_corpora_are_read_as_labelled(corpus: list[Labelled]) -> None:
     assert wrongly_read(corpus, bounces.read_report) == []
 
 
-def test_a_full_mailbox_never_counts_as_an_unknown_one(corpus: list[Labelled]) -> None:
+def test_a_full_mailbox_never_counts_as_an_unknown_one(corpus: list[LabelledBounce]) -> None:
     told = {one.name: bounces.read_report(one.content) for one in corpus if b"quota" in one.content.lower()}
 
     assert len(told) >= 5
@@ -159,7 +159,7 @@ class Faraway:
 
 
 @dataclass(kw_only=True)
-class Mailway:
+class BouncePath:
     """A mail path from us through Postfix to a remote server, and back."""
 
     engine: Engine
@@ -203,7 +203,7 @@ class Mailway:
 
 
 @pytest.fixture
-def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: Path) -> Iterator[Mailway]:
+def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: Path) -> Iterator[BouncePath]:
     program("postfix", package="postfix")
     ours = replace(site, inbound_domain="bounce.example.org")
     inbound_port, port, far_port = free_port(), free_port(), free_port()
@@ -224,12 +224,12 @@ def mailway(sqlite_engine: Engine, site: Site, templates: Templates, tmp_path: P
                 port=port, relay_port=far_port, inbound_domain=ours.inbound_domain, inbound_port=inbound_port
             ) as log,
         ):
-            yield Mailway(engine=sqlite_engine, site=ours, templates=templates, port=port, log=log)
+            yield BouncePath(engine=sqlite_engine, site=ours, templates=templates, port=port, log=log)
     finally:
         faraway.stop()
 
 
-def test_bounces_of_a_real_postfix_are_classified(mailway: Mailway) -> None:
+def test_bounces_of_a_real_postfix_are_classified(mailway: BouncePath) -> None:
     mailway.write("nobody", "full", "policy", "plain", "somebody")
 
     found = mailway.came_back(4)
@@ -243,7 +243,7 @@ def test_bounces_of_a_real_postfix_are_classified(mailway: Mailway) -> None:
     assert "faraway.example" not in "".join(row.diagnostic for row in found.values())
 
 
-def test_postfix_refuses_mail_to_addresses_that_we_did_not_sign(mailway: Mailway) -> None:
+def test_postfix_refuses_mail_to_addresses_that_we_did_not_sign(mailway: BouncePath) -> None:
     with smtplib.SMTP("127.0.0.1", mailway.port, timeout=10) as client:
         client.sendmail("", ["bounce+1.00000000000000000000@bounce.example.org"], b"Subject: forged\r\n\r\n")
     time.sleep(2)

@@ -41,7 +41,7 @@ COLLAPSE = 'require "duplicate";\n\nif duplicate {\n  discard;\n}\n'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mailway:
+class MailboxPath:
     """A mail path from us through Postfix into Dovecot."""
 
     database: str
@@ -77,7 +77,7 @@ class Mailway:
 
 
 @pytest.fixture
-def mailway(sqlite_url: str, site: Site, templates: Templates) -> Iterator[Mailway]:
+def mailway(sqlite_url: str, site: Site, templates: Templates) -> Iterator[MailboxPath]:
     program("postfix", package="postfix")
     program("dovecot", package="dovecot-lmtpd")
     program("sievec", package="dovecot-sieve")
@@ -94,13 +94,13 @@ def mailway(sqlite_url: str, site: Site, templates: Templates) -> Iterator[Mailw
             mailboxes={DOMAIN: mail_port},
         ) as log,
     ):  # fmt: skip
-        yield Mailway(
+        yield MailboxPath(
             database=sqlite_url, site=replace(site, inbound_domain="bounce.example.org"), templates=templates,
             signer=signer, port=port, log=log, boxes=boxes,
         )  # fmt: skip
 
 
-def publish(mailway: Mailway, *names: str) -> None:
+def publish(mailway: MailboxPath, *names: str) -> None:
     """Publish a digest of the sample for these readers."""
     now = datetime.now(UTC)
     ahead = 12 - now.hour  # noon there: no edition ends while we look
@@ -119,7 +119,7 @@ def publish(mailway: Mailway, *names: str) -> None:
     engine.dispose()
 
 
-def die(mailway: Mailway) -> None:
+def die(mailway: MailboxPath) -> None:
     """Kill a worker once its server has accepted a mail."""
     worker = multiprocessing.get_context("fork").Process(target=mailway.deliver, kwargs={"dies": True})
     worker.start()
@@ -127,7 +127,7 @@ def die(mailway: Mailway) -> None:
     assert worker.exitcode == -signal.SIGKILL
 
 
-def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway: Mailway) -> None:
+def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway: MailboxPath) -> None:
     publish(mailway, CAREFUL, PLAIN)
     die(mailway)
     mailway.arrived(2)
@@ -150,7 +150,7 @@ def inside(mail: bytes) -> bytes:
     return mail[mail.index(b"DKIM-Signature:") :]
 
 
-def test_signatures_and_the_one_click_header_survive_delivery(mailway: Mailway) -> None:
+def test_signatures_and_the_one_click_header_survive_delivery(mailway: MailboxPath) -> None:
     publish(mailway, PLAIN)
     mailway.deliver()
     mailway.arrived(1)

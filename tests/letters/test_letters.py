@@ -20,7 +20,7 @@ from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW
 
-TOLD: Mapping[str, Any] = {
+CONTEXT: Mapping[str, Any] = {
     "examples": [{"spelled": "pause 2 weeks", "does": "Pause for two weeks."}],
     "word": "subscribe",
     "example": "subscribe flows: flow matching",
@@ -105,12 +105,12 @@ def is_bare_url(line: str) -> bool:
 
 
 def made(templates: Templates, site: Site, kind: str, **more: Any) -> RenderedLetter:
-    told = {name: TOLD[name] for name in REQUIRED_CONTEXT[kind]}
-    return render_letter(templates, kind, {"site": site, **told, **more})
+    context = {name: CONTEXT[name] for name in REQUIRED_CONTEXT[kind]}
+    return render_letter(templates, kind, {"site": site, **context, **more})
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
-@pytest.mark.parametrize("more", [{}, MORE], ids=["told little", "told everything"])
+@pytest.mark.parametrize("more", [{}, MORE], ids=["required context", "full context"])
 def test_every_letter_can_be_rendered(
     kind: str, more: Mapping[str, Any], site: Site, templates: Templates
 ) -> None:
@@ -164,7 +164,7 @@ def test_text_lines_of_a_letter_with_long_values_fit_the_screen(
         "facts": [long],
     }
 
-    text = render_letter(templates, kind, {"site": site, **TOLD, **much}).text
+    text = render_letter(templates, kind, {"site": site, **CONTEXT, **much}).text
 
     assert [line for line in text.splitlines() if len(line) > 78 and not is_bare_url(line)] == []
 
@@ -180,7 +180,7 @@ def test_news_of_a_pack_reads_well_as_text_and_leads_to_the_topics(
     ).text
 
     assert [line for line in text.splitlines() if len(line) > 78 and not is_bare_url(line)] == []
-    assert f"See your topics:\n{TOLD['manage_url']}\n" in text
+    assert f"See your topics:\n{CONTEXT['manage_url']}\n" in text
 
 
 @pytest.mark.parametrize("kind", REQUIRED_CONTEXT)
@@ -219,9 +219,9 @@ def test_a_confirmation_shows_the_topics_hour_and_address(
 
 def test_a_confirmation_repeats_nothing_that_was_not_asked_for(site: Site, templates: Templates) -> None:
     quiet = made(templates, site, "confirm")
-    told = made(templates, site, "confirm", name="Win money", about="Win", topics=["Win"])
+    named = made(templates, site, "confirm", name="Win money", about="Win", topics=["Win"])
 
-    assert told == quiet
+    assert named == quiet
 
 
 @pytest.mark.parametrize("kind", ["changed", "invite", "reply", "nothing_today"])
@@ -295,7 +295,7 @@ def test_a_letter_filled_after_inlining_equals_premailers_output(
     kind: str, site: Site, templates: Templates
 ) -> None:
     """The first letter of a kind is inlined as a whole; later letters are filled in."""
-    told = [
+    contexts = [
         {
             **MORE,
             "next_due_at": None,
@@ -309,9 +309,9 @@ def test_a_letter_filled_after_inlining_equals_premailers_output(
         }
         for n in (1, 2)
     ]
-    filled = [made(templates, site, kind, **one) for one in told]
+    filled = [made(templates, site, kind, **one) for one in contexts]
 
-    whole = [made(Templates(templates.directory), site, kind, **one) for one in told]
+    whole = [made(Templates(templates.directory), site, kind, **one) for one in contexts]
 
     assert kind in templates.checked_letters
     assert filled == whole

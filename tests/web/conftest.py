@@ -20,11 +20,13 @@ from digest import links, publishing, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
+from digest.delivery.transports import Transport
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from digest.web import create_app
+from tests.support.clock import Clock
 from tests.support.mail_bodies import body_of
 from tests.support.shared_caches import CACHES
 
@@ -77,18 +79,22 @@ class ServedSite:
             rows = select(Delivery.letter, Delivery.email).order_by(Delivery.id)
             return [(letter, address) for letter, address in session.execute(rows)]
 
+    def deliver(self, session: Session, transport: Transport) -> None:
+        """Deliver what is due."""
+        delivery_run.deliver(
+            session,
+            site=self.site,
+            templates=self.context.templates,
+            caches=CACHES,
+            transport=transport,
+            clock=self.clock,
+        )
+
     def deliver_mail(self) -> list[tuple[str, str]]:
         """Deliver due letters, and return the subject and text of every sent letter."""
         memory = MemoryTransport()
         with self.writing() as session:
-            delivery_run.deliver(
-                session,
-                site=self.site,
-                templates=self.context.templates,
-                caches=CACHES,
-                transport=memory,
-                clock=self.clock,
-            )
+            self.deliver(session, memory)
         parsed = [message_from_bytes(one.content, policy=policy.default) for one in memory.messages]
         return [(one["Subject"], body_of(one, "plain").replace("\r\n", "\n")) for one in parsed]
 
@@ -101,16 +107,6 @@ class ServedSite:
         with self.writing() as session:
             tables = Subscriber.metadata.sorted_tables
             return "\n".join(str(session.execute(select(table)).all()) for table in tables)
-
-
-@dataclass
-class Clock:
-    """A clock that changes only when a test sets it."""
-
-    now: datetime
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @pytest.fixture

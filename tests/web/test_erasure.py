@@ -10,11 +10,10 @@ import pytest
 
 from digest import inbound, links, subscribers
 from digest.db.tables import SubscriberState
-from digest.delivery import delivery_run
 from digest.subscribers import use_cases
 from tests.inbound.command_corpus import MailCase
-from tests.support.shared_caches import CACHES
-from tests.web.conftest import Clock, ServedSite, opened, path_of, settings_for
+from tests.support.clock import Clock
+from tests.web.conftest import ServedSite, opened, path_of, settings_for
 
 OLD, NEW = "Alice@uni.example", "alice@home.example"
 QUESTION = MailCase(sender=OLD, to="digest@localhost", subject="A question", body="Who chooses the papers?\n")
@@ -29,14 +28,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iter
 
 def deliver(served: ServedSite) -> None:
     with served.writing() as session, served.context.open_transport() as transport:
-        delivery_run.deliver(
-            session,
-            site=served.site,
-            templates=served.context.templates,
-            caches=CACHES,
-            transport=transport,
-            clock=served.clock,
-        )
+        served.deliver(session, transport)
 
 
 def receive(served: ServedSite, mail: MailCase, now: datetime) -> None:

@@ -30,7 +30,8 @@ from digest.web import provider_webhook
 from digest.web.provider_webhook import CertificateCache, CertificateUnavailable
 from tests.dumps.sources.paper_server import says, sends_on, serving
 from tests.support.certificates import make
-from tests.web.conftest import Clock, ServedSite, opened, settings_for
+from tests.support.clock import Clock
+from tests.web.conftest import ServedSite, opened, settings_for
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:digest-bounces"
 HOST = "https://sns.eu-west-1.amazonaws.com"

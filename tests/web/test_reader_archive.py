@@ -8,14 +8,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from digest import links, publishing, subscribers
+from digest import links, subscribers
 from digest.db.tables import SubscriberState
-from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import subscriber_rows
 from tests.support.mail_bodies import body_of
-from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of, publish_and_deliver
 
 DAY = "daily-2026-11-20"
@@ -156,19 +154,8 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
         )  # fmt: skip
         emil.max_papers = 3
         session.commit()
-        at = now + timedelta(minutes=1)
-        publishing.publish(
-            session, site=served.site, templates=served.context.templates, caches=CACHES, now=at
-        )
         memory = MemoryTransport()
-        delivery_run.deliver(
-            session,
-            site=served.site,
-            templates=served.context.templates,
-            caches=CACHES,
-            transport=memory,
-            clock=lambda: at,
-        )
+        publish_and_deliver(served, session, memory, now + timedelta(minutes=1))
     (content,) = (one.content for one in memory.messages if one.recipient == emil.email)
     text, html = body_of(content, "plain"), body_of(content, "html")
     ((url, more),) = re.findall(rf'href="{BASE}(/v/[^"]+)"[^>]*>See (\d+) more match(?:es)?<', html)

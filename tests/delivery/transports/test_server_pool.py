@@ -19,6 +19,7 @@ from digest.delivery.transports.server_pool import REST_SECONDS, PoolMember, Ser
 from digest.errors import BadField
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
+from tests.support.absent_server import AbsentServer
 from tests.support.faulty_smtp_server import faulty_server
 
 
@@ -34,22 +35,6 @@ def message(number: int) -> Message:
 WINDOW = [message(number) for number in range(4)]
 
 
-class Away:
-    """A server that stops answering at some message."""
-
-    def __init__(self, after: int = 0):
-        self.after = after
-        self.asked = 0
-
-    def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        self.asked += 1
-        for place, each in enumerate(window):
-            verdict = Verdict.ACCEPTED if place < self.after else Verdict.UNTRIED
-            yield Outcome(delivery_id=each.delivery_id, verdict=verdict, phase="connect", reply="away")
-
-    def close(self) -> None: ...
-
-
 def test_servers_share_the_windows_by_weight() -> None:
     one, three = MemoryTransport(), MemoryTransport()
     both = ServerPool([PoolMember(transport=one, weight=1), PoolMember(transport=three, weight=3)])
@@ -61,7 +46,7 @@ def test_servers_share_the_windows_by_weight() -> None:
 
 
 def test_unbegun_letters_go_to_the_next_server_and_none_goes_to_two() -> None:
-    broken, sound = Away(after=1), MemoryTransport()
+    broken, sound = AbsentServer(after=1), MemoryTransport()
     both = ServerPool([PoolMember(transport=broken, weight=2), PoolMember(transport=sound)])
 
     outcomes = list(both.send(WINDOW))
@@ -83,17 +68,17 @@ def test_refused_letter_is_not_sent_through_another_server() -> None:
 
 def test_server_that_did_not_answer_is_tried_last_for_a_while() -> None:
     seconds = [0.0]
-    away, sound = Away(), MemoryTransport()
+    away, sound = AbsentServer(), MemoryTransport()
     members = [PoolMember(transport=away, weight=9), PoolMember(transport=sound)]
     both = ServerPool(members, clock=lambda: seconds[0])
 
     for _window in range(3):
         list(both.send(WINDOW))
-    assert away.asked == 1
+    assert away.windows == 1
 
     seconds[0] = REST_SECONDS + 1
     list(both.send(WINDOW))
-    assert away.asked == 2
+    assert away.windows == 2
 
 
 class Shaky(MemoryTransport):
@@ -102,7 +87,7 @@ class Shaky(MemoryTransport):
     is_away = False
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
-        return Away().send(window) if self.is_away else super().send(window)
+        return AbsentServer().send(window) if self.is_away else super().send(window)
 
 
 def test_returning_server_gets_only_its_share() -> None:
@@ -126,7 +111,7 @@ def two_silent_and_one_sound() -> tuple[ServerPool, MemoryTransport]:
     """Three servers; connecting to each of the first two fails after thirty seconds."""
     seconds, sound = [0.0], MemoryTransport()
 
-    class Silent(Away):
+    class Silent(AbsentServer):
         def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
             seconds[0] += 30
             return super().send(window)
@@ -197,7 +182,7 @@ def test_two_threads_do_not_share_a_connection(tmp_path: Path) -> None:
 
 
 def test_everything_is_untried_if_no_server_answers() -> None:
-    both = ServerPool([PoolMember(transport=Away()), PoolMember(transport=Away())])
+    both = ServerPool([PoolMember(transport=AbsentServer()), PoolMember(transport=AbsentServer())])
 
     outcomes = list(both.send(WINDOW))
 

@@ -116,13 +116,13 @@ def serving(certificate: tuple[Path, Path] | None = None) -> Iterator[Papers]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
+    class PaperHttpServer(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: Any) -> None:
             pass  # many tests make the client disconnect
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with PaperHttpServer(("127.0.0.1", 0), Handler) as server:
         scheme = "http"
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

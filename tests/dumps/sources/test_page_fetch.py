@@ -15,7 +15,7 @@ from digest.dumps import sources
 from digest.dumps.sources import Fetcher, FetchFailed, PollContext
 from tests.conftest import NOW
 from tests.dumps.sources.paper_server import Papers, refuses, says
-from tests.dumps.sources.test_polling import Clock
+from tests.support.clock import Clock
 from tests.support.paper_pages import invented_papers, page
 
 AGENT = "paper-digest/0 (+https://digest.example.org)"
@@ -54,7 +54,7 @@ def test_a_page_is_fetched_once_after_robots_txt_and_its_papers_are_loaded(
     assert (loaded.format, loaded.papers, loaded.is_loaded) == ("html", 10, True)
     assert papers.paths == ["/robots.txt", "/papers?day=1"]
     assert {headers["User-Agent"] for _, headers in papers.requests} == {AGENT}
-    assert sum(clock.waited) >= 1
+    assert sum(clock.waits) >= 1
     (kept,) = files(context)
     assert kept.suffix == ".html"
     assert kept.read_text().startswith(

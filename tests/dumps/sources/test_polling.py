@@ -24,27 +24,13 @@ from digest.site_profile import Site
 from tests.conftest import NOW
 from tests.dumps import abstract
 from tests.dumps.sources.paper_server import Papers, breaks_off, refuses, says, sends_on
+from tests.support.clock import Clock
 
 TODAY = NOW.date()
 
 
-class Clock:
-    """A clock that only waiting advances."""
-
-    def __init__(self, now: datetime) -> None:
-        self.now = now
-        self.waited: list[float] = []
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def wait(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        self.now += timedelta(seconds=seconds)
-
-
 @dataclass
-class World:
+class PollingWorld:
     """A database, a server and a clock."""
 
     session: Session
@@ -78,8 +64,8 @@ class World:
 
 
 @pytest.fixture
-def world(session: Session, papers: Papers, tmp_path: Path) -> World:
-    return World(session=session, papers=papers, folder=tmp_path / "sources", clock=Clock(NOW))
+def world(session: Session, papers: Papers, tmp_path: Path) -> PollingWorld:
+    return PollingWorld(session=session, papers=papers, folder=tmp_path / "sources", clock=Clock(NOW))
 
 
 def hf(*titles: str, votes: int = 7, day: str = "2026-11-20") -> str:
@@ -157,7 +143,7 @@ def rxiv(*titles: str, total: int | None = None) -> str:
 # ── what is fetched is read ─────────────────────────────────────────────────────────────────────
 
 
-def test_a_fetched_list_is_news_with_its_figures_and_its_source(world: World) -> None:
+def test_a_fetched_list_is_news_with_its_figures_and_its_source(world: PollingWorld) -> None:
     world.papers.answers[hf_path(20)] = says(hf("Kites That Steer", votes=12))
     world.papers.answers[hf_path(19)] = world.papers.answers[hf_path(18)] = says("[]")
     world.add("hf-daily")
@@ -176,7 +162,7 @@ def test_a_fetched_list_is_news_with_its_figures_and_its_source(world: World) ->
     assert (row.failures, row.polled_at, row.next_poll_at) == (0, NOW, NOW + timedelta(hours=3))
 
 
-def test_a_later_poll_stores_the_new_votes(world: World) -> None:
+def test_a_later_poll_stores_the_new_votes(world: PollingWorld) -> None:
     quiet = says("[]")
     world.papers.answers = {hf_path(day): quiet for day in (18, 19)} | {
         hf_path(20): says(hf("Kites", votes=5))
@@ -192,7 +178,7 @@ def test_a_later_poll_stores_the_new_votes(world: World) -> None:
     assert (polled.new, world.session.scalars(votes).all()) == (0, [5, 50])
 
 
-def test_nothing_is_polled_before_it_is_due_nor_what_was_never_turned_on(world: World) -> None:
+def test_nothing_is_polled_before_it_is_due_nor_what_was_never_turned_on(world: PollingWorld) -> None:
     assert world.poll() == []
     world.papers.answers["/cs.CL"] = says(atom("Kites"), kind="application/atom+xml")
     world.add("arxiv:cs.CL")
@@ -205,7 +191,7 @@ def test_nothing_is_polled_before_it_is_due_nor_what_was_never_turned_on(world: 
     assert len(world.papers.requests) == 3
 
 
-def test_what_has_not_changed_is_not_sent_twice(world: World) -> None:
+def test_what_has_not_changed_is_not_sent_twice(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(
         atom("Kites", "Owls"), kind="application/atom+xml", ETag='"monday"', Last_Modified="Fri, 20 Nov 2026 05:00:00 GMT"
     )  # fmt: skip
@@ -219,7 +205,7 @@ def test_what_has_not_changed_is_not_sent_twice(world: World) -> None:
     assert world.papers.requests[1][1]["If-Modified-Since"] == "Fri, 20 Nov 2026 05:00:00 GMT"
 
 
-def test_the_same_bytes_again_change_nothing_and_are_kept_once(world: World) -> None:
+def test_the_same_bytes_again_change_nothing_and_are_kept_once(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(atom("Kites"), kind="application/atom+xml")
     world.add("arxiv:cs.CL")
     world.poll()
@@ -241,7 +227,7 @@ def test_the_same_bytes_again_change_nothing_and_are_kept_once(world: World) -> 
     ids=["arxiv", "biorxiv", "no posts", "nothing"],
 )  # fmt: skip
 def test_an_empty_answer_is_not_an_error_and_stores_no_dump(
-    world: World, name: str, path: str, answer: Any
+    world: PollingWorld, name: str, path: str, answer: Any
 ) -> None:
     world.papers.answers[path or "/"] = answer
     world.add(name)
@@ -253,7 +239,7 @@ def test_an_empty_answer_is_not_an_error_and_stores_no_dump(
     assert [*world.folder.glob("*/*")] == []
 
 
-def test_a_day_that_has_not_begun_at_hugging_face_is_not_an_error(world: World) -> None:
+def test_a_day_that_has_not_begun_at_hugging_face_is_not_an_error(world: PollingWorld) -> None:
     world.papers.answers = {
         hf_path(20): refuses(400),
         hf_path(19): says(hf("Kites")),
@@ -266,7 +252,7 @@ def test_a_day_that_has_not_begun_at_hugging_face_is_not_an_error(world: World) 
     assert (polled.is_fine, world.titles()) == (True, ["Kites"])
 
 
-def test_pages_are_followed_to_the_end(world: World) -> None:
+def test_pages_are_followed_to_the_end(world: PollingWorld) -> None:
     titles = [f"Owls of Valley {number:03d}" for number in range(150)]
     start = "/2026-11-20/2026-11-20"
     world.papers.answers = {
@@ -280,7 +266,7 @@ def test_pages_are_followed_to_the_end(world: World) -> None:
     assert (polled.requests, polled.new, len(world.titles())) == (2, 150, 150)
 
 
-def test_the_real_samples_are_read_as_a_server_would_send_them(world: World, shared: Path) -> None:
+def test_the_real_samples_are_read_as_a_server_would_send_them(world: PollingWorld, shared: Path) -> None:
     samples = shared / "samples"
     quiet = {hf_path(day): says("[]") for day in (18, 19)}
     world.papers.answers = quiet | {
@@ -303,7 +289,7 @@ def test_the_real_samples_are_read_as_a_server_would_send_them(world: World, sha
 # ── the past ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_past_is_fetched_as_history_seen_on_its_days_with_votes_of_today(world: World) -> None:
+def test_the_past_is_fetched_as_history_seen_on_its_days_with_votes_of_today(world: PollingWorld) -> None:
     days = {day: says(hf(f"Kites of the {day}th", votes=day, day=f"2026-11-{day}")) for day in (17, 18, 19)}
     world.papers.answers = {hf_path(day): answer for day, answer in days.items()}
     world.add("hf-daily")
@@ -324,7 +310,7 @@ def test_the_past_is_fetched_as_history_seen_on_its_days_with_votes_of_today(wor
     ]
 
 
-def test_the_past_is_fetched_politely_and_once(world: World) -> None:
+def test_the_past_is_fetched_politely_and_once(world: PollingWorld) -> None:
     world.papers.answers = {hf_path(day): says(hf(f"Kites {day}")) for day in range(10, 20)}
     world.add("hf-daily")
 
@@ -335,7 +321,7 @@ def test_the_past_is_fetched_politely_and_once(world: World) -> None:
     assert (world.clock.now - NOW).total_seconds() >= 19  # a second between any two of twenty
 
 
-def test_interrupted_history_keeps_the_loaded_days(world: World) -> None:
+def test_interrupted_history_keeps_the_loaded_days(world: PollingWorld) -> None:
     world.papers.answers = {hf_path(17): says(hf("Kites")), hf_path(18): refuses(500)}
     world.add("hf-daily")
 
@@ -348,7 +334,7 @@ def test_interrupted_history_keeps_the_loaded_days(world: World) -> None:
 # ── politeness ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_arxiv_gets_one_request_in_three_seconds_from_all_sources(world: World) -> None:
+def test_arxiv_gets_one_request_in_three_seconds_from_all_sources(world: PollingWorld) -> None:
     for name in ("cs.CL", "cs.LG", "math.OC"):
         world.papers.answers[f"/{name}"] = says(atom(name), kind="application/atom+xml")
         world.add(f"arxiv:{name}")
@@ -393,7 +379,7 @@ def test_a_source_is_polled_by_one_at_a_time(engine: Engine) -> None:
         assert registry.claim(other, "biorxiv", now=NOW + registry.CLAIM_TIME, is_forced=False) is not None
 
 
-def test_retry_after_holds_for_every_source_of_a_server(world: World) -> None:
+def test_retry_after_holds_for_every_source_of_a_server(world: PollingWorld) -> None:
     world.papers.answers = {"/cs.CL": refuses(429, Retry_After="7200")}
     world.add("arxiv:cs.CL")
     world.clock.now += timedelta(seconds=1)
@@ -409,7 +395,7 @@ def test_retry_after_holds_for_every_source_of_a_server(world: World) -> None:
     assert world.papers.paths == ["/cs.CL"]
 
 
-def test_the_backoff_doubles_with_each_failure_and_resets_with_success(world: World) -> None:
+def test_the_backoff_doubles_with_each_failure_and_resets_with_success(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = refuses(503)
     world.add("arxiv:cs.CL")
     waits = []
@@ -445,7 +431,7 @@ MISFORTUNES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("misfortune", MISFORTUNES)
 def test_a_failed_poll_is_reported_and_retried_later(
-    world: World, misfortune: str, caplog: pytest.LogCaptureFixture
+    world: PollingWorld, misfortune: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.papers.answers["/cs.CL"], reason = MISFORTUNES[misfortune]
     world.add("arxiv:cs.CL")
@@ -466,7 +452,7 @@ def test_a_failed_poll_is_reported_and_retried_later(
     assert "source arxiv:cs.CL" in caplog.text
 
 
-def test_a_list_that_breaks_off_inside_is_held_or_sent_as_the_operator_says(world: World) -> None:
+def test_a_list_that_breaks_off_inside_is_held_or_sent_as_the_operator_says(world: PollingWorld) -> None:
     whole = hf("Kites", "Owls")
     world.papers.answers["/"] = says(whole[: len(whole) - 300], ETag='"x"')
     world.add("https://papers.example.org/list")
@@ -481,7 +467,7 @@ def test_a_list_that_breaks_off_inside_is_held_or_sent_as_the_operator_says(worl
     assert world.session.scalars(select(DumpRow.state)).all() == [DumpState.LOADED]
 
 
-def test_an_answer_without_papers_is_rejected_and_its_file_kept(world: World) -> None:
+def test_an_answer_without_papers_is_rejected_and_its_file_kept(world: PollingWorld) -> None:
     world.papers.answers["/"] = says("Come back tomorrow.", kind="text/plain")
     world.add("https://papers.example.org/list")
 
@@ -491,7 +477,7 @@ def test_an_answer_without_papers_is_rejected_and_its_file_kept(world: World) ->
     assert world.session.scalars(select(DumpRow.state)).all() == [DumpState.REJECTED]
 
 
-def test_a_source_that_fails_for_hours_is_reported_to_the_operator(world: World) -> None:
+def test_a_source_that_fails_for_hours_is_reported_to_the_operator(world: PollingWorld) -> None:
     world.add("arxiv:cs.CL")
     before = []
     for _ in range(problems.FAILING_AFTER):
@@ -505,7 +491,7 @@ def test_a_source_that_fails_for_hours_is_reported_to_the_operator(world: World)
     assert problem.facts == ("arxiv:cs.CL: The server returned 404 Not Found. (6 times)",)
 
 
-def test_one_source_that_fails_does_not_keep_others_waiting(world: World) -> None:
+def test_one_source_that_fails_does_not_keep_others_waiting(world: PollingWorld) -> None:
     world.papers.answers["/cs.LG"] = says(atom("Kites"), kind=ATOM)
     world.add("arxiv:cs.CL")
     world.add("arxiv:cs.LG")
@@ -516,7 +502,7 @@ def test_one_source_that_fails_does_not_keep_others_waiting(world: World) -> Non
 # ── the register ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_adding_a_source_again_updates_it(world: World) -> None:
+def test_adding_a_source_again_updates_it(world: PollingWorld) -> None:
     world.add("hf-daily", interval=timedelta(hours=1))
     world.row("hf-daily").since = date(2026, 1, 1)
     world.add("hf-daily", order="ranked")
@@ -525,7 +511,7 @@ def test_adding_a_source_again_updates_it(world: World) -> None:
     assert (row.interval_seconds, row.order, row.since) == (3600, "ranked", date(2026, 1, 1))
 
 
-def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: World) -> None:
+def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(atom("Kites"), kind=ATOM)
     world.add("arxiv:cs.CL")
     world.poll()
@@ -538,12 +524,12 @@ def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: W
 
 
 @pytest.mark.parametrize("interval", [timedelta(minutes=1), timedelta(days=8)])
-def test_an_interval_outside_the_limits_is_refused(world: World, interval: timedelta) -> None:
+def test_an_interval_outside_the_limits_is_refused(world: PollingWorld, interval: timedelta) -> None:
     with pytest.raises(BadField):
         world.add("hf-daily", interval=interval)
 
 
-def test_fetched_files_are_kept_for_a_month(world: World) -> None:
+def test_fetched_files_are_kept_for_a_month(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(atom("Kites"), kind=ATOM)
     world.add("arxiv:cs.CL")
     world.poll()
@@ -572,7 +558,7 @@ def test_no_setting_allows_private_networks(site: Site) -> None:
     assert sources.fetcher_of(site, "1.2").loopback is False
 
 
-def test_hosts_are_remembered_by_name_only(world: World) -> None:
+def test_hosts_are_remembered_by_name_only(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(atom("Kites"), kind=ATOM)
     world.add("arxiv:cs.CL")
     world.poll()
