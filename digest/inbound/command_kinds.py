@@ -91,7 +91,16 @@ class MailCommand:
         return None if has_more else line.command(cls.verb)
 
 
-class AddTopic(MailCommand):
+class TopicCommand(MailCommand):
+    """A command about a topic or a filter, which follows the command's word."""
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line with a topic."""
+        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+
+
+class AddTopic(TopicCommand):
     """Add a topic."""
 
     verb = Verb.ADD
@@ -102,11 +111,6 @@ class AddTopic(MailCommand):
         "The words after the colon are the topic's filter. Quotes, AND, OR, NOT and fields such as ti: work. "
         "Without a name and a colon, the topic is named after its filter."
     )
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with a topic."""
-        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
 
 
 class DropTopic(MailCommand):
@@ -189,18 +193,13 @@ class UndoChange(MailCommand):
     effect = _("Undo the latest change of your settings.")
 
 
-class TryFilter(MailCommand):
+class TryFilter(TopicCommand):
     """Test a filter on the papers of the last days."""
 
     verb = Verb.TEST
     words = ("test", "try")
     usage = "test flow matching"
     effect = _("See how many papers a filter would have found lately.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with a filter."""
-        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
 
 
 class PaperCommand(MailCommand):
