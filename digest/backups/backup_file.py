@@ -59,6 +59,8 @@ def write_backup(
 
     The file gets its final name only when all its content is on disk.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a file. Choose the name of a new file.")
     if path.exists() and not replaces:
         raise UsageError(f"{path} exists. Choose another name, or replace it with --overwrite.")
     part = path.with_name(f".{path.name}.part")

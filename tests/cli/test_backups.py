@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -184,6 +185,16 @@ def test_restore_and_backup_never_replace_what_exists(digest: Digest, tmp_path: 
     assert "is not empty" in full.err
     assert "is not a backup" in other.err
     assert digest("backup", file, "--overwrite").code == 0
+
+
+@pytest.mark.usefixtures("ada")
+def test_backup_never_replaces_a_device_or_pipe(digest: Digest, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    refused = digest("backup", pipe, "--overwrite")
+
+    assert (refused.code, "is not a file" in refused.err, pipe.is_fifo()) == (2, True, True)
 
 
 @pytest.mark.usefixtures("ada")
