@@ -339,9 +339,9 @@ class Settings(BaseModel):
 
     @property
     def is_sample_allowed(self) -> bool:
-        """Return whether sample content is allowed.
+        """Return whether the sample papers and the sample reader may be loaded.
 
-        It is allowed only with the default database, the default Maildir and a local URL.
+        Sample content is allowed only with the default database, the default Maildir and a local URL.
         """
         return self.mail_url is None and self.database_url is None and Site(url=self.base_url).is_local
 

@@ -40,7 +40,7 @@ class BackupFile:
     engine: Engine
     made_at: datetime
     rows: int
-    keys: Mapping[str, str]  #: the secrets by name; empty if the backup was made without keys
+    keys: Mapping[str, str]  #: the secrets, keyed by name; empty if the backup was made without keys
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ def write_backup(
     now: datetime,
     progress: Callable[[int], None],
 ) -> dict[str, int]:
-    """Write a backup of `source` to `path`, which only its owner can read; return the rows of each table.
+    """Write a backup to the file `path`, readable only by its owner; return the number of rows by table.
 
     The file gets its final name only when all its content is on disk.
     """

@@ -118,7 +118,7 @@ def score_of_address(session: Session, hmac: str, *, now: datetime, cadence: str
 
 
 def weights_by_day(rows: Iterable[BounceRow]) -> dict[date, float]:
-    """Return the weight of each day, which is the weight of its worst failure.
+    """Return {day: weight of the day's worst failure}.
 
     All reports of one delivery count on the day of the first report, since servers and forgers can
     repeat reports.
@@ -334,7 +334,7 @@ def failure_conditions(domain: str | None, kind: FailureKind | None) -> list[Col
 
 
 def failure_report(row: BounceRow) -> dict[str, Any]:
-    """Return a failure's columns by name, without an address."""
+    """Return a failure's columns, keyed by name, without an address."""
     names = (
         "id",
         "at",

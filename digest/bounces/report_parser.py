@@ -1,7 +1,7 @@
 """Read bounce and complaint reports in mail. Pure.
 
 Machine-readable reports are tried first (RFC 3464 for deliveries, RFC 5965 for complaints).
-flufl.bounce reads the reports of older servers, which are prose.
+The reports of older servers are prose and are read with flufl.bounce.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Define the `digest` command, with one module for each group of subcommands.
 
-A command opens the app context, calls one use case, and shows the result. It imports its dependencies
-only when it runs, so that `digest --help` is fast.
+A command opens the app context, calls one use case, and shows the result. A command's dependencies are
+imported only when it runs, so that `digest --help` is fast.
 """
 
 from __future__ import annotations

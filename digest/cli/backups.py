@@ -59,7 +59,7 @@ def backup(
 
 
 def check_target(settings: Settings, path: Path) -> None:
-    """Raise UsageError if the backup would replace the database itself, or has no folder."""
+    """Raise UsageError if the backup would replace the database, or if its folder does not exist."""
     from digest import db
 
     own = db.database_file(settings.database)
@@ -70,7 +70,7 @@ def check_target(settings: Settings, path: Path) -> None:
 
 
 def keys_of(settings: Settings) -> dict[str, str]:
-    """Return this machine's keys by name."""
+    """Return this machine's keys, keyed by setting."""
     given = {"secret_key": settings.secret_key, "pepper": settings.pepper}
     return {
         name: value.get_secret_value() if value else settings.stored_secret(name)

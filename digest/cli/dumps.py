@@ -26,7 +26,7 @@ ABSTRACT_SHOWN = 240  #: characters
 app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
 Order = Annotated[
     DumpOrder | None,
-    typer.Option("--order", help="The meaning of the order of the papers.", show_default=False),
+    typer.Option("--order", help="What the order of the papers means.", show_default=False),
 ]
 DumpId = Annotated[
     int,
@@ -158,7 +158,7 @@ def capture(
 
 
 def check_format(layout: str | None) -> None:
-    """Raise BadField for an unknown format, which is a usage error, not an unreadable dump."""
+    """Raise BadField for an unknown format, because this is a usage error and not an unreadable dump."""
     from digest.dumps import formats
 
     if layout is not None:

@@ -192,7 +192,7 @@ def list_papers(
 
 
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
-    """Return the papers seen by `now`, by trending score.
+    """Return the papers seen by `now`, ordered by trending score.
 
     If `ids` is given, only the papers with these ids are returned.
     """

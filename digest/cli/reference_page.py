@@ -12,8 +12,9 @@ from digest.cli.command_help import EXAMPLES
 
 INTRODUCTION = """# Every command
 
-This page is made from the code by `make reference`, and a test checks that it is current. [cli.md](cli.md) explains how the
-commands work together. Every command also has `--help`. Options before the command: `--data-dir DIR`, `--quiet`, `--version`.
+`make reference` generates this page from the code, and a test checks that the page is current.
+[cli.md](cli.md) explains how the commands work together. Every command also has `--help`. Options before the
+command: `--data-dir DIR`, `--quiet`, `--version`.
 
 <!-- not run: the examples name invented papers and readers; tests/cli/test_contract.py parses every line -->
 """

@@ -501,7 +501,7 @@ def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
 
 
 def parse_topics(given: Sequence[str]) -> dict[str, str]:
-    """Return the filters of `NAME=FILTER` options by name; they are parsed when they are stored."""
+    """Return {name: filter} for `NAME=FILTER` options; the filters are parsed when they are stored."""
     topics = {}
     for text in given:
         name, equals, filter_text = text.partition("=")

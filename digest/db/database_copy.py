@@ -86,7 +86,7 @@ def copy_table(
 
 
 def self_references(table: Table) -> list[str]:
-    """Return the columns that refer to other rows of the table, which may not be copied yet."""
+    """Return the columns that refer to other rows of the same table; these rows may not be copied yet."""
     return [key.parent.name for key in table.foreign_keys if key.column.table is table]
 
 

@@ -65,8 +65,8 @@ def common_clock(session: Session, local_clock: Clock) -> Clock:
 def commit_asynchronously(session: Session) -> None:
     """Commit this transaction without waiting for the disk, if the database supports it.
 
-    Use it only for work that is repeated if lost. A later commit that waits for the disk also saves all
-    earlier commits, unless it has written nothing.
+    Use this function only for work that is repeated if the commit is lost. A later commit that waits for the
+    disk also saves all earlier commits, unless it has written nothing.
     """
     dialect_of(session).commit_asynchronously(session)
 

@@ -53,7 +53,7 @@ class SendPolicy:
 
     @property
     def is_unrestricted(self) -> bool:
-        """Return whether no limit counts letters and no wait is known."""
+        """Return whether letters need no check, because no limit counts letters and no wait is known."""
         return not (self.rules.are_counted or self.paused_servers or self.standstill)
 
     # ── before a claim ──────────────────────────────────────────────────────────────────────────

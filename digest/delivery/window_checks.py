@@ -1,7 +1,7 @@
 """Check each letter of a window individually before it is sent.
 
 Letters that must not be sent are settled, and letters that must wait are requeued; the others may be sent.
-This check runs for the letters that the fast path does not handle.
+Only letters that the fast path does not handle are checked here.
 """
 
 from __future__ import annotations

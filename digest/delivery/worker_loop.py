@@ -448,7 +448,7 @@ def give_back(worker: Worker, held: Claimed, error: BaseException | None = None)
 def release(worker: Worker, held: Claimed) -> Claimed:
     """Requeue the letters that we hold.
 
-    This is safe even if the reply to the commit of their intent was lost, because no byte was sent.
+    Requeueing is safe even if the reply to the commit of their intent was lost, because no byte was sent.
     """
     if not held.deliveries:
         worker.session.rollback()  # a transaction that an error left open

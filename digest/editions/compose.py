@@ -115,7 +115,7 @@ class RankedMatches:
     matches: int  #: the set of matching paper numbers
     order: tuple[int, ...]  #: the matching paper numbers, highest worth first
     relevances: array[float]  #: the relevance of each paper in `order`, 0 to 1; empty without a filter
-    scores: Sequence[float]  #: the trending scores, by number
+    scores: Sequence[float]  #: the trending scores, keyed by paper number
     demoted: int = 0  #: the set of near-duplicates whose worth was reduced
     cache: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -149,7 +149,7 @@ class RankedMatches:
 class RequestedTopic(NamedTuple):
     """A subscriber's topic with its ranked matches.
 
-    It is a tuple, because a million digests create three million of these objects.
+    The class is a tuple, because a million digests create three million topics.
     """
 
     topic: str
@@ -181,7 +181,7 @@ def rank_matches(
     fit = relevance
     if len(relevance) != matches.bit_count():
         fit = {number: relevance.get(number, 0.0) for number in bitset_members(matches)}
-    # This is relevance_bits(fits) + scores[number], without a call for each of many matches.
+    # Equals relevance_bits(fits) + scores[number], without a function call for each match.
     width, bits, tie = _BAND_WIDTH, BAND_BITS, TIE_BITS
     worth = {number: fits // width * bits + fits * tie + scores[number] for number, fits in fit.items()}
     order, lower = order_by_worth(worth, near_duplicates or {})

@@ -30,7 +30,7 @@ def queue_reply(
     *,
     once_a_day: Sequence[str] = (),
 ) -> None:
-    """Queue a reply to a reader, which is due at once; raise MailIgnored if the reader got too many replies.
+    """Queue a reply to a reader, due at once; raise MailIgnored if the reader got too many replies.
 
     Mails with the same texts (`once_a_day`) get one reply a day; otherwise an automatic reply that looks like
     a person's would be answered forever.

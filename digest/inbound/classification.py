@@ -320,12 +320,12 @@ def record_members_report(
     report: Failure | Complaint,
     now: datetime,
 ) -> str:
-    """Return the outcome of a report about one member, which must not end the digests of the whole group.
+    """Return the outcome of a report about one member; it must not end the digests of the whole group.
 
     A complaint is stored, because it counts for the rate of complaints.
     """
     if isinstance(report, Failure):
-        return "a failure at one member of a group, which counts against no address"
+        return "a failure at one member of a group; it counts against no address"
     bounces.store_report(
         session, site, recipient.email or "", report, now=now, delivery_id=recipient.delivery_id
     )

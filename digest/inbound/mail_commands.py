@@ -38,7 +38,7 @@ def parse_commands(content: bytes) -> list[Command]:
 
 
 def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands of a reply, which are above the quoted letter.
+    """Return the commands in a reply; all of them are above the quoted letter.
 
     A reply usually keeps the subject of the answered letter. The subject therefore counts only if it says to
     unsubscribe and the body is empty.

@@ -15,7 +15,7 @@ from digest.inbound.stored_mail import store_mail
 
 #: How long ids are stored: longer than a notice is valid, so that no notice counts twice.
 REMEMBER_FOR = timedelta(days=3)
-SNS_SENDER = "sns"  #: the sender of stored notices, which have no envelope sender
+SNS_SENDER = "sns"  #: the sender stored with notices, because a notice has no envelope sender
 
 
 def confirmation_url(message: SnsMessage) -> str:

@@ -58,7 +58,7 @@ class ReaderRequest:
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
-    """Return the reader's filters by the names of their topics, in order."""
+    """Return {topic name: filter} for the reader's topics, in order."""
     return {topic.name: topic.text for topic in subscribers.topics_of(session, subscriber)}
 
 

@@ -1,6 +1,6 @@
 """Recognise the text that people and mail programs add around a command. Pure.
 
-This includes greetings, thanks, signatures, the line above a quoted letter, `Re:` in many languages,
+Such text includes greetings, thanks, signatures, the line above a quoted letter, `Re:` in many languages,
 and the phrases of automatic replies and advertisements.
 """
 
@@ -190,7 +190,7 @@ def is_forwarded(subject: str) -> bool:
 
 
 def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of the prefixes of a subject, one after the other."""
+    """Yield the match of each prefix at the start of a subject, in order."""
     end = 0
     while match := PREFIX.match(subject, end):
         yield match

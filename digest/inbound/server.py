@@ -1,8 +1,7 @@
 """Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
 
-A mail is accepted once it is stored in the database. It is processed afterwards, and errors in
-processing do not affect the reply. Silent, slow or numerous clients cannot use up all connections or
-memory.
+A mail is accepted once it is stored in the database. The mail is processed afterwards, and errors in
+processing do not affect the reply. Silent, slow or numerous clients cannot use up all connections or memory.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from digest.site_profile import Site
 _ = figures_in_words.TRANSLATIONS.gettext
 
 UNSIGNED = _(
-    "We could not check that your mail is from you, because it has no valid signature of your mail server (DKIM)."
+    "We could not verify that you sent this mail, because it has no valid signature from your mail server (DKIM)."
 )
 
 
@@ -50,7 +50,7 @@ def ask_to_subscribe(
 
 
 def topics_of(commands: Sequence[Command]) -> Mapping[str, str]:
-    """Return the filters that a request names, by the names of their topics."""
+    """Return {topic name: filter} for the topics that a request names."""
     given = [commands[0].topic, *(one.argument for one in commands[1:] if one.verb is Verb.ADD)]
     return dict(command_arguments.parse_topic(text) for text in given if text)
 

@@ -209,7 +209,7 @@ def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[st
 def link_line(
     *, pdf: str | None, code: str | None, offered: tuple[tuple[str, str], ...], about: str, besides: str
 ) -> tuple[Link, ...]:
-    """Return the links that exist, except the title's link."""
+    """Return the links for the line below a card's abstract; the title's link is left out."""
     found = ((_("PDF"), pdf), (_("Code"), code), *offered)
     return tuple(Link(label, href, about) for label, href in found if href and href != besides)
 

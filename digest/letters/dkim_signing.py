@@ -129,7 +129,7 @@ def load_signers(
 
 
 def signers_for_list(signers: Sequence[Signer]) -> Sequence[Signer]:
-    """Return the signers of a letter to a group, which leave out the headers that mailing lists change."""
+    """Return the signers of a letter to a group; they do not sign the headers that mailing lists change."""
     return [signer_for_list(signer) for signer in signers]
 
 

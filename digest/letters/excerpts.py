@@ -147,8 +147,8 @@ class Sentence(NamedTuple):
 def excerpt(text: str, *, max_sentences: int = 2) -> str:
     """Return the sentences of an abstract that say what was done and found, else its first sentences.
 
-    The excerpt has at most 320 characters. It begins with "…" unless it begins with the abstract's first
-    words. It ends with a sentence, or with "…" if that sentence is too long.
+    The excerpt has at most 320 characters. The excerpt begins with "…" unless its first words are the
+    abstract's. The last sentence is complete, or ends with "…" if it is too long.
     """
     found = scored_sentences(text)
     best = max(range(len(found)), key=lambda number: found[number].score, default=0)

@@ -206,7 +206,7 @@ def checked_line(papers: int, words: int) -> str:
 def cut_at_word(text: str, max_length: int) -> str:
     """Return `text` shortened at a word to at most `max_length` characters, with an ellipsis if shortened.
 
-    Connectives at the new end (`where`, `of the`) are removed too.
+    Connectives at the new end (`where`, `of the`) are also removed.
     """
     if len(text) <= max_length:
         return text

@@ -62,7 +62,7 @@ def one_line(text: str) -> str:
 def break_addresses(text: str) -> str:
     """Return `text` with invisible word joiners in everything that mail programs would turn into a link.
 
-    It is used for names typed by strangers, so that web and mail addresses in them stay plain text.
+    Names typed by strangers are treated in this way, so that web and mail addresses in them stay plain text.
     """
     return ADDRESS_JOINTS.sub(WORD_JOINER, text)
 
@@ -104,7 +104,7 @@ def reply_to(address: str) -> tuple[Header, ...]:
 
 
 def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
-    """Return the headers of an automatic reply (RFC 3834), which is not list mail.
+    """Return the headers of an automatic reply (RFC 3834); such a reply is not list mail.
 
     `answered_id` is the Message-ID of the answered mail, if any, so that mail programs show both as a thread.
     """

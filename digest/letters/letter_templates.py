@@ -149,7 +149,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
     )
 
 
-#: The personal values of a letter, which templates show unchanged.
+#: The personal values of a letter; templates print them unchanged.
 PERSONAL_VALUES = (
     "subject", "email", "group", "owner", "next_due", "until", "asked_at", "requested", "schedule",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
@@ -223,5 +223,5 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_moment(stored: datetime | str) -> datetime:
-    """Return a datetime, which a stored decision may contain as text."""
+    """Return a datetime; if a stored decision contains it as text, parse the text."""
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

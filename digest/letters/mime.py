@@ -21,7 +21,7 @@ from digest.letters.headers import Header, header_block
 from digest.letters.letter_templates import RenderedLetter
 from digest.site_profile import Site
 
-MAX_LINE_LENGTH = 76  #: maximum length by RFC 2045, including the soft break
+MAX_LINE_LENGTH = 76  #: maximum length according to RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 

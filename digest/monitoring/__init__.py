@@ -1,1 +1,1 @@
-"""Find problems of the service, measure it, and write to its operator."""
+"""Find the service's problems, collect its figures, and send letters to its operator."""

@@ -67,7 +67,7 @@ class Figures:
     subscribers: Mapping[str, int]  #: by state
     deliveries: Mapping[str, int]  #: by state
     in_doubt: int  #: number of deliveries with an attempt whose outcome is unknown
-    bounces: Mapping[str, int]  #: number of bounces in the last day, by kind
+    bounces: Mapping[str, int]  #: number of bounces in the last day, keyed by kind
     suppressions: Mapping[str, int]  #: by reason
     mail_in: Mapping[str, int]  #: by state
     papers: int
@@ -76,12 +76,12 @@ class Figures:
     last_dump_at: datetime | None
     next_due_at: datetime | None  #: when the next digest is due; None before the first publication
     due_now: int  #: number of active subscribers who get a digest at the next publication
-    waiting: Mapping[str, int]  #: number of deliveries that are due now, by lane
-    waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, by lane
+    waiting: Mapping[str, int]  #: number of deliveries that are due now, keyed by lane
+    waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, keyed by lane
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]
     stops: tuple[ActiveStop, ...]
-    pauses: Mapping[str, datetime]  #: the end of each pause, by domain or server
+    pauses: Mapping[str, datetime]  #: the end of each pause, keyed by domain or server
     processes: tuple[ProcessRecord, ...]
 
 

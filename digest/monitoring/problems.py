@@ -39,7 +39,7 @@ SWITCHED_OFF_AFTER = timedelta(days=7)
 #: Time without a finished task, longer than a task may take, so that busy workers are not reported.
 STALLED_AFTER = timedelta(minutes=15)
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-#: The mail server is reported if it defers this many letters, of which the last was tried within this time.
+#: The mail server is reported if it defers this many letters and the last of them was tried within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})

@@ -134,7 +134,7 @@ def title_key(title: str) -> str:
 
 # ── links ────────────────────────────────────────────────────────────────────────────
 
-#: The URL template of an id's public page, by scheme.
+#: The URL templates of the public pages of ids, keyed by scheme.
 PAGES_OF_IDS = {
     "doi": "https://doi.org/{}",
     "pmid": "https://pubmed.ncbi.nlm.nih.gov/{}/",

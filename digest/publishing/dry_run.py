@@ -158,7 +158,7 @@ def render_again(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunDifference:
-    """The differences between two dry runs, or between the last digests and a dry run, by address."""
+    """The differences between two dry runs, or between the last digests and a dry run, for each address."""
 
     gains: tuple[str, ...]  #: addresses with mail only in the second run
     loses: tuple[str, ...]  #: addresses with mail only in the first run
@@ -186,7 +186,7 @@ def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) 
 
 
 def results_with_letter(results: Iterable[DryRunResult]) -> Mapping[str, DryRunResult]:
-    """Return the results with a letter, by address."""
+    """Return the results that have a letter, keyed by address."""
     return {one.email: one for one in results if one.letter}
 
 

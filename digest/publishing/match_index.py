@@ -50,7 +50,7 @@ class MatchIndex:
 
     @property
     def index(self) -> topics.PaperIndex:
-        """Return the index of the papers, which is built when a topic first needs the index."""
+        """Return the index of the papers; it is built when a topic first needs it."""
         return self.press.index
 
     @cached_property
@@ -64,7 +64,7 @@ class MatchIndex:
         return near_duplicates(self.press.papers)
 
     def evaluate(self, filters: Mapping[int, str]) -> None:
-        """Evaluate canonical filters, given by id, and cache their ranked matches."""
+        """Evaluate canonical filters, keyed by id, and cache their ranked matches."""
         parsed = {number: parse_or_none(canonical) for number, canonical in filters.items()}
         known = {number: one for number, one in parsed.items() if one is not None}
         found = self.index.evaluate(known)
@@ -154,7 +154,7 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
 
 
 def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published (if unknown: first seen) in the last `days` days."""
+    """Return whether a paper was published, or else first seen, in the last `days` days."""
     born = paper.published or paper.first_seen_at.astimezone(UTC).date()
     return born >= today - timedelta(days=days)
 

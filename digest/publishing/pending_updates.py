@@ -41,7 +41,7 @@ class PaperChange(NamedTuple):
 def load_pending(
     session: Session, readers: Sequence[Reader], now: datetime
 ) -> Mapping[int, PendingFollowups]:
-    """Return the updates that these readers have not been sent yet, by subscriber id."""
+    """Return the updates that these readers have not been sent yet, keyed by subscriber id."""
     if not readers:
         return {}
     changed = load_changes(session, max(min(map(last_mail_at, readers)) - MAX_DELAY, now - MAX_AGE), now)
@@ -94,7 +94,7 @@ CHANGES_QUERY = (
 
 
 def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[int, Sequence[PaperChange]]:
-    """Return the changes that were seen in (since, until], by paper id."""
+    """Return the changes that were seen in (since, until], keyed by paper id."""
     rows = session.connection().execute(CHANGES_QUERY, {"since": since, "until": until})
     found = sorted(
         (

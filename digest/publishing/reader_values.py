@@ -84,5 +84,5 @@ class GatheredInputs:
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
-    shown: Mapping[int, set[int]]  #: numbers of the papers already shown, by subscriber id
-    pending: Mapping[int, PendingFollowups]  #: updates to papers that were sent earlier, by subscriber id
+    shown: Mapping[int, set[int]]  #: numbers of the papers already shown, keyed by subscriber id
+    pending: Mapping[int, PendingFollowups]  #: updates to papers sent earlier, keyed by subscriber id

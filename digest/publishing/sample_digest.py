@@ -23,7 +23,7 @@ from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
 from digest.subscribers import RequestedSettings
 
-LONGER_LOOK = timedelta(days=7)  #: the period of papers if no new paper of the last day matches
+LONGER_LOOK = timedelta(days=7)  #: the period from which papers are taken if none from the last day matches
 DEFAULT_PAPERS = 10
 READER = "you@example.org"
 

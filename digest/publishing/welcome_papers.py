@@ -27,7 +27,7 @@ from digest.subscribers import WelcomePapers
 from digest.subscribers.confirmations import ChoosePapers
 
 MAX_PAPERS = 3
-LONGER_LOOK = timedelta(days=7)  #: the period of papers if the last day has too few
+LONGER_LOOK = timedelta(days=7)  #: the period from which papers are taken if the last day has too few
 
 
 def choose_welcome_papers(

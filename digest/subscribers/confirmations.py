@@ -465,7 +465,8 @@ def confirm(
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
-    # Papers in the letter to a group's owner would count as shown to the group, whose members did not get them.
+    # Papers in the letter to a group's owner would count as shown to the group, although its members did not
+    # get them.
     may_show = choose_papers is not None and not subscriber.is_group
     papers = choose_papers(session, subscriber) if choose_papers and may_show else WelcomePapers()
     queue_welcome(session, site, subscriber, confirmation.id, papers, now)

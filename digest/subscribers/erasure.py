@@ -48,7 +48,8 @@ def erase(
     """Erase a subscriber's data and commit; deliveries keep their states and counts but no address.
 
     With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
-    Raises BadField if the address manages the digests of a group, which would be left without an owner.
+    Raises BadField if the address manages the digests of a group, because the group would be left without an
+    owner.
     """
     if groups := subscriber_rows.groups_of(session, email):
         raise BadField("email", OWNS_GROUPS % {"email": email, "groups": ", ".join(groups)})

@@ -103,7 +103,7 @@ def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, st
 
 
 def resolved_filters(session: Session, topics: Mapping[str, str]) -> dict[str, Filter]:
-    """Return the resolved filters of the topics that are still valid, by topic name."""
+    """Return the resolved filters of the topics that are still valid, keyed by topic name."""
     registry, found = FilterRegistry(session), {}
     for name, text in topics.items():
         try:

@@ -196,7 +196,7 @@ def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[st
     """Yield sentences about changes to the schedule and to the length of digests."""
     if before.schedule != after.schedule:
         schedules = [figures_in_words.schedule_in_words(one.schedule) for one in (before, after)]
-        yield _("Your digest comes: %(after)s. Before: %(before)s.") % {
+        yield _("New schedule: %(after)s. Before: %(before)s.") % {
             "before": schedules[0],
             "after": schedules[1],
         }

@@ -15,7 +15,7 @@ from datetime import timedelta
 from heapq import heapify, heappop, heappush
 
 MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped, and no letter is sent
-REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts, which must exceed `MAX_WAIT`
+REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; must be longer than `MAX_WAIT`
 
 PER_MINUTE = 60
 SLOWER_FROM = 50  #: number of unanswered confirmations above which the rate falls
@@ -28,7 +28,7 @@ PER_NETWORK_AT_LOWEST = 1
 
 UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
-BY_OPERATOR = "operator"  #: the network of sign-ups through the CLI, which neither wait nor count
+BY_OPERATOR = "operator"  #: the network of sign-ups through the CLI; they neither wait nor count
 PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender, before the sender's domain
 SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, whose waiting sign-ups are not limited
 

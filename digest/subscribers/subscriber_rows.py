@@ -100,8 +100,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
     An active subscriber needs `consent`: how they agreed, in the operator's words. `owner` is the person who
-    manages the subscription of a group address. Suppressed addresses are refused here if `site` is given;
-    delivery never sends to them.
+    manages the subscription of a group address. If `site` is given, suppressed addresses are refused; in any
+    case, delivery never sends to them.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
@@ -125,7 +125,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
 
 def check_owner(email: str, owner: str) -> str:
-    """Return the address of the owner of a group address; raise BadField if it is invalid or the group's own."""
+    """Return the owner's normalised address; raise BadField if it is invalid or the group's own."""
     try:
         address = addresses.parse_address(owner)
     except BadField as error:
@@ -136,7 +136,7 @@ def check_owner(email: str, owner: str) -> str:
 
 
 def set_owner(subscriber: Subscriber, owner: str) -> bool:
-    """Set the owner, which makes the address a group's; return whether the owner changed.
+    """Set the owner and so make the address a group's; return whether the owner changed.
 
     Links in earlier letters are revoked, because the earlier owner or the members have them.
     """

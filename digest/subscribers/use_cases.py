@@ -373,7 +373,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 ) -> bool:
     """Change the settings that are not None without notifying the subscriber; return whether any changed.
 
-    `owner` is the person who will manage the subscription, which makes the address a group's.
+    `owner` is the person who will manage the subscription; with an owner, the address is a group's.
     """
     before = settings_changes.saved_settings(session, subscriber)
     is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)

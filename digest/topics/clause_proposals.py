@@ -1,7 +1,7 @@
 """Propose clauses that make a topic match fewer or more papers like a given paper.
 
-A proposal changes nothing by itself. It consists of the clause, the filter with the clause, and the papers of
-the last days that the clause would drop or add.
+Making a proposal changes nothing. A proposal consists of the clause, the filter with the clause, and the
+papers of the last days that the clause would drop or add.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ClauseProposal:
     clause: str  #: the clause with its operator: `ANDNOT medical`, `OR "flow matching"`
     filter: str  #: the filter with the clause
     papers: int  #: number of papers that the filter matched without the clause
-    changed: tuple[int, ...]  #: the dropped or added papers by their numbers, latest day first
+    changed: tuple[int, ...]  #: the numbers of the dropped or added papers, latest day first
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _words(paper: Paper) -> Iterator[str]:
 
 
 def _as_word(word: str) -> str:
-    """Return a word as a clause; a plural is changed to the singular, which matches both."""
+    """Return a word as a clause, in the singular, because a singular also matches the plural."""
     return tokenizer.stem(word) if tokenizer.stem(word).isalnum() else word
 
 

@@ -235,7 +235,7 @@ class _IndexedPaper:
         self.number = number
         self.paper = index.papers[number]
         self.texts = texts_of(self.paper)
-        #: The document number of each text of this paper, by field number.
+        #: The document number of each text of this paper, keyed by field number.
         self.documents = {
             place: place * index.size + number for place, written in enumerate(self.texts) if written
         }

@@ -37,7 +37,7 @@ class Pack:
     name: str
     version: int = 0  #: 0 if not published
     description: str = ""
-    filters: Mapping[str, str]  #: the canonical filters by name, in the order of the file
+    filters: Mapping[str, str]  #: the canonical filters, keyed by name, in the order of the file
     #: The versions of other packs that this pack used when it was published; a pinned pack still uses them.
     dependency_versions: Mapping[str, int] = field(default_factory=dict)
     text: str = ""  #: the content of the file

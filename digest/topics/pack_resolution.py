@@ -16,7 +16,7 @@ from digest.topics.filter_parser import MAX_CHARACTERS, MAX_CLAUSES, MAX_LEVELS,
 from digest.topics.filter_tree import And, Node, Not, Or, PackClause
 from digest.topics.pack_files import Pack
 
-PackVersions = Mapping[str, Mapping[int, Pack]]  #: published packs by name and version
+PackVersions = Mapping[str, Mapping[int, Pack]]  #: the published packs, keyed by name and version
 
 MAX_NESTED = 8  #: maximum depth of packs that use other packs
 

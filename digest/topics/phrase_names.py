@@ -100,7 +100,7 @@ def _holds(text: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
 
 
 def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
-    """Yield a text's phrases of up to four words that may be names: without verbs, and ending in a noun."""
+    """Yield a text's phrases of up to four words that end in a noun, contain no verb and may be names."""
     shown = papers.display(text)
     row = tokenizer.read(shown)
     for first, behind in _chunks(row):

@@ -141,7 +141,7 @@ class Postings:
     def single_word(self) -> Mapping[str, int]:
         """The only word that matches a token exactly.
 
-        It is 0 if there are several words or a spelling in two parts.
+        The value is 0 if several words match or the token has a spelling in two parts.
         """
         return LazyDict(self._alone)
 

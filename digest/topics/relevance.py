@@ -25,7 +25,7 @@ class RelevanceWeights:
 
     title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
-    #: the weight of each alternative of an OR except the first, which is the main name
+    #: the weight of each alternative of an OR except the first; the first is the main name
     other_name: float = 0.4
 
     def score(self, in_title: int, in_abstract: int) -> float:
@@ -88,7 +88,7 @@ def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
 def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
     """Return the total score of each paper in `numbers`.
 
-    This is fast for few papers, which is the usual case if all clauses must match.
+    The function is fast for few papers, which is the usual case if all clauses must match.
     """
     scores = dict.fromkeys(numbers, 0.0)
     for clause_scores, weight in weighted:

@@ -26,8 +26,8 @@ def score_terms(
 ) -> Mapping[int, tuple[RelevanceTerm, ...]]:
     """Return {paper: terms} for these papers; the terms of a paper add up to its relevance.
 
-    The relevance of a paper is its total divided by the total of the best match, so each term is divided by
-    that total, too.
+    The relevance of a paper is its total divided by the total of the best match, so each term is also divided
+    by that total.
     """
     totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
     best = max(totals.values(), default=0.0)

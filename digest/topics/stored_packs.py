@@ -19,7 +19,7 @@ LOCK = 0x7061636B
 
 
 def load_packs(session: Session) -> PackVersions:
-    """Return every published pack by name and version."""
+    """Return all published packs, keyed by name and version."""
     found: dict[str, dict[int, Pack]] = {}
     for row in session.scalars(select(PackRow).order_by(PackRow.name, PackRow.version)):
         found.setdefault(row.name, {})[row.version] = pack_from_row(row)

@@ -115,7 +115,7 @@ class Candidate:
     examples: int
     titles: int  #: the examples that contain it in the title
     found: int
-    usual: float  #: the share of papers that contain its words, by the fixed table
+    usual: float  #: the share of papers that contain its words, according to the fixed table
 
 
 def suggest_topic(

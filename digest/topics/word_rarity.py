@@ -1,8 +1,8 @@
 """Look up in a fixed table how rare a word is in papers.
 
-The rarity of a word is -log2 of the share of papers that contain it, in bits. It is not measured in papers: a
-paper is treated as ordinary English text of the same length, whose word frequencies are in `word_rarity.txt`.
-The research words below are exceptions, because they are much more common in papers.
+The rarity of a word is -log2 of the share of papers that contain it, in bits. The share is not measured in
+papers: a paper is treated as ordinary English text of the same length, whose word frequencies are in
+`word_rarity.txt`. The research words below are exceptions, because they are much more common in papers.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ConnectionLimits:
         return closed
 
     def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Return the connection to close if `new` is added, which may be `new` itself; else None."""
+        """Return the connection to close if `new` is added (perhaps `new` itself), or None."""
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
         if new.address is not None and self.by_address[new.address] >= self.most_of_one:
@@ -166,7 +166,7 @@ class Connection(H11Protocol):
 
 
 def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
-    """Return a factory of limited connections, which are not counted by address behind trusted proxies."""
+    """Return a factory of limited connections; behind trusted proxies, they are not counted by address."""
     limits: ConnectionLimits = ConnectionLimits(most=max_connections())
 
     def make(*arguments: Any, **named: Any) -> asyncio.Protocol:

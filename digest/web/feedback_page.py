@@ -27,7 +27,7 @@ from digest.web.unsubscribe_page import state_page, subscriber_of_link
 #: The message after a button was pressed, keyed by the `done` parameter.
 DONE_MESSAGES = {
     "undone": "Undone. Your topic is as it was before.",
-    "stale": "Your topic has changed since you opened this page. Nothing was changed now.",
+    "stale": "Your topic has changed since you opened this page, so nothing was saved.",
 }
 
 

@@ -80,7 +80,7 @@ def cached_page(context: AppContext) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormErrors:
-    """The errors of a form, by field."""
+    """The errors in a form's fields."""
 
     by_field: Mapping[str, str] = field(default_factory=dict)
     filter: BadFilter | None = None

@@ -47,7 +47,7 @@ def show_list(request: Request) -> Response:
 
 
 def redirect_to_list(request: Request) -> Response:
-    """Redirect to the list, whose address ends with a slash."""
+    """Redirect to the address of the list, which ends with a slash."""
     del request
     return RedirectResponse("/outbox/", 301)
 

@@ -71,7 +71,7 @@ def static_dir() -> Path:
 
 @lru_cache(maxsize=16)  # there are a few static files
 def static_url(name: str) -> str:
-    """Return the address of a static file, which changes with its content."""
+    """Return the address of a static file; the address changes with the file's content."""
     content = (static_dir() / name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:8]}"
 

@@ -40,7 +40,7 @@ class OfferedTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpForm:
-    """The submitted values of the form, which are shown if the form is shown again."""
+    """The submitted values of the form; if the form is shown again, it contains these values."""
 
     email: str = ""
     interests: tuple[str, ...] = ()  #: names of starter topics

@@ -13,7 +13,7 @@ from digest.topics import PerDay
 from digest.topics import recent_papers as topic_papers
 from digest.topics.recent_papers import RecentPapers
 
-#: The filters of the starter topics, by name: the most common interests of readers.
+#: The filters of the starter topics, keyed by name: the most common interests of readers.
 STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',
@@ -53,7 +53,7 @@ def rate_figure(per_day: PerDay) -> str:
 
 
 def chosen_topics(names: Iterable[object]) -> dict[str, str]:
-    """Return the filters of the starter topics among `names`, by name."""
+    """Return {name: filter} for the starter topics among `names`."""
     chosen = set(names)
     return {name: text for name, text in STARTER_TOPICS.items() if name in chosen}
 

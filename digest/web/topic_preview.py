@@ -72,7 +72,7 @@ class TopicPreview:
 class ChosenTopics:
     """The topics chosen in a form."""
 
-    filters: Mapping[str, str]  #: the filters as written, by name
+    filters: Mapping[str, str]  #: the filters as written, keyed by name
     tried: tuple[str, ...]  #: the names of the topics that are not starter topics
     liked: str = ""  #: the name of the topic made from liked papers
 
@@ -250,7 +250,7 @@ def preview_heading(*, is_new: bool, is_today: bool) -> str:
     _ = figures_in_words.TRANSLATIONS.gettext
     if not is_new:
         return _("Nothing new this week. The latest matches:")
-    return _("Now you would get:") if is_today else _("From the past week you would get:")
+    return _("You would get these now:") if is_today else _("You would get these from the past week:")
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────

@@ -336,12 +336,12 @@ BOTH = ("sqlite", "postgresql")
 
 CASES = (
     FailureCase(
-        title=f"kill -9 at each of {len(FAILPOINTS)} named instants",
+        title=f"kill -9 at each of {len(FAILPOINTS)} failpoints of a delivery",
         run=in_world(die_everywhere, rate=0),
         short=BOTH,
     ),
     FailureCase(
-        title=f"kill -9 at each of {len(crash_points.FAILPOINTS)} more, from a dump to a digest, and in a bounce",
+        title=f"kill -9 at each of {len(crash_points.FAILPOINTS)} other failpoints (dumps, digests, bounces)",
         run=die_on_errands,
         short=BOTH,
     ),
@@ -359,25 +359,25 @@ CASES = (
         run=in_world(die_often, plan=SlowPlan, readers=600),
     ),
     FailureCase(
-        title="the mail server fails once in every way, from the greeting to QUIT, TLS included",
+        title="every kind of failure of the mail server once, from the greeting to QUIT, including TLS",
         run=in_world(meet_every_failure, plan=Exhaustive, uses_tls=True),
         short=("sqlite",),
     ),
     FailureCase(
-        title="every connection to the database is cut, again and again",
+        title="every connection to the database is closed repeatedly",
         run=in_world(cut_off),
         on=("postgresql",),
         short=("postgresql",),
     ),
     FailureCase(
-        title="the database crashes and recovers (`-m immediate`), again and again",
+        title="the database crashes and recovers (`-m immediate`) repeatedly",
         run=in_world(crash),
         on=("postgresql",),
         short=("postgresql",),
         needs="server",
     ),
     FailureCase(
-        title="the primary crashes and its synchronous standby takes over, again and again",
+        title="the primary crashes and its synchronous standby takes over, repeatedly",
         run=in_world(fail_over, plan=SlowPlan, readers=300),
         on=("postgresql",),
         short=("postgresql",),
@@ -390,7 +390,7 @@ CASES = (
         short=("sqlite",),
     ),
     FailureCase(
-        title="the disk under the database is full, again and again",
+        title="the disk under the database is repeatedly full",
         run=in_world(fill_disk),
         short=("sqlite",),
         needs="disk",
@@ -407,7 +407,7 @@ CASES = (
         short=("sqlite",),
     ),
     FailureCase(
-        title="Redis freezes, is killed, restarts empty, is emptied; two schedulers",
+        title="Redis freezes, is killed, restarts without data and is emptied; two schedulers run",
         run=lose_the_broker,
         short=("postgresql",),
     ),
@@ -432,12 +432,12 @@ MUTANTS = {
     ),
     "no intent": Mutant(title="a worker that does not commit its intent", breaks={COPIED}),
     "mark first, in one go": Mutant(
-        title="a worker that marks a window as sent while it settles the one before, and then sends it",
+        title="a worker that marks a window as sent before sending it, while it settles the previous window",
         breaks={LOST, CALLED_SENT},
         on=("postgresql",),
     ),
     "no intent, in one go": Mutant(
-        title="a worker that takes the reply to its intent for a commit, and commits it with the next one",
+        title="a worker that mistakes the reply to its intent for a commit, and commits the intent with the next one",
         breaks={COPIED},
         on=("postgresql",),
     ),

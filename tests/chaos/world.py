@@ -46,7 +46,7 @@ BEGUN = timedelta(seconds=4)
 #: The promises that a broken design breaks.
 LOST = "a letter is lost"
 COPIED = "a second copy without a doubt"
-CALLED_SENT = "called sent, and never accepted"
+CALLED_SENT = "marked as sent, but never accepted"
 
 #: One process with everything imported forks all workers, so they start in milliseconds.
 FORKSERVER = multiprocessing.get_context("forkserver")

@@ -358,7 +358,7 @@ def test_only_failures_of_the_groups_own_address_count_against_it(
     to = bounce_address(session, site, "digest")
 
     of_member = receive(sample_mails.dsn(recipient=MEMBER), to, sender="")
-    assert of_member == "a failure at one member of a group, which counts against no address"
+    assert of_member == "a failure at one member of a group; it counts against no address"
     assert session.scalars(select(BounceRow.id)).all() == []
 
     receive(sample_mails.dsn(recipient=GROUP), to, sender="")
@@ -382,8 +382,9 @@ def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
     assert (
         f"{OWNER} asked Example Digest for a daily paper digest on: Flows and robots, for this group." in said
     )
-    assert "One mail to lab@lists.example asks for a daily paper digest on: Flows and robots." in " ".join(
-        text_of(answer).split()
+    assert (
+        "We sent one mail to lab@lists.example, which asks the group to confirm a daily paper digest on: Flows and robots."
+        in " ".join(text_of(answer).split())
     )
     assert answer["Reply-To"] is None
 

@@ -60,7 +60,7 @@ class Step:
 DAY = (
     Step(
         heading="Setting up",
-        text="Seven questions; Enter accepts a default. A wrong answer is explained and asked again.",
+        text="Seven questions; Enter accepts a default. If an answer is invalid, the reason is shown and the question is asked again.",
         typed=(
             "digest init",
             ("Name of the site", "Lab Papers"),
@@ -76,19 +76,19 @@ DAY = (
     ),
     Step(
         heading="Starting the service",
-        text="One command starts all processes. It keeps this terminal; Ctrl-C stops it.",
+        text="One command starts all processes. It runs in this terminal until you press Ctrl-C.",
         typed=("digest up",),
         until="Ctrl-C\n",
         window="service",
     ),
     Step(
         heading="Loading a list of papers",
-        text="`--dry-run --show` prints the papers as they were understood, and loads nothing.",
+        text="`--dry-run --show` prints the papers as Digest reads them, and loads nothing.",
         typed=("digest intake today.txt --dry-run --show 2", "digest intake today.txt"),
     ),
     Step(
         heading="Trying a filter",
-        text="A mistake is marked. The test prints the matching papers with the reason.",
+        text="`check` marks a mistake. `test` prints the matching papers, each with the reason.",
         typed=(
             "digest topics check 'diffusion AND (light OR video'",
             "digest topics test 'diffusion AND (light OR video)'",
@@ -96,7 +96,7 @@ DAY = (
     ),
     Step(
         heading="Importing people",
-        text="`--dry-run` names each bad row by its line. The import takes the good rows and reports the bad ones again. The sample reader is removed when you set a mail server.",
+        text="`--dry-run` names each bad row by its line. The import loads the good rows and reports the bad ones again. The sample reader is removed when you set a mail server.",
         typed=(
             "digest subscribers import people.csv --consent 'asked in the seminar' --dry-run",
             "digest subscribers import people.csv --consent 'asked in the seminar'",
@@ -110,7 +110,7 @@ DAY = (
     ),
     Step(
         heading="Seeing a digest before it is sent",
-        text="A preview is the digest as it would be sent. Nothing is sent or recorded.",
+        text="A preview is the digest exactly as it would be sent. Previewing sends and records nothing.",
         typed=("digest preview ada@example.org --out preview",),
     ),
     Step(
@@ -120,7 +120,7 @@ DAY = (
     ),
     Step(
         heading="Asking why",
-        text="Why did Ada get this paper? Why has Cleo no mail? What happened so far?",
+        text="Why did Ada not get this paper? Why does Cleo get no mail? What has happened so far?",
         typed=(
             "digest why ada@example.org 'Tide Tables for Gradient Descent'",
             "digest why cleo@example.org",
@@ -129,12 +129,12 @@ DAY = (
     ),
     Step(
         heading="Checking the service",
-        text="`digest status` shows the state, `digest doctor` also checks the setup and suggests fixes.",
+        text="`digest status` shows the state of the service; `digest doctor` also checks the setup and suggests fixes.",
         typed=("digest status", "digest doctor"),
     ),
     Step(
         heading="Reading the week",
-        text="Each line is one kind of event, with a bar for each day. It can also be mailed every Monday.",
+        text="Each line is one kind of event, with a bar for each day. The report can also be mailed every Monday.",
         typed=("digest report", "digest topics stats"),
     ),
     Step(
@@ -144,7 +144,7 @@ DAY = (
     ),
     Step(
         heading="Erasing a person",
-        text="What destroys says what it will do, and asks.",
+        text="A destructive command states what it will do, and asks first.",
         typed=(
             "digest subscribers erase bob@example.org",
             ("Continue", "n"),
@@ -154,7 +154,7 @@ DAY = (
     ),
     Step(
         heading="Stopping the service",
-        text="Ctrl-C stops all processes. Letters that wait are sent after the next start.",
+        text="Ctrl-C stops all processes. Waiting letters are sent after the next start.",
         typed=("C-c",),
         window="service",
     ),

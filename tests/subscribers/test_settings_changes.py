@@ -97,7 +97,7 @@ def test_a_change_is_described_with_its_values_before_and_after(
         "Renamed “Vision” to “Sight”.",
         "Added the topic “Sound” (audio).",
         "Your topics now have this order: Robots, Sight, Sound.",
-        "Your digest comes: Every day at 18:30, UTC. Before: Every day at 08:00, UTC.",
+        "New schedule: Every day at 18:30, UTC. Before: Every day at 08:00, UTC.",
         "At most 5 papers in a digest. Before: 10.",
         "Titles only. Before: short abstracts.",
     }

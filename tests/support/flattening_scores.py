@@ -20,7 +20,7 @@ class FlatteningScore:
     """The result of reading a copy of a page."""
 
     right: int  #: papers of which every field is right
-    phantoms: int  #: records that are no paper of the page, or a paper twice
+    phantoms: int  #: records that are not papers on the page, or repeat a paper
     refused: str = ""  #: the reason why the copy is not loaded
     wrong: tuple[str, ...] = ()  #: the wrong fields of the other papers
 

@@ -106,7 +106,7 @@ def test_only_a_proposed_change_is_applied(served, less_path, choice):
 
     answer = served.client.post(less_path, data={"do": "apply", "choice": choice})
 
-    assert "Nothing was changed now." in served.client.get(answer.headers["location"]).text
+    assert "so nothing was saved." in served.client.get(answer.headers["location"]).text
     assert served.everything() == before
 
 

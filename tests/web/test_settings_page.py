@@ -150,7 +150,7 @@ def test_a_form_about_a_topic_that_is_gone_changes_nothing(served, manage_path, 
 
     page = pressed(served, manage_path, do=action, topic="Gone", name="New", filter="robot*")
 
-    assert "Your settings have changed since you opened this page. Nothing was changed now." in page
+    assert "Your settings have changed since you opened this page, so nothing was saved." in page
     assert served.everything() == before
 
 
@@ -214,7 +214,7 @@ def test_schedule_and_length_are_saved_and_shown(served, manage_path, alice):
     page = pressed(served, manage_path, **SCHEDULE | changed)
 
     assert (
-        "Your digest comes: Every Friday at 18:30, Oslo. Before: Every day at 08:00, UTC. "
+        "New schedule: Every Friday at 18:30, Oslo. Before: Every day at 08:00, UTC. "
         "At most 5 papers in a digest. Before: 10. Whole abstracts. Before: short abstracts." in page
     )
     assert "Every Friday at 18:30, Oslo · at most 5 papers · whole abstracts" in page

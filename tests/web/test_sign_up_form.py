@@ -344,7 +344,7 @@ def test_a_preview_shows_figures_titles_and_what_each_clause_does(served, papers
     page = served.client.post("/preview", data={"filter": "quiet OR diffusion OR absent*"}).text
 
     assert "About 11 papers a day; you get the best 10 (based on 1 day so far)" in page
-    assert "Now you would get:" in page
+    assert "You would get these now:" in page
     assert page.count("<li dir=") == 5
     assert "<code>OR quiet</code> adds 10 a day" in page
     assert "<html" not in page

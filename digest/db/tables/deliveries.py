@@ -150,9 +150,9 @@ class Attempt(Base):
 class Shown(Base):
     """A paper that was included in a subscriber's digest, recorded so that it is not shown again.
 
-    A million readers cause eight million new rows a day, so the row is as small as possible. It has no
-    foreign keys, because PostgreSQL would then look up three rows for each new row. It has no second index,
-    because the index would cost as much as the row itself.
+    A million readers cause eight million new rows a day, so the row is as small as possible. The table has no
+    foreign keys, because PostgreSQL would then look up three rows for each new row, and no second index,
+    because the index would cost as much as the row.
     """
 
     __tablename__ = "shown"

@@ -33,7 +33,7 @@ class InboundMail(Base):
 
 
 class ReceivedNotice(Base):
-    """A provider's notice, stored because repeated notices count once."""
+    """A provider's notice, stored so that a repeated notice is counted only once."""
 
     __tablename__ = "received_notice"
 

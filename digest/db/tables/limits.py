@@ -25,7 +25,7 @@ class RateCounter(Base):
 
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
     seconds: Mapped[int] = mapped_column(primary_key=True)  #: the period of the rate
-    #: the number of the part of the quota's period, counted from 1970
+    #: the number of this part, counted from 1970; a quota's period has 24 parts
     part: Mapped[int] = mapped_column(BigKey, primary_key=True)
     tokens: Mapped[float]  #: for a rate per second or minute, the tokens left at `counted_at`
     used: Mapped[int]  #: for a quota, the number of letters in this part

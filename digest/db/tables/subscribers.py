@@ -89,7 +89,7 @@ class Subscriber(Base):
     still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when this step began
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they unsubscribed, which can be undone for 30 days
+    #: when they unsubscribed; they can undo this for 30 days
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     leaving_reason: Mapped[str] = mapped_column(
         String(200), default=""
@@ -142,7 +142,7 @@ class PackRow(Base):
     name: Mapped[str] = mapped_column(String(40))
     version: Mapped[int]
     description: Mapped[str] = mapped_column(default="")
-    filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters by name
+    filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters, keyed by name
     #: the versions of the other packs when this version was published
     dependency_versions: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
     text: Mapped[str]  #: the source file
@@ -250,7 +250,7 @@ class SignUp(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     email: Mapped[str] = mapped_column(String(320))  #: as typed
     email_key: Mapped[str] = mapped_column(String(320))  #: folded
-    #: a keyed hash of the network of the request
+    #: a keyed hash of the network that sent the request
     network: Mapped[str] = mapped_column(String(16), index=True)
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
-DELETE_BATCH = 1_000  #: number of rows per transaction, which then takes a few hundredths of a second
+DELETE_BATCH = 1_000  #: number of rows per transaction; a thousand take a few hundredths of a second
 
 #: Letters that an address gets only once; their keys are kept forever.
 ONCE_ONLY = frozenset({"invite", "reminder"})
@@ -92,7 +92,7 @@ def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
 
 
 def batch_after(session: Session, number: int) -> list[Row[tuple[int, str, datetime, datetime | None]]]:
-    """Return the next batch of deliveries by id, with the columns that pruning needs."""
+    """Return the next batch of deliveries in id order, with the columns that pruning needs."""
     columns = (
         DELIVERY_TABLE.c.id,
         DELIVERY_TABLE.c.letter,

@@ -48,7 +48,7 @@ RECIPIENT_COLUMNS = tuple(
     )
 )
 OWNER_EMAIL: Any = Subscriber.__table__.c.owner_email
-#: The address of a group, which is named in letters to the group's owner.
+#: The address of a group, as named in letters to the group's owner.
 GROUP = case((OWNER_EMAIL.is_not(None), Subscriber.__table__.c.email), else_="")
 
 
@@ -61,7 +61,7 @@ def recipient_version(dialect: str) -> str:
 
 @lru_cache(maxsize=2)  # there are two dialects
 def recipients_query(dialect: str) -> Select[Any]:
-    """Return the query of recipients by id, each with the version of its row."""
+    """Return the query that selects recipients by id, each with the version of its row."""
     is_given = db.one_of(RECIPIENT_COLUMNS[0], db.values_param("ids", RECIPIENT_COLUMNS[0]))
     return select(literal_column(recipient_version(dialect)), *RECIPIENT_COLUMNS, GROUP).where(is_given)
 

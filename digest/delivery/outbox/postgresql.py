@@ -33,7 +33,7 @@ LETTER_COLUMNS = {
 
 
 def intend_sql(guards: str) -> str:
-    """Return the statement that records the intents of the letters that we hold and that are not blocked.
+    """Return the statement that records an intent for each letter that we hold and that is not blocked.
 
     A suppressed address, or a condition in `guards`, blocks a letter. The range of ids makes the planner
     expect few rows, like `db.hint_few_rows`.

@@ -18,7 +18,7 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Inten
 
 
 def intend_statement(guards: str) -> TextClause:
-    """Return the statement that records the intents of the letters that we hold and that are not blocked.
+    """Return the statement that records an intent for each letter that we hold and that is not blocked.
 
     A suppressed address, or a condition in `guards`, blocks a letter.
     """

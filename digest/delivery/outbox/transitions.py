@@ -224,8 +224,8 @@ def held_params(ids: Collection[int], state: DeliveryState, lease: str) -> dict[
 def due_query() -> Select[Any]:
     """Return the query for due deliveries; on PostgreSQL it skips locked rows.
 
-    It sorts by `due_at` alone: all digests of a morning have the same `due_at`, and a second sort column
-    would make PostgreSQL sort all of them for every claim.
+    The query sorts by `due_at` alone: all digests of a morning have the same `due_at`, and a second sort
+    column would make PostgreSQL sort all of them for every claim.
     """
     return (
         select(*CLAIMED_COLUMNS, DELIVERY_TABLE.c.state)

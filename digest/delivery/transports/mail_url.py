@@ -150,7 +150,7 @@ class MailUrl:
 
     @property
     def burst(self) -> float:
-        """Return the capacity of token buckets in seconds of their rate, which is smaller for Amazon SES."""
+        """Return the capacity of token buckets in seconds of their rate; for Amazon SES it is smaller."""
         return SES_BURST_SECONDS if "ses" in self.profiles else BURST_SECONDS
 
     def __str__(self) -> str:

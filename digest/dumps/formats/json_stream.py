@@ -33,7 +33,7 @@ VALUE_SEPARATORS = re.compile(
 )  #: the separators between values, including the record separator of JSON text sequences
 UNFINISHED_LITERAL = re.compile(
     r"[\w.+-]*\s*"
-)  #: a number or word at the end of the text, which may be incomplete
+)  #: a number or word at the end of the text; it may be incomplete
 LINE_DELIMITERS = " \t\r,\x1e"  #: characters allowed before and after the object on a line
 TITLE_KEYS = ("title", "papertitle")
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')

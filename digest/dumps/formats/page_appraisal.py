@@ -129,7 +129,7 @@ def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return the number of papers that only the other reader found, or 0 if the readers agree on few."""
+    """Return the number of papers that only the other reader found, or 0 if both found few in common."""
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):

@@ -200,7 +200,7 @@ def fault_of(faults: Sequence[Passage]) -> str:
 
 
 def identify(draft: PaperDraft, segment: Segment) -> None:
-    """Store the id in the paper's own address."""
+    """Store the id that the paper's own address contains."""
     if segment.key is None:
         return
     scheme, name = segment.key
@@ -261,7 +261,7 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noq
 
 
 def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tuple[int, Passage]]:
-    """Store the names of the authors, which may span several lines; return the other texts."""
+    """Store the authors' names, even if they span several lines; return the other texts."""
     rest = []
     for index, passage in texts:
         names = field_parsing.person_names(passage.text) if len(passage.text) < 4000 else ()

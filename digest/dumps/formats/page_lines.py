@@ -42,7 +42,7 @@ KNOWN_TAG = re.compile(
 )
 HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 ALT = re.compile(r"\balt\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
-#: An address after the text of its link, which may be wrapped.
+#: An address after the text of its link; the address may be wrapped.
 TRAILING_ADDRESS = re.compile(r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>")
 ADDRESS_AT_END = re.compile(r"<https?:/[^\s<>]*>\s*$")
 FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
@@ -284,7 +284,7 @@ class LinkFinder:
     def on_bracket(self, text: str) -> None:
         """Process a bracket that does not end a link.
 
-        It may end an image's alternative text, or belong to the text.
+        The bracket may end an image's alternative text, or belong to the text.
         """
         if text == "]" and self.open:
             place, _ = self.open.pop()

@@ -151,7 +151,7 @@ class MetadataLine:
 
 
 def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
-    """Return the items of metadata on a line, which dots or bars may separate; none if the line is prose."""
+    """Return the items of metadata on a line, separated by dots or bars; none if the line is prose."""
     if len(line) > MAX_LINE_LENGTH:
         return ()
     if HORIZONTAL_RULE.fullmatch(line.strip()):

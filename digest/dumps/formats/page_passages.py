@@ -60,7 +60,7 @@ CAPTIONS = {
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
-LONG_LINE = 200  #: number of characters of a long line; a page with many long lines is not wrapped
+LONG_LINE = 200  #: minimum characters of a long line; a page with many long lines has no wrapped text
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
@@ -199,7 +199,7 @@ def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
 
 
 def finished(lines: Sequence[PageLine], indices: list[int]) -> tuple[Passage, ...]:
-    """Return the passages of joined lines, which may be metadata that a tool wrapped."""
+    """Return the passages of joined lines: a text, or metadata that a tool wrapped."""
     passage = text_passage(lines, indices)
     if len(indices) > 1 and len(passage.text) < LONG_LINE:
         whole = replace(lines[indices[0]], text=passage.text, inside=passage.links, links=passage.links)

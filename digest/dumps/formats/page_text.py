@@ -397,7 +397,7 @@ def is_organization(text: str) -> bool:
 
 
 def begin_draft(text: TextBlock, *, is_glued: bool) -> PaperDraft:
-    """Return a draft that begins with this text, which is a title or a title directly above its abstract."""
+    """Return a draft that begins with this text: a title, or a title directly above its abstract."""
     if is_glued and text.has_title:
         return PaperDraft(line=text.line, title=text.lines[0], abstract=" ".join(text.lines[1:]))
     return PaperDraft(line=text.line, title=text.one_line)

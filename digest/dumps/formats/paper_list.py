@@ -154,7 +154,7 @@ def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry |
 
 
 def is_detail(text: str) -> bool:
-    """Return whether a bullet below an entry continues it: it has a label, or names no paper itself."""
+    """Return whether a bullet below an entry continues it: it has a label, or does not name a paper."""
     return LABELLED.match(text) is not None or list_entries.paper_of(text, 0, 0) is None
 
 

@@ -136,7 +136,7 @@ def is_quoted(head: str) -> bool:
 
 
 def raw_lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines of a stream; instead of a line that is too long, which is not stored, yield None."""
+    """Yield the lines of a stream; yield None for a line that is too long, without storing the line."""
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
 
 BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
-#: The encoding declared by an XML document, which is wrong after the conversion.
+#: The encoding declaration of an XML document; after the conversion, it is wrong.
 DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+""")
 
 

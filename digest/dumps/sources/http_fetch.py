@@ -98,7 +98,8 @@ def addresses_of(host: str, port: int) -> list[str]:
 class Fetcher:
     """Fetches documents over HTTPS from public addresses.
 
-    `loopback` also allows connections to this machine without TLS. It is for tests only and has no setting.
+    `loopback` also allows connections to this machine without TLS. The option is for tests only and has no
+    setting.
     """
 
     agent: str

@@ -34,10 +34,10 @@ BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REA
 
 
 class CardTemplate(NamedTuple):
-    """A card as encoded pieces with empty pieces between them, which are replaced in each letter.
+    """A card as encoded pieces, with empty pieces between them that are replaced in each letter.
 
-    They are replaced with the card's number, its reason line (the only part that depends on the filter) and,
-    in HTML, the start of each link that differs from reader to reader.
+    The empty pieces are replaced with the card's number, its reason line (the only part that depends on the
+    filter) and, in HTML, the start of each link that differs from reader to reader.
     """
 
     html: tuple[bytes, ...]

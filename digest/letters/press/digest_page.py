@@ -211,7 +211,7 @@ def readers_card(press: Press, site: Site, section: SectionPlan, row: int, copy:
 
 
 def untitled(one: NumberedCard) -> NumberedCard:
-    """Return the card without its title, which is the headline."""
+    """Return the card without its title, because the headline is the title."""
     return NumberedCard(one.number, replace(one.card, title=""))
 
 

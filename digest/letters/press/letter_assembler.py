@@ -206,7 +206,7 @@ class LetterAssembler:
         return b"".join(multipart_pieces(top, mime_boundary(message_id), pieces.text, pieces.html))
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
-        """Return the content of the letter as a value, which is rendered later."""
+        """Return the content of the letter as a value, to be rendered later."""
         plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(copy.save_url))
         return digest_page.make_page(self.press, self.site, plan, digest, copy)
 
@@ -520,7 +520,7 @@ class LetterAssembler:
         return encode_words(figures_in_words.preheader(titles, is_catch_up=is_catch_up))
 
     def encode_lead_headline(self, paper: int) -> tuple[EncodedPair, EncodedPair]:
-        """Encode the beginning of the headline's link, and the headline, which is the paper's title."""
+        """Encode the beginning of the headline's link, and the paper's title as the headline."""
         card = digest_page.card_of_paper(self.press, self.site, paper, None, CardForm.LINE)
         link = self.html_parts["lead_link"].fill({"lead_url": escape_html(card.href)})
         return (

@@ -171,7 +171,7 @@ class SectionRenderer:
         return CardSequence(tuple(html), tuple(text), sum(map(len, html)), row.words, row.has_links[skipped:])
 
     def lead_card(self, section: SectionPlan, links: ReadersLinks | None) -> EncodedPair:
-        """Return the first card of a section without its title, which is the headline."""
+        """Return the first card of a section without its title, because the headline is the title."""
         has_links = links is not None
         row = self.row(section.canonical, section.papers, section.forms, has_links)
         bodies = self.cards.untitled(section.papers[0], section.forms[0], has_links)

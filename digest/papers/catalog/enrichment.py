@@ -8,7 +8,7 @@ from typing import Any
 
 from digest.papers import Announcement, Record
 
-Row = dict[str, Any]  #: a row of the table `paper`, by column name
+Row = dict[str, Any]  #: the values of a row of the table `paper`, keyed by column
 
 MAX_LIST_ITEMS = 60  #: maximum number of categories or URLs stored with a paper
 MIN_REWRITTEN_LENGTH = 200  #: minimum characters of a new abstract; a shorter text may be only a part of it

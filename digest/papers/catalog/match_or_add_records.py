@@ -95,13 +95,13 @@ class CatalogBatch:
         self.connection: Connection = session.connection()
         self.dump = dump
         self.papers: dict[int, BatchPaper] = {}
-        self.paper_by_id: dict[Key, int] = {}  #: alias to paper
+        self.paper_by_id: dict[Key, int] = {}  #: {alias: paper}
         self.aliases: dict[Key, int] = {}  #: aliases to write
-        self.appearances: dict[int, tuple[int, int]] = {}  #: paper to (position, line), in order
+        self.appearances: dict[int, tuple[int, int]] = {}  #: {paper: (position, line)}, in order
         self.signals: dict[tuple[int, str], float] = {}
         self.latest: dict[tuple[int, str], float] = {}
         self.merged: dict[int, int] = {}
-        self.changes: dict[tuple[int, ChangeKind], str] = {}  #: (paper, kind of change) to detail
+        self.changes: dict[tuple[int, ChangeKind], str] = {}  #: {(paper, kind of change): detail}
         self.created = 0  #: papers created in this batch
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Explain why a subscriber did or did not get a paper.
 
-`why` stores no data of its own. It reads the stored decision, or repeats it with the same press and code.
+`why` stores no data of its own. The explanation comes from the stored decision, or from repeating the
+decision with the same press and code.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ Row = Mapping[Any, Any]  #: cells by column; cells without a column are under No
 class CsvRows:
     """An iterator over the rows of a file; `line` is the number of the first line of the last row read.
 
-    Iteration raises csv.Error for an unreadable row, and the caller may then continue. It raises BadField for
-    an unreadable file.
+    Iteration raises csv.Error for an unreadable row, and the caller may then continue. For an unreadable
+    file, iteration raises BadField.
     """
 
     def __init__(self, file: Iterable[str]):

@@ -159,7 +159,7 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
 
 
 def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopics]:
-    """Return the topics of each subscriber by id, in the form that `ImportRow` uses."""
+    """Return {subscriber id: topics}, in the form that `ImportRow` uses."""
     held: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     if ids:
         for subscriber_id, *topic in session.connection().execute(TOPICS_QUERY, {"ids": ids}):
@@ -194,7 +194,7 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 
 def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
-    """Return the row reduced to its packs.
+    """Return a copy of the row with only its address and packs; the state stays the subscriber's.
 
     A synchronized list changes nothing else of an existing subscriber. Unsubscribed members stay unsubscribed
     and keep their packs.

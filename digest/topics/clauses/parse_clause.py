@@ -14,7 +14,7 @@ from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionC
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
-@lru_cache(maxsize=65536)  # the words in the filters of a run, which many filters share; 19 MB
+@lru_cache(maxsize=65536)  # the words in the filters of a run; many filters share words; 19 MB
 def clause(field: str, value: str) -> Leaf:
     """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
