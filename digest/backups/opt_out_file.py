@@ -20,7 +20,8 @@ from digest.bounces import OptOutKind
 from digest.db.tables import OptOut, Subscriber
 from digest.site_profile import Site
 
-#: The file's name in the data directory of the machine that runs the scheduler, or else the commands.
+#: The file's name in the data directory of the scheduler's machine or, without a scheduler, of the machine on
+#: which commands run.
 OPT_OUT_FILE = "opt-outs.jsonl"
 BATCH_ROWS = 1_000
 

@@ -163,7 +163,7 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
 
 
 def most_precise_status(status: str, diagnosis: str) -> str:
-    """Return the status of a report, or the one in its text if the first is missing or as vague as `5.0.0`."""
+    """Return the status of a report, or the one in its text if the first is missing or vague (`5.0.0`)."""
     given, in_text = STATUS.search(status), STATUS.search(diagnosis)
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STOPPED = 130  #: the exit code after Ctrl-C, as in shells
 
-#: The remedy for a database error, by words in its message.
+#: The remedies for database errors, keyed by words in the error's message.
 REMEDIES = {
     ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
         "Check that the disk is not full and that the database file can be written to: digest doctor."

@@ -249,7 +249,7 @@ def change_in_file(session: Session, path: Path) -> PackChange:
 
 
 def subscribers_by_pack(session: Session) -> dict[str, int]:
-    """Return the number of subscribers who use each pack, by the pack's name."""
+    """Return {pack name: number of subscribers who use the pack}."""
     from digest import subscribers
 
     return subscribers.count_pack_users(session)

@@ -241,7 +241,7 @@ def problem_in_words(problem: Problem) -> str:
 
 
 def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
-    """Return a process and the age of its last heartbeat."""
+    """Return a text with a process and the age of its last heartbeat."""
     return f"{process.role} {process.pid} on {process.host} {format_age(seconds_since(now, process.at))} ago"
 
 

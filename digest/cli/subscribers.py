@@ -367,7 +367,7 @@ def changed_topics(
 def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     """Undo the latest change of a subscriber's settings.
 
-    This is possible for 30 days, and until the settings change again.
+    The change can be undone for 30 days, unless the settings change again.
     """
     from digest import subscribers
     from digest.subscribers import use_cases

@@ -61,7 +61,7 @@ def read_moment(value: datetime | str | None) -> datetime | None:
     return None if value is None else value.astimezone(UTC)
 
 
-@lru_cache(maxsize=8192)  # several times the distinct timestamps in a chunk of 1,000 readers
+@lru_cache(maxsize=8192)  # several times the number of timestamps in a chunk of 1,000 readers
 def parse_moment(text: str) -> datetime:
     """Return the datetime that SQLite stores as `text`; cached, since many rows share a value."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: shortest and longest pause between two tries, in seconds
 #: The note added to the error when the retries end.
-GIVEN_UP = "The database did not return in time."
+GIVEN_UP = "The database did not become available in time."
 
 
 class Try:
@@ -66,7 +66,7 @@ def tries(
                 "Lost the database while recording %s; retrying: %s", description, first_line(one.error)
             )
         if is_stopping() or monotonic() + pause >= min(deadline, lost_at + MAX_RETRY_TIME.total_seconds()):
-            log.error("The database did not return in time to record %s", description)
+            log.error("The database did not become available in time to record %s", description)
             one.error.add_note(GIVEN_UP)
             raise one.error
         sleep(pause)

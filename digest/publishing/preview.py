@@ -146,7 +146,7 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
     edition: Edition,
     now: datetime,
 ) -> tuple[LetterAssembler, Decision]:
-    """Return the assembler of the press that a run would use, and its decision for one subscriber."""
+    """Return the assembler of the press that a run would use, and the run's decision for one subscriber."""
     since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
     made, _ = press_store.build_press(
         session, site=site, templates=templates, caches=caches, now=now, since=since

@@ -17,7 +17,7 @@ ENOUGH_BITS = 9.0  #: number of bits beyond which a name does not become clearer
 INCOMPLETE = (
     0.8  #: weight of a phrase that omits the last noun of the title, such as "language" for "language model"
 )
-IN_ABSTRACT = 0.25  #: number of titles that an abstract with the name counts as
+IN_ABSTRACT = 0.25  #: weight of an abstract that contains the name, relative to a title
 
 #: Words of titles that do not belong to a noun phrase: verbs, and nouns that fit any paper.
 _OUTSIDE = (

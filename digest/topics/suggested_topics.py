@@ -329,7 +329,7 @@ def _candidate(written: str, own: PaperIndex, index: PaperSearch) -> Candidate:
 
 
 def _limited_to_titles(candidates: Iterable[Candidate], index: PaperSearch) -> Iterator[Candidate]:
-    """Yield each clause that occurs in several titles, limited to titles, if it then finds fewer papers."""
+    """Yield the title-only form of each clause that is in several titles, if that form finds fewer papers."""
     for one in candidates:
         if one.titles.bit_count() > 1 and (found := index.look_up(one.in_title)) != one.found:
             yield Candidate(

@@ -16,9 +16,9 @@ from digest.db import Base, BigKey, UtcDateTime
 class RateCounter(Base):
     """The counter of one rate.
 
-    It counts the tokens left in a token bucket, or the letters sent in one part of a quota's period. A quota
-    divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is locked while
-    letters are counted. Rates per second or minute have only part 0.
+    For a token bucket, the row counts the tokens left; for a quota, the letters sent in one part of the
+    period. A quota divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is
+    locked while letters are counted. Rates per second or minute have only part 0.
     """
 
     __tablename__ = "rate_counter"

@@ -122,7 +122,7 @@ class Quota:
     """
 
     rate: Rate
-    used: Mapping[int, int]  #: number of letters by part; the parts are numbered from 1970 on
+    used: Mapping[int, int]  #: number of letters, keyed by part; parts are numbered from 1970 on
     waiting: int = 0  #: letters that wait
 
     @property

@@ -50,7 +50,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 
 def name_of(parsed: Any) -> str:
-    """Return `["Lind", "Per", "Jr"]` as "Per Lind Jr"."""
+    """Return the author's name in `["Lind", "Per", "Jr"]` as "Per Lind Jr"."""
     try:  # the fast path, because a snapshot has ten times as many names as papers
         return " ".join(" ".join((parsed[1], parsed[0], parsed[2])).split())
     except (TypeError, LookupError):

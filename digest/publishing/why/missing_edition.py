@@ -39,7 +39,7 @@ ADVICE = {
 
 
 def why_edition(session: Session, *, site: Site, email: str, edition: str | None, now: datetime) -> WhyAnswer:
-    """Return the outcome of a subscriber's edition, given by its day or a name such as `daily-2026-11-20`.
+    """Return the outcome of an edition, identified by its day or by a name such as `daily-2026-11-20`.
 
     Without `edition`, the answer is about the latest edition that was due.
     """
