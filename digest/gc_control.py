@@ -1,4 +1,4 @@
-"""Pause the garbage collector during work that creates many values but no cycles."""
+"""Pause the garbage collector while a process starts or ends, and during work that creates no cycles."""
 
 from __future__ import annotations
 
@@ -25,4 +25,22 @@ def freeze_startup_objects() -> None:
     Otherwise each full collection traverses every imported module, which takes 0.1 s.
     """
     gc.collect()
+    gc.freeze()
+
+
+def pause_during_imports() -> None:
+    """Pause garbage collection until `resume_after_imports`: imports create many objects but little garbage."""
+    gc.disable()
+
+
+def resume_after_imports() -> None:
+    """Collect garbage again if it was paused, but never traverse the objects that the imports created."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
+def skip_final_collection() -> None:
+    """Let the process end without traversing all objects, which takes longer than most commands do."""
+    gc.disable()
     gc.freeze()

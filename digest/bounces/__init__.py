@@ -1,54 +1,61 @@
 """Read bounces and complaints, score addresses, and maintain the suppression list."""
 
-from digest.bounces.bounce_score import (
-    FailureOutcome,
-    accept_failures,
-    count_failures,
-    delete_old_failures,
-    failure_report,
-    forgive_domain,
-    frozen_domains,
-    lift_confirmed_suppression,
-    list_failures,
-    record_failure,
-    score_of_address,
-    store_report,
-)
-from digest.bounces.opt_outs import (
-    OptOutKind,
-    delete_old_opt_outs,
-    mark_saved,
-    record_erasure,
-    record_subscribers,
-    subscriber_hash,
-    unsaved_opt_outs,
-)
-from digest.bounces.provider_reports import NoticeReport, read_notice
-from digest.bounces.report_parser import (
-    Complaint,
-    Failure,
-    FailureKind,
-    MailReport,
-    NoActionNeeded,
-    failure_kind,
-    failure_of_reply,
-    read_report,
-)
-from digest.bounces.suppressions import (
-    OWNER_CAN_LIFT,
-    SuppressionEntry,
-    SuppressionReason,
-    address_hmac,
-    find_suppressed,
-    find_suppression,
-    is_suppressed,
-    list_suppressions,
-    suppress,
-    suppress_by_operator,
-    suppress_many,
-    unsuppress,
-    unsuppress_by_operator,
-)
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.bounces.bounce_score import (
+        FailureOutcome,
+        accept_failures,
+        count_failures,
+        delete_old_failures,
+        failure_report,
+        forgive_domain,
+        frozen_domains,
+        lift_confirmed_suppression,
+        list_failures,
+        record_failure,
+        score_of_address,
+        store_report,
+    )
+    from digest.bounces.opt_outs import (
+        OptOutKind,
+        delete_old_opt_outs,
+        mark_saved,
+        record_erasure,
+        record_subscribers,
+        subscriber_hash,
+        unsaved_opt_outs,
+    )
+    from digest.bounces.provider_reports import NoticeReport, read_notice
+    from digest.bounces.report_parser import (
+        Complaint,
+        Failure,
+        FailureKind,
+        MailReport,
+        NoActionNeeded,
+        failure_kind,
+        failure_of_reply,
+        read_report,
+    )
+    from digest.bounces.suppressions import (
+        OWNER_CAN_LIFT,
+        SuppressionEntry,
+        SuppressionReason,
+        address_hmac,
+        find_suppressed,
+        find_suppression,
+        is_suppressed,
+        list_suppressions,
+        suppress,
+        suppress_by_operator,
+        suppress_many,
+        unsuppress,
+        unsuppress_by_operator,
+    )
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "OWNER_CAN_LIFT",

@@ -73,9 +73,10 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
 
 def read_settings(**given: object) -> Settings:
     """Read the settings, overridden by `given` values, and create the data directory."""
-    from digest import logs
+    from digest import gc_control, logs
     from digest.settings import load_settings
 
+    gc_control.resume_after_imports()
     settings = load_settings(given)
     logs.set_up_logging(settings.log_format, level=logging.WARNING)
     if settings.mail.folder_format == "memory":

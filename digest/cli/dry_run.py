@@ -17,8 +17,8 @@ from digest.cli.common_options import AsJson
 from digest.errors import BadField
 
 if TYPE_CHECKING:
+    from digest.publishing.digest_preview import Preview
     from digest.publishing.dry_run import DryRunDifference, DryRunResult
-    from digest.publishing.preview import Preview
 
 INDEX = "dry-run.json"
 CHANGES_SHOWN = 20  #: maximum number of changes of each kind that are shown; --json shows all

@@ -1,10 +1,11 @@
 """Render letters and build messages: templates, inlined CSS, headers, MIME, DKIM, the press.
 
-The names are imported when they are first used, because most commands render nothing.
+Most commands render nothing, so they import no templates.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.letters.cards import Card, make_card
@@ -12,21 +13,8 @@ if TYPE_CHECKING:
     from digest.letters.letter_templates import Personalization, RenderedLetter, render_letter
     from digest.letters.mime import build_message
     from digest.letters.templates import Templates, make_environment
-
-MODULES = {
-    "Card": "cards",
-    "Personalization": "letter_templates",
-    "RenderedLetter": "letter_templates",
-    "Templates": "templates",
-    "build_message": "mime",
-    "header_text": "headers",
-    "list_headers": "headers",
-    "make_card": "cards",
-    "make_environment": "templates",
-    "render_letter": "letter_templates",
-    "reply_headers": "headers",
-    "reply_to": "headers",
-}
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "Card",
@@ -42,10 +30,3 @@ __all__ = [
     "reply_headers",
     "reply_to",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module of an exported name."""
-    if name not in MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)

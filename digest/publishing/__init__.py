@@ -1,20 +1,27 @@
 """Compose every due digest and write it to the outbox; nothing is sent yet."""
 
-from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
-from digest.publishing.decide_digest import considered_until_of
-from digest.publishing.match_index import is_news, is_recently_published
-from digest.publishing.paper_eligibility import overflow_papers, positions, positions_now
-from digest.publishing.preview import Preview, decide_for, edition_for, preview
-from digest.publishing.publish_chunk import PublishReport, publish_chunk
-from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
-from digest.publishing.sample_digest import (
-    DEFAULT_PAPERS,
-    SampleDigest,
-    public_sample,
-    sample_digest,
-    sample_letter,
-)
-from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser, welcome_press
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
+    from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
+    from digest.publishing.decide_digest import considered_until_of
+    from digest.publishing.digest_preview import Preview, decide_for, edition_for, preview
+    from digest.publishing.match_index import is_news, is_recently_published
+    from digest.publishing.paper_eligibility import overflow_papers, positions, positions_now
+    from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
+    from digest.publishing.sample_letters import (
+        DEFAULT_PAPERS,
+        SampleDigest,
+        public_sample,
+        sample_digest,
+        sample_letter,
+    )
+    from digest.publishing.welcome_papers import choose_welcome_papers, welcome_chooser, welcome_press
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "CHUNK_SUBSCRIBERS",

@@ -23,8 +23,8 @@ from digest.letters import Templates, personalization, press, press_store
 from digest.letters.dkim_signing import Signer
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, may_wait, schedule_status_of
+from digest.publishing.digest_preview import Preview, is_decided, preview_of_decision
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
-from digest.publishing.preview import Preview, is_decided, preview_of_decision
 from digest.publishing.reader_values import Reader
 from digest.site_profile import Site
 

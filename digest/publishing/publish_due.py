@@ -17,8 +17,8 @@ from digest.caches import Caches
 from digest.db.tables import Delivery
 from digest.letters import Templates, press_store
 from digest.letters.press import Press
+from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
-from digest.publishing.publish_chunk import PublishReport, publish_chunk
 from digest.site_profile import Site
 
 #: Subscribers in one transaction. With fewer, commits take most of the time; with more, other writers wait too long.

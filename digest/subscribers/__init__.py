@@ -4,118 +4,130 @@ The web form, the mail commands and the CLI call these same functions. Callers c
 docstring says that it commits.
 """
 
-from digest.addresses import fold_address
-from digest.subscribers.account import (
-    export_data,
-    new_address_of_link,
-    queue_account_link,
-    subscriber_of_account_link,
-)
-from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
-from digest.subscribers.confirmations import (
-    Request,
-    SignUpOutcome,
-    SignUpResult,
-    WelcomePapers,
-    check_policy,
-    confirm,
-    confirmation_in,
-    is_expired,
-    is_scanner,
-    queue_reminders,
-    request_of,
-    request_subscription,
-    send_link,
-    skip_reminders,
-    subscriber_of,
-    welcome_of,
-)
-from digest.subscribers.csv_import import (
-    COLUMNS,
-    CsvRows,
-    ImportProblem,
-    ImportReport,
-    JsonRows,
-    import_rows,
-    sync_rows,
-)
-from digest.subscribers.erasure import Erasure, erase, erase_subscriber
-from digest.subscribers.pack_updates import (
-    FilterChange,
-    PackChange,
-    count_followers,
-    count_pack_users,
-    plan_pack_change,
-    previous_version,
-    publish,
-)
-from digest.subscribers.preferences import (
-    changed_schedule,
-    check_abstracts,
-    check_max_papers,
-    due_to_resume,
-    edit,
-    pause,
-    resume,
-    resume_due,
-)
-from digest.subscribers.reading_library import (
-    FILE_LIMITS,
-    UPLOAD_LIMITS,
-    LibraryLimits,
-    ReadLibrary,
-    read_library,
-)
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
-from digest.subscribers.saved_papers import list_saved
-from digest.subscribers.settings_changes import (
-    LastChange,
-    SavedSettings,
-    abstracts_in_words,
-    describe_change,
-    last_change,
-    record_change,
-    saved_settings,
-    undo_last_change,
-)
-from digest.subscribers.sign_up_counts import are_slow
-from digest.subscribers.sign_up_limits import BY_MAIL
-from digest.subscribers.sign_up_queue import (
-    are_waiting,
-    forget_sign_ups,
-    network_hash,
-    note_proxy_header,
-    proxy_header_seen,
-    request,
-    request_proven,
-    send_confirmations,
-)
-from digest.subscribers.still_reading import note_activity, note_mail
-from digest.subscribers.subscriber_rows import (
-    SubscriberTopic,
-    add,
-    check_owner,
-    check_topics,
-    find,
-    find_by_link,
-    get,
-    latest_consents,
-    muted_topics,
-    one_line,
-    schedule_of,
-    topics_of,
-    typed_topics,
-)
-from digest.subscribers.topic_feedback import TopicProposal, propose_less, propose_more, propose_saved_topic
-from digest.subscribers.unsubscribe import (
-    can_undo,
-    mark_unsubscribed,
-    prune_unconfirmed,
-    remove,
-    undo,
-    unsubscribe,
-)
-from digest.topics.filter_registry import FilterRegistry, filter_id, filter_ids, is_pack_topic
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.addresses import fold_address
+    from digest.subscribers.account import (
+        export_data,
+        new_address_of_link,
+        queue_account_link,
+        subscriber_of_account_link,
+    )
+    from digest.subscribers.change_letters import queue_changed_letter, queue_paused_letter
+    from digest.subscribers.confirmations import (
+        Request,
+        SignUpOutcome,
+        SignUpResult,
+        WelcomePapers,
+        check_policy,
+        confirm,
+        confirmation_in,
+        is_expired,
+        is_scanner,
+        queue_reminders,
+        request_of,
+        request_subscription,
+        send_link,
+        skip_reminders,
+        subscriber_of,
+        welcome_of,
+    )
+    from digest.subscribers.csv_import import (
+        COLUMNS,
+        CsvRows,
+        ImportProblem,
+        ImportReport,
+        JsonRows,
+        import_rows,
+        sync_rows,
+    )
+    from digest.subscribers.ended_subscriptions import (
+        can_undo,
+        mark_unsubscribed,
+        prune_unconfirmed,
+        remove,
+        undo,
+        unsubscribe,
+    )
+    from digest.subscribers.erasure import Erasure, erase, erase_subscriber
+    from digest.subscribers.pack_updates import (
+        FilterChange,
+        PackChange,
+        count_followers,
+        count_pack_users,
+        plan_pack_change,
+        previous_version,
+        publish,
+    )
+    from digest.subscribers.preferences import (
+        changed_schedule,
+        check_abstracts,
+        check_max_papers,
+        due_to_resume,
+        edit,
+        pause,
+        resume,
+        resume_due,
+    )
+    from digest.subscribers.reading_library import (
+        FILE_LIMITS,
+        UPLOAD_LIMITS,
+        LibraryLimits,
+        ReadLibrary,
+        read_library,
+    )
+    from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
+    from digest.subscribers.saved_papers import list_saved
+    from digest.subscribers.settings_changes import (
+        LastChange,
+        SavedSettings,
+        abstracts_in_words,
+        describe_change,
+        last_change,
+        record_change,
+        saved_settings,
+        undo_last_change,
+    )
+    from digest.subscribers.sign_up_counts import are_slow
+    from digest.subscribers.sign_up_limits import BY_MAIL
+    from digest.subscribers.sign_up_queue import (
+        are_waiting,
+        forget_sign_ups,
+        network_hash,
+        note_proxy_header,
+        proxy_header_seen,
+        request,
+        request_proven,
+        send_confirmations,
+    )
+    from digest.subscribers.still_reading import note_activity, note_mail
+    from digest.subscribers.subscriber_rows import (
+        SubscriberTopic,
+        add,
+        check_owner,
+        check_topics,
+        find,
+        find_by_link,
+        get,
+        latest_consents,
+        muted_topics,
+        one_line,
+        schedule_of,
+        topics_of,
+        typed_topics,
+    )
+    from digest.subscribers.topic_feedback import (
+        TopicProposal,
+        propose_less,
+        propose_more,
+        propose_saved_topic,
+    )
+    from digest.topics.filter_registry import FilterRegistry, filter_id, filter_ids, is_pack_topic
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "BY_MAIL",

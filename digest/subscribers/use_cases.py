@@ -28,9 +28,9 @@ from digest.subscribers import (
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.ended_subscriptions import undo, unsubscribe
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.topic_feedback import TopicProposal
-from digest.subscribers.unsubscribe import undo, unsubscribe
 from digest.topics import SuggestedTopic
 
 HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of subscribers with topics

@@ -1,26 +1,33 @@
 """Find the papers that match a filter, score their relevance and explain why they match."""
 
-from digest.errors import BadFilter
-from digest.topics.backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
-from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
-from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
-from digest.topics.filter_parser import Filter, any_of, parse
-from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
-from digest.topics.marked_text import marked_html
-from digest.topics.narrower_filters import Narrowing, find_narrowing
-from digest.topics.pack_files import Pack
-from digest.topics.pack_resolution import (
-    PackVersions,
-    pack_dependencies,
-    resolve_filter,
-    resolved_canonical,
-    resolved_uses,
-)
-from digest.topics.paper_index import PaperIndex
-from digest.topics.query_plan import QueryPlan
-from digest.topics.score_terms import RelevanceTerm, score_terms
-from digest.topics.similar_papers import expand_like
-from digest.topics.suggested_topics import SuggestedClause, SuggestedTopic, suggest_topic
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.errors import BadFilter
+    from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
+    from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
+    from digest.topics.filter_backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
+    from digest.topics.filter_parser import Filter, any_of, parse
+    from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
+    from digest.topics.marked_text import marked_html
+    from digest.topics.narrower_filters import Narrowing, find_narrowing
+    from digest.topics.pack_files import Pack
+    from digest.topics.pack_resolution import (
+        PackVersions,
+        pack_dependencies,
+        resolve_filter,
+        resolved_canonical,
+        resolved_uses,
+    )
+    from digest.topics.paper_index import PaperIndex
+    from digest.topics.query_plan import QueryPlan
+    from digest.topics.relevance_terms import RelevanceTerm, score_terms
+    from digest.topics.similar_papers import expand_like
+    from digest.topics.suggested_topics import SuggestedClause, SuggestedTopic, suggest_topic
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "Backtest",

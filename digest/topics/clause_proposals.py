@@ -16,7 +16,7 @@ from datetime import date
 from digest import errors
 from digest.papers import Paper, display
 from digest.topics import tokenizer
-from digest.topics.backtest import compare_filters
+from digest.topics.filter_backtest import compare_filters
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.filter_tree import Or
 from digest.topics.paper_index import PaperIndex

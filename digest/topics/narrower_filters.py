@@ -10,8 +10,8 @@ from datetime import date
 from digest import errors
 from digest.papers import Paper, display
 from digest.topics import tokenizer
-from digest.topics.backtest import compare_filters
 from digest.topics.bitsets import members
+from digest.topics.filter_backtest import compare_filters
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words

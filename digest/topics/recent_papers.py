@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from digest.caches import Caches
 from digest.papers import catalog
 from digest.topics import paper_index
-from digest.topics.backtest import Backtest, backtest
+from digest.topics.filter_backtest import Backtest, backtest
 from digest.topics.filter_parser import Filter
 
 DAYS_BACK = 31  #: number of days whose papers filters are tested on

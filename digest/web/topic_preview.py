@@ -18,7 +18,7 @@ from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
 from digest.subscribers import FilterRegistry, RequestedSettings
 from digest.topics import Backtest, Filter
-from digest.topics.backtest import PerDay, effect_in_words
+from digest.topics.filter_backtest import PerDay, effect_in_words
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked

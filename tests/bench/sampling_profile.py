@@ -36,7 +36,7 @@ STEPS: dict[str, dict[str, str]] = {
         "evaluate_filters": "filters",
     },
     "digest.publishing.decide_digest": {"decide_digest": "decide"},
-    "digest.publishing.publish_chunk": {"decide_and_write": "write", "publish_chunk": "commit"},
+    "digest.publishing.chunk_of_digests": {"decide_and_write": "write", "publish_chunk": "commit"},
     "digest.delivery.worker_loop": {
         "claim": "claim",
         "release": "claim",

@@ -19,14 +19,14 @@ from digest import addresses, bounces, db
 from digest.bounces import Complaint, Failure, FailureKind
 from digest.db.tables import RateCounter, WarmUpDay
 from digest.delivery import limits, outbox
-from digest.delivery.limits import LetterReply, SendLimits, Wait
+from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
 from digest.delivery.transports import parse_mail_url
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site_profile import Site
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-FIRST_PAUSE = limits.domain_pauses.FIRST_PAUSE
+FIRST_PAUSE = domain_pauses.FIRST_PAUSE
 
 
 def held(
@@ -154,7 +154,7 @@ def test_domain_that_asks_us_to_slow_down_waits_alone_and_longer_each_time(
     late = held(session, "", [*readers(2, "busy.example"), *readers(2)], now)
 
     assert first == same == now + FIRST_PAUSE
-    others = first + limits.domain_pauses.RETRY_HEAD_START
+    others = first + domain_pauses.RETRY_HEAD_START
     assert {number: due_at for number, (due_at, _) in late.items()} == {0: others, 1: others}
     assert not held(session, "", readers(1, "busy.example"), first)
     assert pause_domain(session, "a@busy.example", now=first) == first + 2 * FIRST_PAUSE
@@ -658,7 +658,7 @@ def test_reports_that_come_after_thousands_more_letters_stop_mail_too(
     kind: FailureKind,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits.emergency_stops, "MAX_ATTEMPTS", 60)
+    monkeypatch.setattr(emergency_stops, "MAX_ATTEMPTS", 60)
     numbers = attempted_letters("accepted", 200)  # of which the latest 60 are counted
     record_failures(session, site, numbers[:90:3], kind, now)  # a third of the first
 
@@ -670,7 +670,7 @@ def test_reports_that_come_after_thousands_more_letters_stop_mail_too(
 def test_threshold_share_is_the_same_for_a_large_service(
     attempted_letters, session: Session, site: Site, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits.emergency_stops, "MAX_ATTEMPTS", 200)
+    monkeypatch.setattr(emergency_stops, "MAX_ATTEMPTS", 200)
     few = limits.parse_stop_thresholds("complaints 2%, bounces 30%")
     numbers = attempted_letters("accepted", 1000)
     record_failures(session, site, numbers[::100], FailureKind.COMPLAINT, now)  # one in a hundred

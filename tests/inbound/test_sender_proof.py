@@ -23,6 +23,7 @@ from digest.inbound import MailRules, sender_proof
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
 from digest.site_profile import Site
+from digest.subscribers import sign_up_counts
 from tests.inbound.test_classification import opened
 from tests.support.product_processes import wait_until
 
@@ -311,7 +312,7 @@ def test_proven_sign_ups_slow_nobody_down_and_an_owner_of_a_domain_causes_few(
 
     assert len(letters(session)) == 10
     assert waiting(session) == 20
-    assert subscribers.sign_up_counts.counts(session, now).unanswered == 0
+    assert sign_up_counts.counts(session, now).unanswered == 0
 
 
 def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(receive: Receive, session: Session) -> None:

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from digest import topics
 from digest.papers import Paper
-from digest.topics import Narrowing
+from digest.topics import Narrowing, filter_tree
 from tests.topics.invented_papers import paper
 
 PAPERS_A_DAY = 6
@@ -57,5 +57,5 @@ def test_a_clause_that_leaves_more_than_a_digest_holds_is_not_proposed():
 def test_a_filter_that_has_no_space_for_another_clause_is_not_narrowed():
     full = " OR ".join(["graph", *(f"unheard{n}" for n in range(63))])
 
-    assert len(list(topics.filter_tree.leaves(topics.parse(full).tree))) == 64
+    assert len(list(filter_tree.leaves(topics.parse(full).tree))) == 64
     assert narrowing(full, batch()) is None

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from digest import links, subscribers
 from digest.db.tables import Delivery, DumpRow, Subscriber
 from digest.papers import Record, catalog
+from digest.subscribers import use_cases
 from digest.web import front_page, middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import ServedSite, path_of
@@ -150,7 +151,7 @@ def pages(
         catalog.add(session, records, dump=session.query(DumpRow).one())
         knee = catalog.find(session, records[0].title).id
         for paper in papers[:4]:
-            subscribers.use_cases.save_paper(session, dora, paper, now=served.clock.now)
+            use_cases.save_paper(session, dora, paper, now=served.clock.now)
         gone = subscribers.add(session, "gone@uni.edu", consent="asked", now=served.clock.now)
         subscribers.unsubscribe(session, served.site, gone, now=served.clock.now)
         session.commit()

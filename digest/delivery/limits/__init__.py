@@ -5,51 +5,58 @@ from rows shared by all workers, and writes the changes in the transaction that 
 commit.
 """
 
-from digest.delivery.limits.decisions import Allowed, Refill, Wait
-from digest.delivery.limits.domain_pauses import (
-    NO_REPLY_PAUSE,
-    LetterReply,
-    TroubledDomains,
-    domain_of,
-    is_slow_down,
-    may_be_greylisting,
-    pause_scopes,
-    throttle_pause,
-)
-from digest.delivery.limits.emergency_stops import (
-    active_stops,
-    check_thresholds,
-    emergency_stop,
-    lift_stops,
-    threshold_readings,
-    threshold_warnings,
-)
-from digest.delivery.limits.limit_rules import (
-    Canary,
-    SendHours,
-    SendLimits,
-    parse_canary,
-    parse_conversation_limits,
-    parse_rates,
-    parse_send_hours,
-    parse_shared_limits,
-    parse_stop_thresholds,
-    parse_warm_up,
-    thresholds_text,
-)
-from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
-from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
-from digest.delivery.limits.shared_limits import (
-    active_pauses,
-    canary_waits,
-    delete_old_limits,
-    end_conversations,
-    load_troubled_domains,
-    pause_server,
-    record_replies,
-    release,
-    reserve,
-)
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.delivery.limits.decisions import Allowed, Refill, Wait
+    from digest.delivery.limits.domain_pauses import (
+        NO_REPLY_PAUSE,
+        LetterReply,
+        TroubledDomains,
+        domain_of,
+        is_slow_down,
+        may_be_greylisting,
+        pause_scopes,
+        throttle_pause,
+    )
+    from digest.delivery.limits.emergency_stops import (
+        active_stops,
+        check_thresholds,
+        emergency_stop,
+        lift_stops,
+        threshold_readings,
+        threshold_warnings,
+    )
+    from digest.delivery.limits.limit_rules import (
+        Canary,
+        SendHours,
+        SendLimits,
+        parse_canary,
+        parse_conversation_limits,
+        parse_rates,
+        parse_send_hours,
+        parse_shared_limits,
+        parse_stop_thresholds,
+        parse_warm_up,
+        thresholds_text,
+    )
+    from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
+    from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
+    from digest.delivery.limits.shared_limits import (
+        active_pauses,
+        canary_waits,
+        delete_old_limits,
+        end_conversations,
+        load_troubled_domains,
+        pause_server,
+        record_replies,
+        release,
+        reserve,
+    )
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",

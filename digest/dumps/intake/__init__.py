@@ -4,14 +4,21 @@ A dump is opened without following links, read completely before any record is s
 hash of its bytes. A bad file never stops the service. Files are deleted only long after they were loaded.
 """
 
-from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES
-from digest.dumps.intake.captures import capture, with_address
-from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
-from digest.dumps.intake.load_dump import load
-from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
-from digest.dumps.intake.retry_dump import retry
-from digest.dumps.intake.sample_content import remove_samples
-from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES
+    from digest.dumps.intake.captures import capture, with_address
+    from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
+    from digest.dumps.intake.load_dump import load
+    from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
+    from digest.dumps.intake.retry_dump import retry
+    from digest.dumps.intake.sample_content import remove_samples
+    from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "LATEST",

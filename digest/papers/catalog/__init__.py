@@ -1,19 +1,26 @@
 """Store and look up papers and their observations; callers commit."""
 
-from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
-from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
-from digest.papers.catalog.queries import (
-    arrivals,
-    current,
-    days_with_news,
-    evidence,
-    find,
-    observed_at,
-    papers,
-    positions,
-    resolve,
-    state,
-)
+from typing import TYPE_CHECKING
+
+from digest.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
+    from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
+    from digest.papers.catalog.queries import (
+        arrivals,
+        current,
+        days_with_news,
+        evidence,
+        find,
+        observed_at,
+        papers,
+        positions,
+        resolve,
+        state,
+    )
+else:
+    __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
     "CatalogCounts",
