@@ -21,7 +21,15 @@ from digest.db.bulk_rows import (
     upsert,
 )
 from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values
-from digest.db.conditions import LAST_KEY, Unindexed, hint_few_rows, one_of, one_of_few, values_param
+from digest.db.conditions import (
+    LAST_KEY,
+    Unindexed,
+    hint_few_rows,
+    one_of,
+    one_of_few,
+    unique_where,
+    values_param,
+)
 from digest.db.dialects import DatabaseDialect, dialect_name, dialect_named, dialect_of
 from digest.db.engine import database_file, make_engine, open_read_only, parsed_url, truncate_log, with_driver
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
@@ -82,6 +90,7 @@ __all__ = [
     "revision",
     "split_to_array",
     "truncate_log",
+    "unique_where",
     "update_many",
     "upgrade",
     "upsert",

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from sqlalchemy import BindParameter, Boolean, ColumnElement, Dialect, Integer, String, bindparam, literal
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    ColumnElement,
+    Dialect,
+    Integer,
+    String,
+    Table,
+    bindparam,
+    literal,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.visitors import InternalTraversal
@@ -113,6 +123,18 @@ def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
     has no statistics yet, or use a nested loop over hundreds of rows.
     """
     return key.between(-LAST_KEY, LAST_KEY)
+
+
+def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None:
+    """Return the condition of the partial unique index on `key`, or None; ON CONFLICT must repeat it."""
+    return next(
+        (
+            index.dialect_options["postgresql"]["where"]
+            for index in table.indexes
+            if index.unique and index.columns.keys() == list(key)
+        ),
+        None,
+    )
 
 
 def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:

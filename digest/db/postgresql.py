@@ -44,7 +44,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from digest.db.array_literals import array_literal, join_values, split_to_array
 from digest.db.column_types import bind_values, json_list, values_by_column
-from digest.db.conditions import OneOf, hint_few_rows
+from digest.db.conditions import OneOf, hint_few_rows, unique_where
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
@@ -242,7 +242,7 @@ def insert_statement(
     new = array_columns(table, differing, shared)
     insert = postgresql.insert(table).from_select(list(new), select(*new.values()), include_defaults=False)
     if key:
-        insert = insert.on_conflict_do_nothing(index_elements=key)
+        insert = insert.on_conflict_do_nothing(index_elements=key, index_where=unique_where(table, key))
     return insert.returning(*(table.c[name] for name in returning)) if returning else insert
 
 

@@ -35,7 +35,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from digest.db.column_types import NO_VALUES, bind_values, json_list, values_by_column
-from digest.db.conditions import OneOf, Unindexed, one_of
+from digest.db.conditions import OneOf, Unindexed, one_of, unique_where
 
 BUSY_WAIT = 30_000  #: milliseconds that a statement waits for a lock
 LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers, while all writers wait for it
@@ -149,7 +149,8 @@ def insert_many(
     columns = [table.c[name] for name in returning]
     last = connection.execute(select(func.max(columns[0]))).scalar() if columns else None
     names = [*rows[0], *shared]
-    on_conflict = f" ON CONFLICT ({', '.join(key)}) DO NOTHING" if key else ""
+    where = f" WHERE {condition}" if (condition := unique_where(table, key)) is not None else ""
+    on_conflict = f" ON CONFLICT ({', '.join(key)}){where} DO NOTHING" if key else ""
     values = row_tuples(connection.dialect, table, rows[0], rows, shared)
     connection.exec_driver_sql(insert_statement(table, names) + on_conflict, values)
     return connection.execute(select(*columns).where(columns[0] > (last or 0))).all() if columns else []

@@ -69,6 +69,7 @@ PROMISES = [
     promise("canary", "edition", says="the rest of an edition waits for its canary once"),
     promise("conversation", "domain", "number", says="a conversation with a domain has one worker"),
     promise("domain_pause", "scope", says="a domain or server has one pause"),
+    promise("emergency_stop", "scope", says="digests, or all mail, are stopped once at a time"),
     promise("rate_counter", "scope", "seconds", "part", says="a part of a rate is counted in one place"),
     promise("warm_up_day", "since", "day", says="a day of a warm-up is counted in one place"),
     promise("pack", "name", "version", says="a version of a pack is published once"),
@@ -203,6 +204,9 @@ def natural_keys(table: Table) -> Iterator[tuple[str, ...]]:
     for constraint in table.constraints:
         if isinstance(constraint, UniqueConstraint):
             yield tuple(column.name for column in constraint.columns)
+    for index in table.indexes:
+        if index.unique:
+            yield tuple(column.name for column in index.columns)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -219,9 +223,7 @@ def test_what_may_not_happen_twice_is_refused_by_the_database(engine: Engine, pr
 def test_nothing_but_the_key_refuses_it(postgres_engine: Engine, promise: Promise) -> None:
     """Without this the test above could pass for another reason, such as a missing parent row."""
     with postgres_engine.begin() as connection:
-        connection.exec_driver_sql(
-            f'ALTER TABLE "{promise.table}" DROP CONSTRAINT {name_of_key(promise)} CASCADE'
-        )
+        connection.exec_driver_sql(dropping(promise))
         first, second = twice(connection, promise)
         connection.execute(insert(TABLES[promise.table]).values(first))
         connection.execute(insert(TABLES[promise.table]).values(second))
@@ -229,11 +231,15 @@ def test_nothing_but_the_key_refuses_it(postgres_engine: Engine, promise: Promis
         assert connection.scalar(select(func.count()).select_from(TABLES[promise.table])) == 2
 
 
-def name_of_key(promise: Promise) -> str:
+def dropping(promise: Promise) -> str:
+    """Return the statement that drops a promise's key."""
     table = TABLES[promise.table]
-    if tuple(column.name for column in table.primary_key) == promise.columns:
-        return f"pk_{promise.table}"
-    return f"uq_{promise.table}_{'_'.join(promise.columns)}"
+    for index in table.indexes:
+        if index.unique and tuple(index.columns.keys()) == promise.columns:
+            return f"DROP INDEX {index.name}"
+    is_primary = tuple(column.name for column in table.primary_key) == promise.columns
+    name = f"pk_{table.name}" if is_primary else f"uq_{table.name}_{'_'.join(promise.columns)}"
+    return f'ALTER TABLE "{table.name}" DROP CONSTRAINT {name} CASCADE'
 
 
 # ── rows that fit ───────────────────────────────────────────────────────────────────────────────

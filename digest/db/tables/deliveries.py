@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import (
+    DDL,
     CheckConstraint,
     ForeignKeyConstraint,
     Index,
     LargeBinary,
     String,
     UniqueConstraint,
+    event,
     text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
@@ -68,7 +71,7 @@ class Delivery(Base):
     letter: Mapped[str] = mapped_column(String(20))
     lane: Mapped[Lane] = mapped_column(String(6))
     edition: Mapped[str | None] = mapped_column(String(24))  #: digests only
-    dedupe_key: Mapped[str | None] = mapped_column(String(120), unique=True)  #: all other letters
+    dedupe_key: Mapped[str | None] = mapped_column(String(120))  #: all other letters
     decision: Mapped[str] = mapped_column(default="{}")  #: JSON: the content of the letter
     press: Mapped[str | None] = mapped_column(String(64))
     key_id: Mapped[str] = mapped_column(String(16), default="")  #: the key that signs the letter's links
@@ -102,6 +105,13 @@ class Delivery(Base):
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),
         CheckConstraint("edition IS NOT NULL OR dedupe_key IS NOT NULL", name="identity"),
+        Index(  # digests have no key, so they need no entry
+            "uq_delivery_dedupe_key",
+            "dedupe_key",
+            unique=True,
+            postgresql_where=text("dedupe_key IS NOT NULL"),
+            sqlite_where=text("dedupe_key IS NOT NULL"),
+        ),
         Index(
             "ix_delivery_open",
             "lane",
@@ -124,6 +134,13 @@ class Delivery(Base):
         # Each page has free space for the new row versions written by a claim and an intent.
         {"sqlite_autoincrement": True, "postgresql_with": {"fillfactor": 40, **VACUUMED}},
     )
+
+
+for index in ("pk_delivery", "uq_delivery_subscriber_id_edition"):
+    # Settling a delivery adds a second entry to these indexes. Without free space for it, PostgreSQL searches
+    # every page for old entries and then splits it, which takes a seventh of its time for a delivery.
+    half_full: Any = DDL(f"ALTER INDEX {index} SET (fillfactor = 50)")  # type: ignore[no-untyped-call]
+    event.listen(Delivery.__table__, "after_create", half_full.execute_if(dialect="postgresql"))
 
 
 class Attempt(Base):

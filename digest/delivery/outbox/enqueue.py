@@ -67,7 +67,9 @@ def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
         "due_at": due_at or now,
         "expires_at": expires_at or (due_at or now) + LETTER_LIFE,
     }
-    adding = db.upsert(session, Delivery).on_conflict_do_nothing(index_elements=["dedupe_key"])
+    adding = db.upsert(session, Delivery).on_conflict_do_nothing(
+        index_elements=["dedupe_key"], index_where=db.unique_where(DELIVERY_TABLE, ("dedupe_key",))
+    )
     return session.execute(adding.values(row).returning(Delivery.id)).scalar_one_or_none()
 
 
