@@ -6,6 +6,7 @@ import re
 import select
 import socket
 import ssl
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
@@ -17,6 +18,7 @@ from digest.delivery.transports.mail_url import MailServer
 
 MAX_REPLY_BYTES = 65_536  #: a longer reply is invalid
 MAX_LINES = 100
+BRIEFLY = struct.pack("@ll", 0, 50_000)  #: 50 ms, as the C structure `timeval`
 
 #: The errors that a non-blocking socket raises instead of blocking.
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -85,12 +87,22 @@ class SmtpSocket:
         self.socket = open_socket(server, deadline)
         if server.scheme == "smtps":
             self.start_tls(deadline)
-        self.socket.settimeout(0)
+        else:
+            self.wait_in_kernel()
 
     @property
     def is_secure(self) -> bool:
         """Return whether the connection is encrypted or local."""
         return isinstance(self.socket, ssl.SSLSocket) or self.server.is_local
+
+    def wait_in_kernel(self) -> None:
+        """Let a read or write wait briefly, so that a prompt reply costs one system call instead of three.
+
+        A longer wait raises BlockingIOError, as a non-blocking socket does. TLS sockets have no such timeout.
+        """
+        self.socket.settimeout(None)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self.socket.setsockopt(socket.SOL_SOCKET, option, BRIEFLY)
 
     def start_tls(self, deadline: float) -> None:
         """Switch to TLS after checking the server's certificate."""
