@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 
 import pytest
 
@@ -140,3 +141,32 @@ def test_a_page_that_names_more_authors_than_it_counts_is_held() -> None:
     )
     assert reason.endswith('for example on line 5: "A Study of Gravel"')
     assert all(isinstance(one, Record) for one in items(right))
+
+
+# ── other texts ─────────────────────────────────────────────────────────────────────────────────
+
+SECTIONS = [(f"How to Care for {subject.capitalize()}", abstract(subject)) for subject in SUBJECTS]
+
+
+def test_a_text_with_headings_and_paragraphs_is_held() -> None:
+    manual = "\n\n".join(f"{title}\n\n{textwrap.fill(text, 72)}" for title, text in SECTIONS)
+
+    assert reading(manual).format == "page"
+    assert [reason for reason in doubts(manual) if "only 0 of its 8 papers" in reason]
+
+
+def test_a_list_of_links_that_lead_to_no_papers_is_held() -> None:
+    def listed(host: str) -> str:
+        return "".join(f"- [{title}]({host}{number})\n" for number, (title, _) in enumerate(SECTIONS))
+
+    assert [reason for reason in doubts(listed("https://tools.example/docs/")) if "only 0 of its 8" in reason]
+    assert not doubts(listed("https://arxiv.org/abs/2611.0000"))
+
+
+def test_a_small_page_whose_abstracts_are_no_sentences_is_held() -> None:
+    entries = "".join(
+        f"<li><div>{title}</div><div>ICLR 2026. <a href='https://arxiv.org/abs/2611.0000{n}'>Paper</a></div><div>2026-11-0{n}</div></li>"
+        for n, (title, _) in enumerate(SECTIONS[:3], start=1)
+    )
+
+    assert doubts(f"<!DOCTYPE html><html><body><main><ol>{entries}</ol></main></body></html>")

@@ -240,3 +240,37 @@ def test_the_page_in_a_mail_is_found() -> None:
 )
 def test_other_content_is_left_as_it_is(content: bytes) -> None:
     assert page_in_mail(content) == content
+
+
+# ── other documents ─────────────────────────────────────────────────────────────────────────────
+
+
+def refusal(content: str) -> str:
+    """Return why a dump is refused."""
+    with pytest.raises(UnreadableDump) as found:
+        papers(content)
+    return str(found.value)
+
+
+def test_a_manual_with_headings_that_link_to_themselves_is_no_list() -> None:
+    sections = "".join(
+        f'<h2 id="s{n}"><a href="#s{n}">{title}</a></h2><p>{text}</p>'
+        for n, (title, text) in enumerate(TEXTS)
+    )
+
+    assert "without a list of papers" in refusal(listed(sections))
+
+
+def test_a_text_below_a_menu_is_no_paper() -> None:
+    menu = "<ul><li>Weak Decays</li><li>Matrix Elements</li></ul>"
+
+    assert "without a list of papers" in refusal(listed(f"<h1>{TEXTS[0][0]}</h1><p>{TEXTS[0][1]}</p>{menu}"))
+
+
+@pytest.mark.parametrize(
+    "start", ['<?xml version="1.0"?>', '<!DOCTYPE article PUBLIC "-//NLM//DTD" "a.dtd">']
+)
+def test_the_article_of_a_journal_in_xml_is_refused(start: str) -> None:
+    sections = "".join(f"<sec><title>{title}</title><p>{text}</p></sec>" for title, text in TEXTS)
+
+    assert "not recognised" in refusal(f"{start}\n<article><body>{sections}</body></article>")

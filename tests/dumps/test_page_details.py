@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from digest.dumps.formats import RecordProblem
+from digest.dumps.formats.page_metadata import parse_figure
 from digest.papers import Organization, Record
 from tests.dumps import items, pairs, reading
 from tests.dumps.test_page_shapes import ABSTRACTS, IDS, INBOX, TITLES, YEARLESS, meta, wrapped
@@ -283,3 +284,9 @@ def test_a_figure_that_is_no_number_is_left_out() -> None:
     found = only(f"{INBOX}{TITLE}\n\n{ABSTRACT}\n\n• 5 authors\n·\nNov 3 1.2.3\n")
 
     assert (found.published, found.signals) == (date(2026, 11, 3), {})
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 20, "9" * 300 + "k"])
+def test_a_number_with_too_many_digits_is_no_figure(digits: str) -> None:
+    assert parse_figure(digits) is None
+    assert titles_and_faults(f"{HEADING}{ABSTRACT}\n\n{digits}\n\n{NEXT_BLOCK}")[0] == TITLE

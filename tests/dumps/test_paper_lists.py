@@ -317,3 +317,45 @@ def test_a_row_that_ends_before_the_title_is_no_paper_and_a_long_cell_keeps_its_
 
     assert [one.title for one in found] == [f"Kites {n}" for n in range(4)]
     assert {one.abstract for one in found} == {abstract_cell}
+
+
+# ── bylines ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("byline", "authors"),
+    [
+        ("Ada P. Okafor, Kenji Ito, W. B. Ólafur Lind", ("Ada P. Okafor", "Kenji Ito", "W. B. Ólafur Lind")),
+        ("Ada Okafor, kenji ito, Mara V N S L Vishnu Lind, Per Lind, Eva Novak", ("Ada Okafor", "kenji ito", "Mara V N S L Vishnu Lind", "Per Lind", "Eva Novak")),
+        ('Ada Okafor, Kenji "Ken" Ito, Mara Vogel, Per Lind.', ("Ada Okafor", 'Kenji "Ken" Ito', "Mara Vogel", "Per Lind")),
+        ("Okafor, Ada, Ito, Kenji, Vogel, Mara, Lind, Per, Novak, Eva, Sato, Yuki, Diaz, Luz, Moreau, Zoe, Haddad, Sami", ()),
+        ("Gravel, tides, kites", ()),
+    ],
+)  # fmt: skip
+def test_a_byline_is_no_abstract_and_is_never_cut_at_an_initial(
+    byline: str, authors: tuple[str, ...]
+) -> None:
+    found = first(
+        f"**Tidal Sorting of Gravel** \\\n*{byline}* \\\narXiv 2026. [[Paper](https://arxiv.org/abs/2611.00001)]"
+    )
+
+    assert (found.authors, found.abstract) == (authors, "")
+
+
+def test_a_title_that_begins_with_the_word_of_a_label_is_a_title() -> None:
+    entries = (
+        "**Tidal Sorting of Gravel** \\\n*Ada Okafor* \\\n[[Paper](https://arxiv.org/abs/2611.00001)]\n\n"
+        "**Video Sorting: A Study of Gravel That Moves** \\\n*Kenji Ito* \\\n[[Paper](https://arxiv.org/abs/2611.00002)]\n\n"
+        "- [Kites and Owls at Night](https://arxiv.org/abs/2611.00003)\n"
+        "  - [Dataset Sorting: Gravel Without Labels](https://arxiv.org/abs/2611.00004)\n"
+        "  - Project page: [here](https://kites.example/)\n"
+    )
+
+    found = papers(entries)
+
+    assert [one.title for one in found] == [
+        "Tidal Sorting of Gravel",
+        "Video Sorting: A Study of Gravel That Moves",
+        "Kites and Owls at Night",
+        "Dataset Sorting: Gravel Without Labels",
+    ]

@@ -439,3 +439,32 @@ def test_the_columns_of_bibliographic_databases_are_known() -> None:
 
     assert isinstance(found, Record)
     assert (found.authors, found.published) == (("Ada Okafor", "Kenji Ito"), date(2024, 1, 1))
+
+
+@pytest.mark.parametrize("sign", [";", "|"])
+def test_names_and_keywords_in_a_cell_are_separated(sign: str) -> None:
+    found = only(
+        f"UID,title,authors,keywords,abstract\n1,Tidal Sorting,Ada Okafor{sign}Kenji Ito,tides{sign}gravel,A\n"
+    )
+
+    assert (found.authors, found.categories) == (("Ada Okafor", "Kenji Ito"), ("tides", "gravel"))
+
+
+def test_a_title_in_two_pairs_of_braces_loses_both() -> None:
+    found = papers(
+        "@article{a, title = {{Tidal \\textit{Sorting} of Gravel}}, year = 2026}\n"
+        "@article{b, title = {{A \\textbf{B}} and {C \\textbf{D}}}, year = 2026}\n"
+    )
+
+    assert [one.title for one in found] == [
+        r"Tidal \textit{Sorting} of Gravel",
+        r"{A \textbf{B}} and {C \textbf{D}}",
+    ]
+
+
+def test_an_empty_author_and_an_impossible_year_are_missing() -> None:
+    (nbib,) = papers("PMID- 1\nTI  - Tidal Sorting\nFAU - Okafor, Ada\nFAU - \n\n")
+    (ris,) = papers("TY  - JOUR\nTI  - Tidal Sorting\nAU  - Okafor, Ada\nPY  - 0099\nER  - \n")
+
+    assert (nbib.authors, nbib.n_authors) == (("Okafor, Ada",), 1)
+    assert ris.published is None

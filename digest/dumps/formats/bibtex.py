@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
+from itertools import accumulate
 from typing import Any
 
 from bibtexparser.entrypoint import parse_string
@@ -162,7 +163,15 @@ def without_braces(text: str) -> str:
     """Remove the braces that protect capitals from a text; keep the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
-    return field_parsing.as_text(text)
+    return field_parsing.as_text(text[1:-1] if is_enclosed(text) else text)
+
+
+def is_enclosed(text: str) -> bool:
+    """Return whether one pair of braces encloses a whole text."""
+    if not (text.startswith("{") and text.endswith("}")):
+        return False
+    depths = accumulate((char == "{") - (char == "}") for char in text[:-1])
+    return all(depth > 0 for depth in depths)
 
 
 def published(values: dict[str, str]) -> date | None:

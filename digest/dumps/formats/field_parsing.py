@@ -118,9 +118,12 @@ def parse_count(value: Any) -> int | None:
 
 
 def parse_day(value: Any) -> date | None:
-    """Return the date of an ISO date or timestamp in its own time zone; for a month, return its first day."""
+    """Return the date of an ISO date or timestamp in its own time zone; for a month, return its first day.
+
+    A month or day `00` is unknown and counts as the first.
+    """
     found = ISO_DATE.match(value[:40]) if isinstance(value, str) else None
-    return make_date(found[1], found[2], found[3] or "1") if found else None
+    return make_date(found[1], int(found[2]) or 1, int(found[3] or 1) or 1) if found else None
 
 
 def parse_spelled_day(value: Any) -> date | None:
@@ -147,11 +150,12 @@ def parse_date_parts(value: Any) -> date | None:
 
 
 def make_date(year: Any, month: Any, day: Any) -> date | None:
-    """Return the date, or None if it does not exist."""
+    """Return the date, or None if it does not exist or is in the first millennium."""
     try:
-        return date(int(year), int(month), int(day))
+        found = date(int(year), int(month), int(day))
     except (TypeError, ValueError, OverflowError):
         return None
+    return found if found.year >= 1000 else None
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -181,7 +185,7 @@ def split_names(value: Any) -> tuple[str, ...]:
         parts = NAME_SEPARATOR.split(line)[:MAX_NAMES]
         if all(map(INITIALS.fullmatch, parts[1::2])) and not len(parts) % 2:
             parts = [", ".join(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-    return tuple(name for name in parts[:MAX_NAMES] if name)
+    return tuple(name for name in parts[:MAX_NAMES] if name and name != ":")
 
 
 def person_names(value: Any) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from io import BytesIO
 from typing import Any
 
@@ -14,7 +14,7 @@ from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.errors import UnreadableDump
-from digest.papers import Record
+from digest.papers import Record, title_key
 
 NAME = "html"
 
@@ -32,10 +32,11 @@ SINGLE_PAPER = "citation_title"
 
 
 def recognises(head: str) -> bool:
-    """Return whether the dump is a web page or a part of one."""
+    """Return whether the dump is a web page or a part of one, and not XML such as a journal's article."""
     root = xml_stream.root_element_name(head).casefold()
-    is_part = root in FRAGMENT_ROOTS and head.count("</") >= MIN_CLOSING_TAGS and "](" not in head
-    return root == "html" or is_part
+    if root == "html" or root not in FRAGMENT_ROOTS or xml_stream.is_declared(head):
+        return root == "html"
+    return head.count("</") >= MIN_CLOSING_TAGS and "](" not in head
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
@@ -48,16 +49,24 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     )
     found = list(page_text.records_of(page_copy.drafts_of(lines, page), page))
     if (single := paper_in_metadata(root)) is not None and len(found) < page_copy.MIN_PAPERS:
-        found = [single]
-    if not is_list([one for one in found if isinstance(one, Record)]):
+        return page.header, iter([single])
+    labels = {title_key(link.label) for line in lines for link in line.links if "#" not in link.url}
+    if not is_list([one for one in found if isinstance(one, Record)], labels):
         raise UnreadableDump(NO_PAPERS)
     return page.header, iter(found)
 
 
-def is_list(papers: list[Record]) -> bool:
-    """Return whether texts on a page are papers: they have ids or metadata, or several have abstracts."""
-    described = sum(map(page_appraisal.has_metadata, papers))
-    abstracts = sum(is_abstract(one.abstract) for one in papers)
+def is_list(papers: list[Record], labels: Set[str]) -> bool:
+    """Return whether texts on a page are papers: they have ids or metadata, or several have links and abstracts.
+
+    Names do not suffice for a single text, because the words of a menu can look like names.
+    """
+    is_single = len(papers) == 1
+    described = sum(
+        bool(one.published or one.signals) if is_single else page_appraisal.has_metadata(one)
+        for one in papers
+    )
+    abstracts = sum(is_abstract(one.abstract) and title_key(one.title) in labels for one in papers)
     return (
         any(one.ids for one in papers)
         or 2 * described > len(papers)

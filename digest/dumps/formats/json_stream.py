@@ -36,6 +36,13 @@ UNFINISHED_LITERAL = re.compile(
 )  #: a number or word at the end of the text; it may be incomplete
 LINE_DELIMITERS = " \t\r,\x1e"  #: characters allowed before and after the object on a line
 TITLE_KEYS = ("title", "papertitle")
+DETAIL_KEYS = ("abstract", "summary", "authors", "author", "creators")
+#: The names of lists of other works.
+REFERENCES = re.compile(
+    r"(?:cit(?:ed|ing|ations?)|references?|related|similar)[_ -]?(?:by|works?|papers?|articles?)?",
+    re.IGNORECASE,
+)
+LIST_READ = "the list that was read"
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
@@ -109,12 +116,12 @@ def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[
     """Yield (line, object) for every object in the dump."""
     head = source.head.lstrip()
     if head.startswith("["):
-        yield from values_in_list(source, source.head.index("[") + 1, next_list=LIST_START)
+        yield from nested_papers(values_in_list(source, source.head.index("[") + 1, next_list=LIST_START))
     elif is_one_a_line(source):
         yield from nested_papers(objects_by_line(source))
     elif opened := find_list(source.head, list_names):
         again = re.compile(rf'\}}\s*\{{.{{0,4000}}?"(?:{"|".join(list_names)})"\s*:\s*\[', re.DOTALL)
-        yield from values_in_list(source, opened.end(), next_list=again)
+        yield from nested_papers(values_in_list(source, opened.end(), next_list=again))
     else:
         yield from nested_papers(values_in_list(source, 0))
 
@@ -122,9 +129,8 @@ def objects_in_dump(source: DumpInput, list_names: tuple[str, ...]) -> Iterator[
 def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValue]:
     """Yield the objects, replacing each object that is not a paper with the papers that it contains."""
     for line, found in found_objects:
-        if isinstance(found, dict) and not ("title" in found or "titles" in found):
-            for paper in papers_in(found) or [found]:
-                yield line, paper
+        if isinstance(found, dict) and not ("abstract" in found or "authors" in found):
+            yield from ((line, paper) for paper in papers_in(found) or [found] if not is_attachment(paper))
         else:
             yield line, found
 
@@ -142,19 +148,90 @@ def is_one_a_line(source: DumpInput) -> bool:
     return len(two) > 1 and (bool(fault) or (first.startswith("{") and first.endswith("}")))
 
 
-def papers_in(found: Any, depth: int = 0) -> list[Any]:
-    """Return the papers in an object that is not a paper: its values, or the elements of a list in it."""
-    if not isinstance(found, dict) or has_title(found) or "titles" in found or depth > MAX_DEPTH:
+def is_attachment(found: Any) -> bool:
+    """Return whether an object is a file or a note that Zotero attached to a paper."""
+    fields = found.get("data", found) if isinstance(found, dict) else None
+    return isinstance(fields, dict) and fields.get("itemType") in ("attachment", "note", "annotation")
+
+
+def papers_in(found: Any) -> list[Any]:
+    """Return the papers in an object that is not a paper: in all its lists and objects, at any depth.
+
+    The works that a paper refers to are returned only if the object contains no other papers.
+    """
+    return collect_papers(found, 0) or collect_papers(found, 0, with_references=True)
+
+
+def collect_papers(found: Any, depth: int, *, with_references: bool = False) -> list[Any]:
+    """Return the papers below an object, or an empty list if the object is a paper."""
+    if not isinstance(found, dict) or depth > MAX_DEPTH or "titles" in found:
         return []
-    named = objects_with_title(found.values())
-    if named:
-        return named if len(named) > 1 else []  # a single object with a title belongs to this object
-    for value in found.values():
-        if isinstance(value, list) and any(
-            has_title(one) or objects_with_title(one.values()) for one in only_objects(value)
-        ):
-            return value
-    return next(filter(None, (papers_in(value, depth + 1) for value in found.values())), [])
+    if has_title(found):
+        return listed_papers(found)
+    papers = [
+        paper
+        for key, value in found.items()
+        if with_references or not is_reference_list(key, value)
+        for paper in papers_of(value, depth, with_references=with_references)
+    ]
+    if len(papers) == 1 and any(one is papers[0] for one in objects_with_title(found.values())):
+        return []  # a single object with a title belongs to this object
+    return papers
+
+
+def papers_of(value: Any, depth: int, *, with_references: bool) -> list[Any]:
+    """Return the papers in a value of an object: the value itself, or the papers below it.
+
+    The elements of a list that contains a paper are returned whether or not they have a title.
+    """
+    if isinstance(value, dict):
+        below = collect_papers(value, depth + 1, with_references=with_references)
+        return below or ([without_wrapper(value)] if holds_title(value) else [])
+    if not isinstance(value, list):
+        return []
+    is_list = any(map(holds_title, only_objects(value)))
+    return [
+        paper
+        for one in (value if is_list else only_objects(value))
+        for paper in collect_papers(one, depth + 1, with_references=with_references)
+        or ([without_wrapper(one)] if is_list else [])
+    ]
+
+
+def without_wrapper(found: Any) -> Any:
+    """Return the paper in an object that has nothing else, such as `{"node": {...}}`, or the value itself."""
+    is_wrapper = isinstance(found, dict) and len(found) == 1
+    return next(iter(objects_with_title(found.values())), found) if is_wrapper else found
+
+
+def listed_papers(found: Mapping[str, Any]) -> list[Any]:
+    """Return the papers in the lists of a section, which has a title, but no abstract and no authors."""
+    if has_details(found):
+        return []
+    lists = (
+        value for key, value in found.items() if isinstance(value, list) and not is_reference_list(key, value)
+    )
+    return [
+        one
+        for value in lists
+        if any(has_title(one) and has_details(one) for one in only_objects(value))
+        for one in value
+    ]
+
+
+def is_reference_list(key: str, value: Any) -> bool:
+    """Return whether a value is a list of works that a paper refers to, judging by its name."""
+    return isinstance(value, list) and REFERENCES.fullmatch(key) is not None
+
+
+def holds_title(found: Mapping[str, Any]) -> bool:
+    """Return whether an object, or an object in it, has a title."""
+    return has_title(found) or bool(objects_with_title(found.values()))
+
+
+def has_details(found: Mapping[str, Any]) -> bool:
+    """Return whether an object has an abstract or authors."""
+    return any(field_parsing.folded_name(key) in DETAIL_KEYS for key in found)
 
 
 def objects_with_title(values: Iterable[Any]) -> list[Any]:
@@ -176,7 +253,9 @@ def has_title(found: Mapping[str, Any]) -> bool:
 
 
 def unwrapped(value: Any) -> Any:
-    """Return the value in `{"value": ...}`, as OpenReview writes every field, or the value itself."""
+    """Return the value in `{"value": ...}`, as in OpenReview's fields, or in a list of one, or the value itself."""
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
     return value["value"] if isinstance(value, dict) and "value" in value else value
 
 
@@ -254,6 +333,7 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
         text.skip_separators()
         if next_list and text.rest.startswith("]", text.offset):
             text.advance(text.offset + 1)
+            yield from papers_beside(text)
             if text.skip_to(next_list):
                 continue
             return
@@ -290,9 +370,31 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
         text.advance(end)
 
 
+def papers_beside(text: TextWindow) -> Iterator[LocatedValue]:
+    """Yield the papers that an object contains beside the list that was just read."""
+    while text.opening and len(text.rest) - text.offset < MAX_OBJECT_BYTES:
+        try:
+            whole, _ = json.JSONDecoder().raw_decode(
+                f'{text.opening}"{LIST_READ}"]{text.rest[text.offset :]}'
+            )
+        except RecursionError:
+            return
+        except ValueError:
+            if not text.can_read_more():
+                return
+            continue
+        yield from ((text.line, one) for one in papers_in(whole) if [LIST_READ] not in one.values())
+        return
+
+
 def truncation_problem(line: int, what: str) -> RecordProblem:
     """Return the problem for a truncated list or record."""
     return RecordProblem(line=line, reason=f"the file ends in the middle of {what}", is_truncation=True)
+
+
+def opening_object(text: str) -> str:
+    """Return the part of a text that opens an object and a list in it, or "" if the list is in no object."""
+    return text[text.index("{") :] if "{" in text and text.endswith("[") else ""
 
 
 class TextWindow:
@@ -307,6 +409,7 @@ class TextWindow:
         self.pending = b""
         while len(self.rest) < start and self.read_more():
             pass
+        self.opening = opening_object(self.rest[:start])
         self.advance(start)
 
     def read_more(self) -> bool:
@@ -335,13 +438,18 @@ class TextWindow:
         """Skip to the end of the next match; return False if there is no match."""
         while not (found := pattern.search(self.rest, self.offset)):
             self.advance(max(self.offset, len(self.rest) - LONGEST_OPENING))
-            try:
-                if not self.read_more():
-                    return False
-            except UnreadableDump:  # invalid text after the last list is ignored
+            if not self.can_read_more():
                 return False
+        self.opening = opening_object(found[0])
         self.advance(found.end())
         return True
+
+    def can_read_more(self) -> bool:
+        """Read more text after a list; return False at the end, or if the text is invalid and thus ignored."""
+        try:
+            return self.read_more()
+        except UnreadableDump:
+            return False
 
     def advance(self, end: int) -> None:
         """Move to offset `end`, counting the lines passed."""

@@ -34,7 +34,13 @@ MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
 BOLD = re.compile(
     r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
 )
-PART = re.compile(r"\n|\s[-–—|·•:]\s|\s{2,}|[()\[\]]|(?<=[.;])\s+|\*{1,2}|(?<!\w)_|_(?!\w)")
+#: Parts end at brackets, dashes and sentences; the point of an initial (`Ada P. Okafor`) ends no sentence.
+PART = re.compile(
+    r"\n|\s[-–—|·•:]\s|\s{2,}|[()\[\]]|(?<=[.;])(?<!\b[A-ZÀ-ÖØ-Þ]\.)\s+|\*{1,2}|(?<!\w)_|_(?!\w)"
+)
+#: A line in italics, which is a byline below most titles.
+BYLINE = re.compile(r"\s*(?P<mark>\*|_)(?P<names>[^*\n]{3,3000}?)(?:(?P=mark)\W{0,6}|$)")
+LAST_POINT = re.compile(r"(?<=\w\w)\.$")
 NAMES_LABEL = re.compile(r"\W{0,6}(?:authors?|by)(?:\W{0,4}:|\s)\W{0,4}(?P<names>\S.*)", re.IGNORECASE)
 TEXT_LABEL = re.compile(r"\W{0,6}(?:abstract|summary|tl;?dr)\W{0,4}:\W{0,4}(?P<text>\S.*)", re.IGNORECASE)
 VENUE = re.compile(
@@ -84,6 +90,11 @@ ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
 YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
 MIN_ABSTRACT = 100  #: characters
+MIN_BYLINE = 3  #: names
+MIN_USUAL = 0.6  #: minimum share of the names on a byline that look like names
+LONGEST_NAME = 60
+MAX_CAPITALISED = 0.6  #: maximum share of the words of an abstract that begin with a capital
+WORD = re.compile(r"[^\W\d_]")
 LONGEST_TITLE = 350
 NEW_PARAGRAPH = re.compile(r"\s*(?:$|[-*+•>|#]|\d{1,4}[.)]\s|\w+:(?!//))")
 MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: number of characters of a line that a tool wrapped
@@ -293,7 +304,8 @@ def own_links(title: EntryTitle, links: Sequence[ListLink]) -> list[ListLink]:
 
 def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
     """Return the authors in the text below a title, and whether all authors are named."""
-    for line in rest.split("\n"):
+    lines = rest.split("\n")
+    for line in lines:
         labelled = NAMES_LABEL.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
         if labelled and ":" in line and (found := names_of(labelled["names"]))[0]:
             return found
@@ -302,7 +314,17 @@ def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
             names, is_whole = found
             if len(names) > 1 or not is_whole:
                 return found
-    return (), True
+    return next(filter(None, map(byline_names, lines)), ()), True
+
+
+def byline_names(line: str) -> tuple[str, ...]:
+    """Return the names on a line in italics, most of which must look like names: some have unusual spellings."""
+    if not (found := BYLINE.fullmatch(line)):
+        return ()
+    names = field_parsing.split_names(LAST_POINT.sub("", plain_text(found["names"].rstrip("\\ "))))
+    usual = sum(map(field_parsing.is_person_name, names))
+    is_list = len(names) >= MIN_BYLINE and MIN_USUAL * len(names) <= usual
+    return names if is_list and all(len(name) < LONGEST_NAME for name in names) else ()
 
 
 def names_of(text: str) -> tuple[tuple[str, ...], bool]:
@@ -343,7 +365,13 @@ def abstract_in(rest: str) -> str:
             return plain_text(labelled["text"])
     long = (line for line in lines if len(BARE.sub("", line)) > MIN_ABSTRACT)
     longest = max(map(plain_text, long), key=len, default="")
-    return longest if len(longest) > MIN_ABSTRACT and not names_of(longest)[0] else ""
+    return longest if len(longest) > MIN_ABSTRACT and is_prose(longest) else ""
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text is prose: in a list of names and in a title, most words begin with a capital."""
+    words = [word for word in text.split() if WORD.match(word)]
+    return sum(word[0].isupper() for word in words) <= MAX_CAPITALISED * len(words)
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -127,7 +127,8 @@ def dublin_core(content: Element, position: int, line: int) -> Record:
         for one in xml_stream.children(content, "description")
     ]
     authors = tuple(
-        given_name_first(xml_stream.one_line(one)) for one in xml_stream.children(content, "creator")
+        given_name_first(xml_stream.text_at(one, "name") or xml_stream.one_line(one))
+        for one in xml_stream.children(content, "creator")
     )
     return Record(
         title=xml_stream.text_at(content, "title"),

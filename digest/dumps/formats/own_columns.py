@@ -18,16 +18,17 @@ from digest.papers import Announcement, Organization, Record
 #: The accepted names of each column, without case, spaces, hyphens and underscores.
 COLUMN_ALIASES = {
     "title": ("title", "papertitle", "name"),
-    "abstract": ("abstract", "summary", "description"),
+    "abstract": ("abstract", "summary", "description", "abstractnote", "abstracttext", "contenttext"),
     "arxiv": ("arxiv", "arxivid", "paperarxivid"),
     "doi": ("doi",),
     "pmid": ("pmid", "pubmedid"),
-    "authors": ("authors", "author", "creators", "authornames"),
+    "authors": ("authors", "author", "creators", "authornames", "authorstring"),
     "n_authors": ("nauthors", "numauthors", "authorcount"),
     "organization": ("organization", "organisation"),
     "published": (
         "published",
         "publicationdate",
+        "pubdate",
         "publisheddate",
         "publishedat",
         "datepublished",
@@ -35,11 +36,22 @@ COLUMN_ALIASES = {
         "created",
         "pdate",
         "cdate",
+        "firstpublicationdate",
         "year",
         "publicationyear",
+        "pubyear",
     ),
     "categories": ("categories", "category", "subjects", "tags", "keywords"),
-    "journal": ("journal", "journalref", "venue"),
+    "journal": (
+        "journal",
+        "journalref",
+        "venue",
+        "pub",
+        "publicationtitle",
+        "sourcetitle",
+        "proceedingstitle",
+        "booktitle",
+    ),
     "comment": ("comment", "note"),
     "announcement": ("announcement", "announcetype"),
     "urls": ("urls", "url", "link", "links", "urlabs", "paperurl", "pdfurl", "repourl", "github"),
@@ -76,7 +88,10 @@ OTHER_ADDRESSES = (
     "venue",
 )
 OTHERS = re.compile(r",?\s*(?:and\s+others|et\.?\s?al\.?)\s*$", re.IGNORECASE)
+TEXT_KEYS = ("name", "url", "text", "full_name", "fullName", "display_name", "literal", "tag")
+NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")  #: the number with which DBLP distinguishes people of one name
 ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
+ID_SCHEMES = ("arxiv", "doi", "pmid")
 ID_OBJECTS = ("ids", "externalids", "identifiers")
 BARE_ARXIV = re.compile(
     r"(?:arxiv:)?(?:\d\d(?:0[1-9]|1[0-2])\.\d{4,5}|[a-z-]+(?:\.[A-Za-z-]+)?/\d{7})(?:v\d+)?", re.IGNORECASE
@@ -181,18 +196,21 @@ def fill(row: dict[str, Any], inner: Mapping[str, Any]) -> None:
 def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
     """Return the ids in the id columns and, for the other schemes, the ids in addresses."""
     named = [pair for name in ID_OBJECTS for pair in field_parsing.as_mapping(row.get(name)).items()]
-    bare = [str(row[name]).strip() for name in ID_COLUMNS if isinstance(row.get(name), str)]
+    bare = [one.strip() for name in ID_COLUMNS for one in all_values(row.get(name)) if isinstance(one, str)]
     given = field_parsing.normalised_ids(
         [
             *named,
-            ("arxiv", column_value(row, "arxiv")),
-            ("doi", column_value(row, "doi")),
-            ("pmid", column_value(row, "pmid")),
+            *((scheme, one) for scheme in ID_SCHEMES for one in all_values(column_value(row, scheme))),
             *(("arxiv", one) for one in bare if BARE_ARXIV.fullmatch(one)),
             *(("doi", one) for one in bare if one.startswith("10.")),
         ]
     )
     return field_parsing.ids_in_urls(*urls, *other_addresses(row)) | given
+
+
+def all_values(value: Any) -> list[Any]:
+    """Return the elements of a list, or a list with the value."""
+    return value if isinstance(value, list) else [value]
 
 
 def other_addresses(row: Mapping[str, Any]) -> list[str]:
@@ -226,10 +244,22 @@ def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def author_names(value: Any) -> tuple[str, ...]:
-    """Return the authors in a list, or in a text with `;` or (if unambiguous) commas between them."""
-    return (
-        field_parsing.person_names(value) if isinstance(value, str) and ";" not in value else ()
-    ) or text_list(value)
+    """Return the authors in a list, or in a text with `;`, `|` or (if unambiguous) commas between them."""
+    if isinstance(value, str) and ";" not in value and (names := field_parsing.person_names(value)):
+        return names
+    return tuple(
+        NAME_NUMBER.sub("", name) if name[-1].isdecimal() else name
+        for name in text_list(authors_among(value))
+    )
+
+
+def authors_among(value: Any) -> Any:
+    """Return the creators of a Zotero item who are authors, or the value if there are none."""
+    if not isinstance(value, list):
+        return value
+    return [
+        one for one in value if not isinstance(one, dict) or one.get("creatorType", "author") == "author"
+    ] or value
 
 
 def abstract_text(value: Any) -> str:
@@ -268,17 +298,28 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts in a list or in a text separated by `;`; replace an object by its name or URL."""
+    """Return the texts in a list or in a text separated by `;` or `|`; replace an object by its name or URL."""
     if isinstance(value, str):
-        value = value.split(";")
+        value = value.split(";" if ";" in value or "|" not in value else "|")
     if isinstance(value, dict):
-        value = list(value.values())
+        value = elements_of(value)
     return field_parsing.as_texts(
-        [
-            (one.get("name") or one.get("url")) if isinstance(one, dict) else one
-            for one in field_parsing.as_list(value)
-        ]
+        [text_of(one) if isinstance(one, dict) else one for one in field_parsing.as_list(value)]
     )
+
+
+def elements_of(found: Mapping[str, Any]) -> list[Any]:
+    """Return the elements of a list in an object, such as `{"author": [...]}`, or the object's values."""
+    if len(found) == 1 and isinstance(only := next(iter(found.values())), list | dict):
+        return only if isinstance(only, list) else [only]
+    return list(found.values())
+
+
+def text_of(found: Mapping[str, Any]) -> str:
+    """Return the name, the URL or the text in an object; the creators of an export also have two-part names."""
+    named = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), "")
+    parts = (found.get(key) for key in ("firstName", "lastName", "given", "family"))
+    return named or " ".join(part for part in parts if isinstance(part, str))
 
 
 def announcement(value: Any, comment: str, abstract: str) -> Announcement:

@@ -21,6 +21,7 @@ METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
 MIN_SIZE = 4_000  #: minimum number of bytes of pages that are checked against `MIN_SHARE`
 MIN_SHARE = 0.04  #: minimum share of titles and abstracts in the text of a page
 MIN_AGREEMENT = 0.9
+MIN_MARKED = 0.25  #: minimum share of papers with an id, a date or a number
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
 SHORTEST_ABSTRACT = 80  #: characters; a shorter text without a full stop at its end is not an abstract
@@ -28,10 +29,13 @@ LONGEST_SITE_TEXT = 48  #: characters of a menu, a date or the name of a submitt
 MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated together
 
 
-def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Items:
+def with_doubts(
+    found: Items, *, size: int, announced: int | None = None, may_be_other_text: bool = False
+) -> Items:
     """Yield the items of a page, followed by a problem with the reasons why it may have been misread, if any.
 
-    `announced` is the number of papers that the page says it lists.
+    `announced` is the number of papers that the page says it lists. `may_be_other_text` states that the
+    reader also finds titles and abstracts in texts that list no papers.
     """
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
@@ -45,18 +49,45 @@ def with_doubts(found: Items, *, size: int, announced: int | None = None) -> Ite
         doubt_about(judged, used=used, size=size),
         miscount(papers, announced),
         repeated_ids_text(judged),
+        other_text(judged) if may_be_other_text else "",
     ]
     if reason := "; ".join(filter(None, reasons)):
         yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
 
 
-def with_repeated_ids(found: Items) -> Items:
+def with_repeated_ids(found: Items, *, may_be_other_text: bool = False) -> Items:
     """Yield the items of a list, followed by a problem if many papers have the id of another paper."""
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
     yield from found
-    if reason := repeated_ids_text(judged):
+    reasons = [repeated_ids_text(judged), other_text(judged) if may_be_other_text else ""]
+    if reason := "; ".join(filter(None, reasons)):
         yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
+
+
+def other_text(found: Sequence[Record | RecordProblem]) -> str:
+    """Return a sentence if few papers have anything that other texts lack, or an empty string."""
+    papers = [one for one in found if isinstance(one, Record)]
+    marked = sum(map(is_marked, papers))
+    if not papers or marked >= MIN_MARKED * len(papers):
+        return ""
+    return (
+        f"only {marked:,} of its {len(papers):,} papers have an id, a date, a number or a link to a paper, "
+        f'so that it may be another text, for example on line {papers[0].line}: "{excerpt(papers[0].title)}"'
+    )
+
+
+def is_marked(paper: Record) -> bool:
+    """Return whether a paper has more than titles, names and prose, which are found in every text."""
+    return bool(
+        paper.ids
+        or paper.published
+        or paper.signals
+        or paper.organization
+        or (paper.n_authors and not paper.authors)
+        or paper.journal
+        or any(url.endswith(".pdf") for url in paper.urls)
+    )
 
 
 def miscount(papers: int, announced: int | None) -> str:
@@ -104,11 +135,12 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
     faults = faults_in(found)
     if not faults:
         return ""
-    is_nothing = 2 * sum(is_site_text(one.title) or is_glued(one) for one in papers) >= len(papers) > 0
+    wrong = sum(is_site_text(one.title) or is_glued(one) or has_stub(one) for one in papers)
+    is_nothing = 2 * wrong >= len(papers) > 0
     if not is_nothing and (faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers)):
         return ""
-    wrong = next(faulty(papers), None)
-    sample = f', for example on line {wrong.line}: "{excerpt(wrong.title)}"' if wrong else ""
+    worst = next(faulty(papers), None)
+    sample = f', for example on line {worst.line}: "{excerpt(worst.title)}"' if worst else ""
     return f"{faults:,} of its {len(found):,} papers lack a title or abstract of their own, contain parts of the page or contradict its counts{sample}"
 
 

@@ -94,6 +94,7 @@ LABELLED_ADDRESS = re.compile(
 )
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
+MAX_FIGURE = 1e15  #: a greater number does not count anything
 MAX_LINE_LENGTH = 200  #: maximum characters of a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
@@ -262,7 +263,7 @@ def is_navigation(text: str) -> bool:
 
 
 def parse_figure(text: str | None) -> float | None:
-    """Return the number in `3.29k`, `110k` or `1,204`; `-` is 0."""
+    """Return the number in `3.29k`, `110k` or `1,204`; `-` is 0, and a number of many digits is no figure."""
     if not text:
         return None
     if text == "-":
@@ -270,6 +271,7 @@ def parse_figure(text: str | None) -> float | None:
     text = text.replace(",", "")
     scale = {"k": 1e3, "m": 1e6}.get(text[-1].casefold(), 1.0)
     try:
-        return round(float(text.rstrip("kKmM")) * scale)
+        number = float(text.rstrip("kKmM")) * scale
     except ValueError:
         return None
+    return round(number) if number < MAX_FIGURE else None

@@ -26,7 +26,9 @@ BLOCK_TITLE = re.compile(
 LABELLED = re.compile(
     r"\W{0,6}(?:abstract|authors?|by|links?|papers?|pdf|codes?|arxiv|projects?|home ?page|page|venue|conference|journal|date|published"
     r"|keywords?|summary|tl;?dr|comments?|institutions?|affiliations?|url|doi|github|datasets?|demo|video|slides|web ?site|tasks?"
-    r"|models?|notes?|categor(?:y|ies)|subjects?|blog|tweet)(?: \w+)?\W{0,6}[:：]",
+    r"|models?|notes?|categor(?:y|ies)|subjects?|blog|tweet)"
+    r"(?: (?:link|links|url|urls|page|pages|name|names|code|codes|id|ids|date|post|list|of|by|in|on|paper|papers|available|here))?"
+    r"\W{0,6}[:：]",
     re.IGNORECASE,
 )
 MAX_LINES = 60  #: maximum lines of an entry

@@ -27,7 +27,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
     """Return the record for one citation."""
-    authors = tuple(entry.values_of("FAU") or entry.values_of("AU") or entry.values_of("CN"))
+    authors = tuple(filter(None, entry.values_of("FAU") or entry.values_of("AU") or entry.values_of("CN")))
     located = [ID_WITH_KIND.match(value) for value in entry.values_of("LID", "AID")]
     return Record(
         title=field_parsing.as_text(entry.first_value("TI", "BTI")),

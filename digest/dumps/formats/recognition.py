@@ -39,6 +39,7 @@ from digest.dumps.formats import (
     semantic_scholar,
     title_abstract_lines,
     utf16,
+    xml_stream,
 )
 from digest.dumps.formats.reader_interface import (
     DumpInput,
@@ -61,6 +62,9 @@ FORMATS: tuple[Format, ...] = (
     own_csv,
     page_copy,  # other copies of pages
 )  # fmt: skip
+
+#: Formats of files with an XML declaration.
+XML_FORMATS: tuple[Format, ...] = (rss_atom, oai_pmh, pubmed_xml, acl_anthology)
 
 #: Formats of copied pages. If the general reader reads a page with fewer faults, the general reader is used instead.
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
@@ -101,9 +105,14 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     header, records = chosen.read(source)
     if chosen in PAGE_FORMATS or chosen in (page_copy, html_page):
         size = 0 if chosen is html_page else source.size_up_to(MAX_DOUBTED)
-        records = page_appraisal.with_doubts(records, size=size, announced=header.announced)
+        records = page_appraisal.with_doubts(
+            records,
+            size=size,
+            announced=header.announced,
+            may_be_other_text=chosen is page_copy,
+        )
     elif chosen in OWN_FORMATS:
-        records = page_appraisal.with_repeated_ids(records)
+        records = page_appraisal.with_repeated_ids(records, may_be_other_text=chosen is paper_list)
     records = valid_records(records)
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
@@ -124,7 +133,8 @@ def recognise_format(source: DumpInput) -> Format:
     refuse_binary(source)
     if html_page.recognises(source.head):
         return huggingface_page if huggingface_page.has_papers(source) else html_page
-    for known in FORMATS:
+    is_xml = xml_stream.is_declared(source.head)
+    for known in XML_FORMATS if is_xml else FORMATS:
         if known.recognises(source.head):
             return page_copy if known in PAGE_FORMATS and page_copy.reads_better(source, known) else known
     shown = excerpt(source.head.strip())

@@ -22,10 +22,16 @@ ROOT_ELEMENT = re.compile(
     r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)",
     re.DOTALL | re.IGNORECASE,
 )
+DOCUMENT_START = re.compile(r"\s*(?:<\?xml\s|<!DOCTYPE\s+(?!html\b))", re.IGNORECASE)
 CHUNK = 64 * 1024
 BOM = b"\xef\xbb\xbf"
 DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: the pattern for the beginning of a document
 LONGEST_CUT = 5  #: maximum bytes of an incomplete declaration at the end of a chunk
+
+
+def is_declared(head: str) -> bool:
+    """Return whether the dump begins with an XML declaration or the type of a document that is not HTML."""
+    return DOCUMENT_START.match(head) is not None
 
 
 def root_element_name(head: str) -> str:
