@@ -41,7 +41,7 @@ BATCH_READERS = 1_000
 
 
 def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetime) -> tuple[int, int]:
-    """End all open mail; return the number of letters and the number of editions recorded as expired.
+    """Record all unsent letters and due editions as expired; return the number of both.
 
     Sign-ups that wait for their confirmation are deleted: the confirmation may have been sent.
     """

@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     except Exception as error:
         message = failures.describe_error(error)
         if message is None:
-            raise  # a bug: the traceback is needed to fix it
+            raise  # a bug: developers need the traceback
         return report_error(message, 1)
 
 

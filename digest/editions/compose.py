@@ -174,9 +174,9 @@ def rank_matches(
 ) -> RankedMatches:
     """Sort the matches of a filter by worth.
 
-    `scores` are the trending scores by paper number; `relevance` contains only matches. `near_duplicates`
-    maps a paper number to the set of its near-duplicates. Of the matching near-duplicates, all except the one
-    with the highest worth lose `DUPLICATE_PENALTY_BITS`.
+    `scores` are the trending scores, keyed by paper number; `relevance` contains only matches.
+    `near_duplicates` maps a paper number to the set of its near-duplicates. Of the matching near-duplicates,
+    all except the one with the highest worth lose `DUPLICATE_PENALTY_BITS`.
     """
     fit = relevance
     if len(relevance) != matches.bit_count():

@@ -168,7 +168,7 @@ class PauseDigests(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command, which is unclear if text other than a length or an end follows."""
+        """Return the command; it is unclear if any text other than a length or an end follows."""
         line = replace(line, rest=reply_text.without_thanks(line.rest))
         return line.command_if_clear(
             cls.verb, is_clear=command_arguments.parse_pause(line.rest, date.min) is not None

@@ -1,7 +1,7 @@
 """Confirm a subscription by a reply of `yes` to the letter that asks for it.
 
 The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
-confirms only if its writer's first line says so; any other reply is answered with the letter once more.
+confirms only if its writer's first line says so; any other reply is answered with the letter again.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def signers_for_list(signers: Sequence[Signer]) -> Sequence[Signer]:
 
 @lru_cache(maxsize=64)  # a site has a few keys
 def signer_for_list(signer: Signer) -> Signer:
-    """Return the signer without the headers that mailing lists change; making it parses the key."""
+    """Return the signer without the headers that mailing lists change; making the signer parses the key."""
     return replace(signer, unsigned=signer.unsigned | LIST_HEADERS)
 
 

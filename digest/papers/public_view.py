@@ -49,7 +49,7 @@ def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
 class PublicRules:
     """The rules for showing the papers of each source on pages and feeds."""
 
-    parts: Mapping[str, PublicPart]  #: the parts by source, as set by the operator
+    parts: Mapping[str, PublicPart]  #: the parts, keyed by source, as set by the operator
     is_local: bool = False  #: whether only this machine can reach the site
 
     def part_of(self, paper: Paper) -> PublicPart:

@@ -168,7 +168,7 @@ def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
 def write_digests(
     session: Session, chunk: SubscriberChunk, readers: Sequence[Reader], delivery_ids: Iterator[int]
 ) -> dict[int, Decision]:
-    """Decide and write the digests of some readers; return the decisions by delivery id."""
+    """Decide and write the digests of some readers; return the decisions, keyed by delivery id."""
     match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
     decisions = [
         decide_digest(match_index, gathered, reader, edition, now, assembler=chunk.assembler)
@@ -279,9 +279,9 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
 def decision_changes(
     decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
 ) -> dict[str, Any]:
-    """Return the columns that a new decision changes; the next digest begins where this digest ends.
+    """Return the columns that a new decision changes; the next digest then considers only later papers.
 
-    After an edition with too few papers, the next edition begins where that edition began.
+    After an edition with too few papers, the next edition considers the same papers again.
     """
     reader, sections = decision.reader, decision.digest.sections
     changes: dict[str, Any] = {

@@ -27,7 +27,8 @@ READER_COLUMNS = tuple(
     IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
 )
 
-#: Maximum number of filters in a match index. Each takes a few kilobytes; rare ones are seldom needed again.
+#: Maximum number of filters in a match index. Each filter takes a few kilobytes, and rare filters are seldom
+#: needed again.
 MAX_FILTERS = 20_000
 #: Maximum number of indexes: one for the press being published, one for previews and `why`.
 MAX_MATCH_INDEXES = 2
@@ -94,8 +95,8 @@ def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
     """Lock and return the next due subscribers; a second publisher waits until they are no longer due.
 
-    Rows are read in id order. With the index on due readers, both databases would read and sort all due
-    readers for every chunk.
+    Rows are read in id order. If the query used the index on due readers, both databases would read and sort
+    all due readers for every chunk.
     """
     due = is_due(now, db.Unindexed(SUBSCRIBER_COLUMNS.state))
     query = select(*READER_COLUMNS).where(due, Subscriber.id > after_id).order_by(Subscriber.id)

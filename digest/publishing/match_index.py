@@ -28,8 +28,8 @@ ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; s
 
 ConsideredUntil = tuple[datetime, int | None]  #: the time and the paper id up to which papers were considered
 
-#: Above this score a paper is trending: it should get clearly more votes a day than a new paper without
-#: signals.
+#: Above this score a paper is trending; it is expected to get clearly more votes a day than a new paper
+#: without signals.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 
@@ -123,7 +123,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether a paper considered earlier is trending in observations since the last edition."""
+        """Return whether a paper considered earlier is trending by observations since the last edition."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:

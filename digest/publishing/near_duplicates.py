@@ -1,7 +1,7 @@
 """Find papers with almost the same text, so that all but one of them can be ranked lower.
 
-The rule is strict, because similar papers are not duplicates. Two abstracts must share most of their
-five-word shingles. Equal titles count only if they are too long to be equal by chance.
+The rule is strict, because papers that are merely similar are not duplicates. Two abstracts must share most
+of their five-word shingles. Equal titles count only if they are too long to be equal by chance.
 """
 
 from __future__ import annotations

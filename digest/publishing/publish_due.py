@@ -21,7 +21,8 @@ from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
 from digest.site_profile import Site
 
-#: Subscribers in one transaction. With fewer, commits take most of the time; with more, other writers wait too long.
+#: Number of subscribers in one transaction. With fewer, commits take most of the time; with more, other
+#: writers wait too long.
 CHUNK_SUBSCRIBERS = 1_000
 
 

@@ -33,7 +33,7 @@ class SampleDigest:
     """The digest that a reader with the requested topics would get now."""
 
     digest: Digest
-    filters: Mapping[int, str]  #: the canonical filters, by the filter ids in the sections
+    filters: Mapping[int, str]  #: the canonical filters, keyed by the filter ids in the sections
     is_from_last_day: bool
 
 
@@ -48,7 +48,7 @@ def sample_digest(
 ) -> SampleDigest:
     """Return the digest of the last day, or of the last week if no new paper of the last day matches.
 
-    `filters` are the resolved filters by topic; without filters, the digest has trending papers.
+    `filters` are the resolved filters, keyed by topic name; without filters, the digest has trending papers.
     """
     match_index = match_index_of(session, assembler.press, caches)
     wanted = requested_topics(match_index, filters)

@@ -60,7 +60,7 @@ LIFT_OFFER_INTERVAL = timedelta(days=30)  #: minimum time between two confirmati
 class WelcomePapers:
     """The papers of a welcome letter, best first."""
 
-    cards: Mapping[int, Card] = field(default_factory=dict)  #: the cards by paper id
+    cards: Mapping[int, Card] = field(default_factory=dict)  #: the cards, keyed by paper id
     is_on_topics: bool = False  #: whether the papers match the reader's topics
     is_from_today: bool = False
 

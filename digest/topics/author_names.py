@@ -10,7 +10,7 @@ from digest.topics import tokenizer
 _SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 
 
-@lru_cache(maxsize=65536)  # the authors of a month of papers; 25 MB
+@lru_cache(maxsize=65536)  # as many as the authors of a month of papers; 25 MB
 def parts_of(author: str) -> tuple[str, ...]:
     """Return the parts of a name in natural order: jean, pierre, serre for "Serre, Jean-Pierre"."""
     family, comma, given = author.partition(",")

@@ -36,7 +36,7 @@ class RelevanceWeights:
 
 WEIGHTS = RelevanceWeights()
 
-#: The scores of a clause by paper number, and the weight of the clause.
+#: The scores of a clause, keyed by paper number, and the weight of the clause.
 WeightedScores: TypeAlias = tuple[Mapping[int, float], float]
 
 

@@ -75,7 +75,7 @@ class SuggestionWeights:
 
     topic_share: float = 0.03  #: share of the catalog that belongs to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
-    example: float = 3.5  #: number of papers that an example, or a paper of another topic, counts as
+    example: float = 3.5  #: an example, or a paper of another topic, counts as this many papers
     #: assumed number of papers outside the catalog, with words as rare as in the fixed table
     unseen: float = 25.0
     extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase

@@ -53,7 +53,7 @@ class SignUpForm:
     timezone: str = "UTC"
     max_papers: str = "10"
     abstracts: str = "short"
-    is_open: bool = False  #: whether the choice of topics was open
+    is_open: bool = False  #: whether the section with the topics was unfolded
 
     @property
     def has_topics(self) -> bool:

@@ -45,7 +45,7 @@ BEGUN = timedelta(seconds=4)
 
 #: The promises that a broken design breaks.
 LOST = "a letter is lost"
-COPIED = "a second copy without a doubt"
+COPIED = "a second copy without a counted doubt"
 CALLED_SENT = "marked as sent, but never accepted"
 
 #: One process with everything imported forks all workers, so they start in milliseconds.

@@ -27,7 +27,7 @@ BOUNDS = {
     "two faults on SQLite": {"FAULTS": 2, "PIPELINED": 0},
 }
 LOST = "nothing lost"
-COPIED = "no second copy without a doubt"
+COPIED = "no second copy without a counted doubt"
 CALLED_SENT = "what is called sent was accepted"
 DOUBTED = "no doubt without a cause"
 #: Switches that break the design, and what they break. The first four are those of the chaos suite.

@@ -25,8 +25,8 @@ from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Limiter, Reservation, Window
 from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
 
-#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed for that
-#: long.
+#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed for a
+#: month.
 KEEP_ROWS_FOR = timedelta(days=45)
 
 COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (

@@ -122,7 +122,7 @@ def queue_new_digests(
 
 
 def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that all digests share and their rows do not contain."""
+    """Return the values that all digests share and that the rows leave out."""
     own = rows[0] if rows else {}
     return {name: value for name, value in {**DIGEST_DEFAULTS, **shared}.items() if name not in own}
 

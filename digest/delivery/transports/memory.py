@@ -10,7 +10,7 @@ from digest.delivery.transports import Message, Outcome, Verdict
 class MemoryTransport:
     """Stores accepted messages in `messages`, oldest first.
 
-    `answers` contains outcomes by recipient; messages to other recipients are accepted.
+    `answers` contains outcomes, keyed by recipient; messages to other recipients are accepted.
     """
 
     def __init__(self, answers: Mapping[str, Outcome] | None = None):

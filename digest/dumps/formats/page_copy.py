@@ -61,7 +61,7 @@ def recognises(head: str) -> bool:
 def reads_better(source: DumpInput, known: Format) -> bool:
     """Return whether this reader finds more of a page than the reader of a known layout.
 
-    Only the beginning of a long page is read, and a very long page is left to the other reader.
+    Only the beginning of a long page is read, and a very long page is always read by the other reader.
     """
     if source.size_up_to(MAX_PAGE_BYTES) > MAX_PAGE_BYTES:
         return False

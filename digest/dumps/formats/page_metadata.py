@@ -201,7 +201,7 @@ def labelled_address(line: str) -> tuple[str, str]:
 
 
 def without_emphasis(line: str) -> str:
-    """Return a line without emphasis, the `> ` of quoted mail, and invisible characters."""
+    """Remove emphasis, the `> ` of quoted mail and invisible characters from a line."""
     if not line.isascii():
         line = "".join(char for char in line if unicodedata.category(char) not in ("Cf", "Mn"))
     return LINK_NUMBER.sub("", EMPHASIS.sub("", " ".join(line.split())).removeprefix("> "))

@@ -82,7 +82,7 @@ class LetterPieces(NamedTuple):
 
 
 SECTIONS = "section"  #: the part of the templates that is repeated
-MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the press before, and two for retries
+MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the previous one, and two for retries
 
 
 def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:

@@ -310,7 +310,7 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
 
 
 def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[int, int]]:
-    """Return a sort key by paper id: the position in this dump, or in the newest dump that lists the paper.
+    """Return {paper id: sort key}; the key is the position in this or in the newest dump with the paper.
 
     A merged paper is listed by the id of the paper it was merged into. Raises NotFound for an unknown dump.
     """

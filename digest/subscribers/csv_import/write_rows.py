@@ -31,7 +31,7 @@ from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
 BATCH_REMOVED = 1_000  #: number of subscribers removed in one batch
-UniqueRows = dict[str, ImportRow]  #: rows by folded address, so addresses are unique
+UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so addresses are unique
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
@@ -122,7 +122,7 @@ def without_suppressed(state: ImportState, unique: UniqueRows, suppressed: Colle
 
 
 def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
-    """Return the existing subscribers by folded address, as plain rows."""
+    """Return the existing subscribers as plain rows, keyed by folded address."""
     return {row.email_key: row for row in session.connection().execute(EXISTING_QUERY, {"keys": list(keys)})}
 
 

@@ -349,7 +349,7 @@ inline settle_and_intend(this_lease, to_intend, last_lease, to_settle, held) {
 inline accept(letter) {
     printf("server: accepts letter %d\n", letter);
     copies[letter]++;
-    assert(copies[letter] <= 1 + db[letter].in_doubt) /* no second copy without a doubt */
+    assert(copies[letter] <= 1 + db[letter].in_doubt) /* no second copy without a counted doubt */
 }
 
 inline send(me, letter) {
