@@ -1,8 +1,9 @@
 """Profile a worker by sampling its stack a hundred times a second while a task runs.
 
-`python -m tests.bench.sampling_profile worker` is the unchanged worker of the product with a timer. Each
-sample adds the time since the last sample to the worker's current step, as elapsed time and as processor
-time. The difference between the two is the time spent waiting.
+`python -m tests.bench.sampling_profile worker` is the unchanged worker of the product with two timers: one
+runs with the clock, the other with the worker's processor time. Each sample adds the time since the last
+sample of its timer to the worker's current step. The difference between the two is the time spent waiting.
+With the clock alone, the work before a wait would count for the step that waits.
 """
 
 from __future__ import annotations
@@ -68,29 +69,43 @@ class Watch:
         self.task = ""
         self.clock: defaultdict[str, float] = defaultdict(float)
         self.processor: defaultdict[str, float] = defaultdict(float)
-        self.looked = self.worked = self.kept_at = 0.0
+        self.looked = self.worked = self.kept_at = 0.0  #: the times of the last samples and of the last file
 
     def begin(self, task: Any = None, **_details: Any) -> None:
         """Start sampling."""
         self.task = task.name.rpartition(".")[2]
         self.looked, self.worked = time.perf_counter(), time.process_time()
-        signal.signal(signal.SIGALRM, self.take_sample)
-        signal.setitimer(signal.ITIMER_REAL, BETWEEN, BETWEEN)
+        for timer, alarm, sample in (
+            (signal.ITIMER_REAL, signal.SIGALRM, self.sample_clock),
+            (signal.ITIMER_PROF, signal.SIGPROF, self.sample_processor),
+        ):
+            signal.signal(alarm, sample)
+            signal.setitimer(timer, BETWEEN, BETWEEN)
 
-    def take_sample(self, _signal: int, frame: FrameType | None) -> None:
-        """Count the time since the last sample for the current step."""
-        now, worked = time.perf_counter(), time.process_time()
-        key = "|".join((self.task, *place_of(frame)))
-        self.clock[key] += now - self.looked
-        self.processor[key] += worked - self.worked
-        self.looked, self.worked = now, worked
+    def sample_clock(self, _signal: int, frame: FrameType | None) -> None:
+        """Count the elapsed time since the last sample for the current step."""
+        now = time.perf_counter()
+        self.clock[self.key(frame)] += now - self.looked
+        self.looked = now
         if now - self.kept_at > KEPT_EVERY:  # whoever measures ends us once all is delivered, task or no task
             self.write_samples()
+
+    def sample_processor(self, _signal: int, frame: FrameType | None) -> None:
+        """Count the processor time since the last sample for the current step."""
+        worked = time.process_time()
+        self.processor[self.key(frame)] += worked - self.worked
+        self.worked = worked
+
+    def key(self, frame: FrameType | None) -> str:
+        """Return the current task, step and place."""
+        return "|".join((self.task, *place_of(frame)))
 
     def end(self, **_details: Any) -> None:
         """Stop sampling and store the result."""
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self.take_sample(signal.SIGALRM, None)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self.sample_clock(signal.SIGALRM, None)
+        self.sample_processor(signal.SIGPROF, None)
         self.write_samples()
 
     def write_samples(self) -> None:
