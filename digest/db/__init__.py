@@ -20,7 +20,7 @@ from digest.db.bulk_rows import (
     update_many,
     upsert,
 )
-from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values
+from digest.db.column_types import NO_VALUES, Base, BigKey, UtcDateTime, bind_values, partial_index
 from digest.db.conditions import (
     LAST_KEY,
     Unindexed,
@@ -82,6 +82,7 @@ __all__ = [
     "one_of_few",
     "open_read_only",
     "parsed_url",
+    "partial_index",
     "pipelined",
     "prefer_index_order",
     "read_session",

@@ -129,7 +129,7 @@ def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None
     """Return the condition of the partial unique index on `key`, or None; ON CONFLICT must repeat it."""
     return next(
         (
-            index.dialect_options["postgresql"]["where"]
+            index.info.get("where")
             for index in table.indexes
             if index.unique and index.columns.keys() == list(key)
         ),

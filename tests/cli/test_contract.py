@@ -210,7 +210,7 @@ def test_help_is_fast() -> None:
 #: what a command that only reads or writes a few rows need not import
 HEAVY = {
     "alembic", "apscheduler", "bibtexparser", "celery", "cryptography", "dkim", "httpx2", "jinja2", "kombu", "lxml",
-    "numpy", "premailer", "psycopg", "pydantic_settings", "redis", "starlette", "uvicorn", "wordfreq",
+    "numpy", "premailer", "psycopg", "pydantic_settings", "redis", "sqlalchemy.dialects.postgresql", "starlette", "uvicorn", "wordfreq",
 }  # fmt: skip
 #: parts of the service that send, load, publish or receive
 OTHER_PARTS = {

@@ -10,16 +10,14 @@ from sqlalchemy import (
     DDL,
     CheckConstraint,
     ForeignKeyConstraint,
-    Index,
     LargeBinary,
     String,
     UniqueConstraint,
     event,
-    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from digest.db import Base, BigKey, UtcDateTime
+from digest.db import Base, BigKey, UtcDateTime, partial_index
 from digest.db.tables.papers import ChangeKind
 
 #: Old rows are deleted every day; with this setting PostgreSQL reuses their space sooner.
@@ -105,34 +103,17 @@ class Delivery(Base):
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),
         CheckConstraint("edition IS NOT NULL OR dedupe_key IS NOT NULL", name="identity"),
-        Index(  # digests have no key, so they need no entry
+        partial_index(  # digests have no key, so they need no entry
             "uq_delivery_dedupe_key",
             "dedupe_key",
             unique=True,
-            postgresql_where=text("dedupe_key IS NOT NULL"),
-            sqlite_where=text("dedupe_key IS NOT NULL"),
+            where="dedupe_key IS NOT NULL",
         ),
-        Index(
-            "ix_delivery_open",
-            "lane",
-            "due_at",
-            postgresql_where=text("settled_at IS NULL"),
-            sqlite_where=text("settled_at IS NULL"),
-        ),
-        Index(
-            "ix_delivery_provider",
-            "provider_id",
-            postgresql_where=text("provider_id IS NOT NULL"),
-            sqlite_where=text("provider_id IS NOT NULL"),
-        ),
-        Index(
-            "ix_delivery_in_doubt",
-            "in_doubt",
-            postgresql_where=text("in_doubt > 0"),
-            sqlite_where=text("in_doubt > 0"),
-        ),
+        partial_index("ix_delivery_open", "lane", "due_at", where="settled_at IS NULL"),
+        partial_index("ix_delivery_provider", "provider_id", where="provider_id IS NOT NULL"),
+        partial_index("ix_delivery_in_doubt", "in_doubt", where="in_doubt > 0"),
         # Each page has free space for the new row versions written by a claim and an intent.
-        {"sqlite_autoincrement": True, "postgresql_with": {"fillfactor": 40, **VACUUMED}},
+        {"sqlite_autoincrement": True, "info": {"postgresql": {"with": {"fillfactor": 40, **VACUUMED}}}},
     )
 
 
@@ -161,7 +142,7 @@ class Attempt(Base):
     code: Mapped[int | None]
     reply: Mapped[str] = mapped_column(default="")
 
-    __table_args__ = ({"postgresql_with": VACUUMED},)
+    __table_args__ = ({"info": {"postgresql": {"with": VACUUMED}}},)
 
 
 class Shown(Base):
@@ -179,7 +160,7 @@ class Shown(Base):
     delivery_id: Mapped[int] = mapped_column(BigKey)
     shown_on: Mapped[date]
 
-    __table_args__ = ({"sqlite_with_rowid": False, "postgresql_with": VACUUMED},)
+    __table_args__ = ({"sqlite_with_rowid": False, "info": {"postgresql": {"with": VACUUMED}}},)
 
 
 class FollowupSent(Base):

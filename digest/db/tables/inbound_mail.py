@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String, text
+from sqlalchemy import ForeignKey, Index, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from digest.db import Base, BigKey, UtcDateTime
+from digest.db import Base, BigKey, UtcDateTime, partial_index
 
 
 class MailState(StrEnum):
@@ -100,11 +100,6 @@ class OptOut(Base):
     )  #: when the opt-out was appended to the file
 
     __table_args__ = (
-        Index(
-            "ix_opt_out_unsaved",
-            "id",
-            postgresql_where=text("saved_at IS NULL"),
-            sqlite_where=text("saved_at IS NULL"),
-        ),
+        partial_index("ix_opt_out_unsaved", "id", where="saved_at IS NULL"),
         {"sqlite_autoincrement": True},
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Index, String, text
+from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from digest.db import Base, BigKey, UtcDateTime
+from digest.db import Base, BigKey, UtcDateTime, partial_index
 
 
 class Fingerprint(Base):
@@ -31,15 +31,7 @@ class EmergencyStop(Base):
     reason: Mapped[str]  #: shown to the operator
     lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
-    __table_args__ = (
-        Index(
-            "ix_stop_standing",
-            "scope",
-            unique=True,
-            postgresql_where=text("lifted_at IS NULL"),
-            sqlite_where=text("lifted_at IS NULL"),
-        ),
-    )
+    __table_args__ = (partial_index("ix_stop_standing", "scope", unique=True, where="lifted_at IS NULL"),)
 
 
 class Heartbeat(Base):

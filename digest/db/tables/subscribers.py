@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, datetime, time
 from enum import IntEnum, StrEnum
 
-from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from digest.db import Base, BigKey, UtcDateTime
+from digest.db import Base, BigKey, UtcDateTime, partial_index
 
 
 class SubscriberState(StrEnum):
@@ -104,12 +104,7 @@ class Subscriber(Base):
     # Ids are never reused, so that an old link cannot open a new subscriber's settings.
     __table_args__ = (
         Index("ix_subscriber_due", "state", "next_due_at"),
-        Index(
-            "ix_subscriber_owner",
-            "owner_email",
-            postgresql_where=text("owner_email IS NOT NULL"),
-            sqlite_where=text("owner_email IS NOT NULL"),
-        ),
+        partial_index("ix_subscriber_owner", "owner_email", where="owner_email IS NOT NULL"),
         {"sqlite_autoincrement": True},
     )
 
