@@ -16,9 +16,12 @@ never put a paper before a paper of a higher band.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import replace as replace_fields
+from itertools import chain, groupby
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from msgspec import MsgspecError, Struct, json
 from msgspec.structs import replace
@@ -32,6 +35,16 @@ NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
 ALREADY_SHOWN = -1  #: the position stored for a paper that no topic may pick
 #: Number of bits subtracted from a paper's worth if a near-duplicate ranks before it.
 DUPLICATE_PENALTY_BITS = 2.0
+
+FIRST_CANDIDATES = (
+    16  #: number of papers of a topic that are put in order at first, in an array to save memory
+)
+WORD_BITS = 60  #: the number of bits of a set that are handled at a time
+WORD = (1 << WORD_BITS) - 1
+MAX_ELIGIBLE_SETS = 64  #: maximum number of eligible sets for which a filter's first candidates are cached
+NO_DUPLICATES: Mapping[int, int] = MappingProxyType({})
+#: Sets of papers with their relevance; no paper is in two of them.
+ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 
 
 class Section(NamedTuple):
@@ -110,40 +123,80 @@ encode_digest, decode_digest = json.Encoder().encode, json.Decoder(Digest).decod
 
 @dataclass(frozen=True, slots=True)
 class RankedMatches:
-    """The matches of one filter, sorted once for all its subscribers."""
+    """The matches of one filter, grouped once for all its subscribers.
+
+    Papers are numbered by trending rank, so in a set of papers of equal relevance the lowest numbers are the
+    best. Only as many papers are put in order as digests need.
+    """
 
     matches: int  #: the set of matching paper numbers
-    order: tuple[int, ...]  #: the matching paper numbers, highest worth first
-    relevances: array[float]  #: the relevance of each paper in `order`, 0 to 1; empty without a filter
-    scores: Sequence[float]  #: the trending scores, keyed by paper number
+    by_relevance: ScoredSets  #: the same papers by their relevance, 0 to 1, highest first
+    scores: Sequence[float]  #: the trending scores, by number, highest first
     demoted: int = 0  #: the set of near-duplicates whose worth was reduced
-    cache: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+    cache: dict[int, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
     def relevance(self, number: int) -> float:
         """Return the relevance of a paper, 0 to 1, or `NO_RELEVANCE` if there is no filter."""
-        if not (self.relevances and self.matches >> number & 1):
-            return NO_RELEVANCE
-        return self.relevances[self.order.index(number)]
+        paper = 1 << number
+        for relevance, papers in self.by_relevance:
+            if papers & paper:
+                return relevance
+        return NO_RELEVANCE
 
     def worth(self, number: int) -> float:
         """Return the worth of a matching paper, in bits."""
-        worth = self.scores[number]
-        if self.relevances:
-            worth += relevance_bits(self.relevances[self.order.index(number)])
+        worth = relevance_bits(self.relevance(number)) + self.scores[number]
         return worth - DUPLICATE_PENALTY_BITS if self.demoted >> number & 1 else worth
 
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Return the matching paper numbers, highest worth first."""
+        return self.eligible_order(self.matches)
+
     def eligible_order(self, eligible: int) -> tuple[int, ...]:
-        """Return the eligible papers of `order`, cached because many readers have the same eligible set."""
-        matching = self.matches & eligible
-        if matching == self.matches:
-            return self.order
-        found = self.cache.get(matching)
-        if found is None:
-            found = tuple(number for number in self.order if matching >> number & 1)
-            if len(self.cache) >= 64:
+        """Return the eligible papers, highest worth first."""
+        return tuple(self.sort(eligible, self.matches.bit_count()))
+
+    def candidates(self, eligible: int) -> Iterator[int]:
+        """Yield the eligible papers, highest worth first; the first of them are cached.
+
+        Many readers have the same eligible set, and few need more than the first papers.
+        """
+        first = self.cache.get(eligible)
+        if first is None:
+            if len(self.cache) >= MAX_ELIGIBLE_SETS:
                 self.cache.clear()
-            self.cache[matching] = found
-        return found
+            first = self.cache[eligible] = array("I", self.sort(eligible, FIRST_CANDIDATES))
+        return iter(first) if len(first) < FIRST_CANDIDATES else chain(first, self.others(eligible))
+
+    def others(self, eligible: int) -> Iterator[int]:
+        """Yield the eligible papers after the first candidates."""
+        yield from self.eligible_order(eligible)[FIRST_CANDIDATES:]
+
+    def sort(self, eligible: int, most: int) -> list[int]:
+        """Return the `most` eligible papers with the highest worth, highest worth first.
+
+        Papers of equal worth are ordered by trending rank.
+        """
+        best: list[int] = []
+        for _, sets in groupby(self.by_relevance, band_of):
+            best += self.sort_band([*sets], eligible, most - len(best))
+            if len(best) >= most:
+                break
+        return best[:most]
+
+    def sort_band(self, sets: ScoredSets, eligible: int, most: int) -> list[int]:
+        """Return the best eligible papers of one band, at least `most` if there are as many."""
+        if len(sets) == 1 and not self.demoted:
+            return lowest_members(sets[0][1] & eligible, most)
+        worth: dict[int, float] = {}
+        for relevance, papers in sets:
+            bits = relevance_bits(relevance)
+            for number in lowest_members(papers & eligible & ~self.demoted, most):
+                worth[number] = bits + self.scores[number]
+            for number in bitset_members(papers & eligible & self.demoted):
+                worth[number] = bits + self.scores[number] - DUPLICATE_PENALTY_BITS
+        return sorted(sorted(worth), key=worth.__getitem__, reverse=True)
 
 
 class RequestedTopic(NamedTuple):
@@ -170,23 +223,40 @@ def rank_matches(
     matches: int,
     scores: Sequence[float],
     relevance: Mapping[int, float],
-    near_duplicates: Mapping[int, int] | None = None,
+    near_duplicates: Mapping[int, int] = NO_DUPLICATES,
 ) -> RankedMatches:
-    """Sort the matches of a filter by worth.
+    """Rank the matches of a filter by worth, given the relevance of each paper; 0 where it is missing."""
+    sets: dict[float, int] = {}
+    for number in bitset_members(matches):
+        fits = relevance.get(number, 0.0)
+        sets[fits] = sets.get(fits, 0) | 1 << number
+    return rank_sets(sorted(sets.items(), reverse=True), scores, near_duplicates)
 
-    `scores` are the trending scores, keyed by paper number; `relevance` contains only matches.
-    `near_duplicates` maps a paper number to the set of its near-duplicates. Of the matching near-duplicates,
-    all except the one with the highest worth lose `DUPLICATE_PENALTY_BITS`.
+
+def rank_sets(
+    by_relevance: ScoredSets, scores: Sequence[float], near_duplicates: Mapping[int, int] = NO_DUPLICATES
+) -> RankedMatches:
+    """Rank the matches of a filter by worth, given their sets by relevance, highest first.
+
+    `scores` are the trending scores by paper number, highest first. `near_duplicates` maps a paper number to
+    the set of its near-duplicates. Of the matching near-duplicates, all except the one with the highest worth
+    lose `DUPLICATE_PENALTY_BITS`.
     """
-    fit = relevance
-    if len(relevance) != matches.bit_count():
-        fit = {number: relevance.get(number, 0.0) for number in bitset_members(matches)}
-    # Equals relevance_bits(fits) + scores[number], without a function call for each match.
-    width, bits, tie = _BAND_WIDTH, BAND_BITS, TIE_BITS
-    worth = {number: fits // width * bits + fits * tie + scores[number] for number, fits in fit.items()}
-    order, lower = order_by_worth(worth, near_duplicates or {})
-    fits = array("d", map(fit.__getitem__, order))
-    return RankedMatches(matches, tuple(order), fits, scores, lower)
+    matches = by_relevance[0][1] if by_relevance else 0  # most filters have one set, which is kept only once
+    for _, papers in by_relevance[1:]:
+        matches |= papers
+    ranked = RankedMatches(matches, by_relevance, scores)
+    alike = [
+        number for number, others in near_duplicates.items() if matches >> number & 1 and matches & others
+    ]
+    if not alike:
+        return ranked
+    placed = demoted = 0
+    for number in sorted(alike, key=lambda number: (-ranked.worth(number), number)):
+        if near_duplicates[number] & placed:
+            demoted |= 1 << number
+        placed |= 1 << number
+    return replace_fields(ranked, demoted=demoted)
 
 
 #: A little more than a sixth, so that a relevance of 1 is in the last band.
@@ -195,31 +265,19 @@ _BAND_WIDTH = 1 / RELEVANCE_BANDS + 1e-9
 
 def relevance_bits(relevance: float) -> float:
     """Return the worth of a relevance in bits: the bits of its band, plus a fraction that breaks ties."""
+    if relevance == NO_RELEVANCE:
+        return 0.0
     return relevance // _BAND_WIDTH * BAND_BITS + relevance * TIE_BITS
 
 
-def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] | None = None) -> RankedMatches:
+def band_of(scored: tuple[float, int]) -> float:
+    """Return the relevance band of a set of papers."""
+    return scored[0] // _BAND_WIDTH
+
+
+def rank_all(scores: Sequence[float], near_duplicates: Mapping[int, int] = NO_DUPLICATES) -> RankedMatches:
     """Return all papers in trending order, for subscribers without a topic."""
-    order, lower = order_by_worth(dict(enumerate(scores)), near_duplicates or {})
-    return RankedMatches((1 << len(scores)) - 1, tuple(order), array("d"), scores, lower)
-
-
-def order_by_worth(worth: dict[int, float], near_duplicates: Mapping[int, int]) -> tuple[list[int], int]:
-    """Return the paper numbers by decreasing worth, and the set of near-duplicates whose worth was reduced.
-
-    Papers of equal worth are ordered by trending rank.
-    """
-    order = sorted(worth)
-    order.sort(key=worth.__getitem__, reverse=True)
-    placed = lower = 0
-    if not near_duplicates.keys().isdisjoint(worth.keys()):  # two views: only the smaller is traversed
-        for number in order:
-            if near_duplicates.get(number, 0) & placed:
-                lower |= 1 << number
-                worth[number] -= DUPLICATE_PENALTY_BITS
-            placed |= 1 << number
-        order = sorted(sorted(worth), key=worth.__getitem__, reverse=True)
-    return order, lower
+    return rank_sets([(NO_RELEVANCE, (1 << len(scores)) - 1)], scores, near_duplicates)
 
 
 def compose(
@@ -261,7 +319,7 @@ def pick_papers(
     """
     picked = dict.fromkeys(shown, ALREADY_SHOWN)
     full, before_round = len(picked) + limits.papers, -1
-    candidates = [iter(requested[2].eligible_order(eligible)) for requested in topics]
+    candidates = [ranked.candidates(eligible) for _, _, ranked in topics]
     while before_round < len(picked) < full:
         before_round = len(picked)
         for at, numbers in enumerate(candidates):
@@ -299,7 +357,8 @@ def assign_to_topics(
             by_topic[best].append(number)
             changed.add(best)
     for at in changed:
-        by_topic[at].sort(key=topics[at].matches.order.index)
+        worth = topics[at].matches.worth
+        by_topic[at].sort(key=lambda number: (-worth(number), number))
     return by_topic
 
 
@@ -325,9 +384,9 @@ def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) ->
 
     If several topics have this relevance, the first of them is used.
     """
-    best_at, best = chosen_by, topics[chosen_by].matches.relevance(number)
+    best_at, best, paper = chosen_by, topics[chosen_by].matches.relevance(number), 1 << number
     for at, requested in enumerate(topics):
-        relevance = requested.matches.relevance(number)
+        relevance = requested.matches.relevance(number) if requested.matches.matches & paper else NO_RELEVANCE
         if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
             best_at, best = at, relevance
     return best_at
@@ -343,9 +402,25 @@ def bitset(numbers: Iterable[int]) -> int:
 
 def bitset_members(found: int) -> list[int]:
     """Return the members of the set `found` in increasing order."""
-    members = []
-    while found:
-        lowest = found & -found
-        members.append(lowest.bit_length() - 1)
-        found ^= lowest
-    return members
+    return lowest_members(found, found.bit_count())
+
+
+def lowest_members(found: int, most: int) -> list[int]:
+    """Return the lowest `most` members of the set `found` in increasing order.
+
+    A word of the set is handled at a time, because arithmetic with the whole set takes longer.
+    """
+    members: list[int] = []
+    start = 0
+    while found and len(members) < most:
+        skipped = (found & -found).bit_length() - 1
+        found >>= skipped
+        start += skipped
+        word = found & WORD
+        while word:
+            lowest = word & -word
+            members.append(start + lowest.bit_length() - 1)
+            word ^= lowest
+        found >>= WORD_BITS
+        start += WORD_BITS
+    return members[:most]

@@ -15,7 +15,7 @@ from digest.editions.compose import (
     RequestedTopic,
     compose,
     count_matching,
-    rank_matches,
+    rank_sets,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters.press import LetterAssembler
@@ -26,7 +26,7 @@ from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Sc
 #: After a shorter pause, the digest is not called a catch-up.
 CATCH_UP_AFTER = timedelta(days=3)
 
-NO_MATCHES = rank_matches(0, (), {})
+NO_MATCHES = rank_sets((), ())
 
 
 @lru_cache(maxsize=4096)  # readers share a few hundred schedules and due times, and a run has one `now`

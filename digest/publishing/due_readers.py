@@ -27,9 +27,6 @@ READER_COLUMNS = tuple(
     IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
 )
 
-#: Maximum number of filters in a match index. Each filter takes a few kilobytes, and rare filters are seldom
-#: needed again.
-MAX_FILTERS = 20_000
 #: Maximum number of indexes: one for the press being published, one for previews and `why`.
 MAX_MATCH_INDEXES = 2
 
@@ -142,8 +139,7 @@ def load_resolved_filters(session: Session) -> Mapping[int, int]:
 
 def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterable[int]) -> None:
     """Evaluate the filters that are not in the match index yet."""
-    if len(match_index.choices) > MAX_FILTERS:
-        match_index.forget_filters()
+    match_index.limit_filters()
     new = [number for number in numbers if number not in match_index.choices]
     if new:
         found = session.connection().execute(FILTERS_QUERY, {"ids": new})

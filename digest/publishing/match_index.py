@@ -26,6 +26,10 @@ FIRST_LOOK = timedelta(hours=24)  #: the period from which a new subscriber's fi
 TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper left out by the size limit may be shown later
 ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; see `is_news`
 
+#: The memory of a cached filter or clause, besides two sets with a bit for each paper, which is the mean.
+FILTER_BYTES = 1_600
+MAX_BYTES = 170_000_000  #: for the filters and clauses of an index: of 2,000 papers, 80,000
+
 ConsideredUntil = tuple[datetime, int | None]  #: the time and the paper id up to which papers were considered
 
 #: Above this score a paper is trending; it is expected to get clearly more votes a day than a new paper
@@ -65,20 +69,39 @@ class MatchIndex:
 
     def evaluate(self, filters: Mapping[int, str]) -> None:
         """Evaluate canonical filters, keyed by id, and cache their ranked matches."""
-        parsed = {number: parse_or_none(canonical) for number, canonical in filters.items()}
-        known = {number: one for number, one in parsed.items() if one is not None}
-        found = self.index.evaluate(known)
         self.canonicals.update(filters)
-        for number in filters:
-            self.choices[number] = self.rank(known.get(number), found.get(number, 0))
+        for number, canonical in filters.items():
+            self.choices[number] = self.rank(canonical)
 
-    def rank(self, filter_: topics.Filter | None, matches: int) -> RankedMatches:
-        """Return the matches of a filter, best first."""
-        relevance = self.index.relevance(filter_, matches) if filter_ and matches else {}
+    def rank(self, canonical: str) -> RankedMatches:
+        """Return the matches of a filter; none if the current filter language does not accept the filter."""
+        try:
+            found = self.matcher.sets_by_relevance(canonical)
+        except BadFilter as error:
+            log.warning("a stored filter cannot be parsed and matches nothing: %s", error)
+            found = ()
+        return compose.rank_sets(found, self.press.scores, self.near_duplicates)
+
+    def rank_unstored(self, filter_: topics.Filter) -> RankedMatches:
+        """Return the matches of a visitor's filter; the index bounds what it caches of them."""
+        matches = self.index.matches(filter_)
+        relevance = self.index.relevance(filter_, matches)
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
+
+    @cached_property
+    def matcher(self) -> topics.CanonicalMatcher:
+        """Return the matcher of the papers' index."""
+        return topics.CanonicalMatcher(self.index)
+
+    def limit_filters(self) -> None:
+        """Discard the cached results of all filters if there are too many for the memory of a worker."""
+        cached = len(self.choices) + self.matcher.clauses_cached
+        if cached * (FILTER_BYTES + len(self.ids) // 4) > MAX_BYTES:
+            self.forget_filters()
 
     def forget_filters(self) -> None:
         """Discard the cached results of all filters."""
+        self.matcher.forget_clauses()
         self.choices.clear()
         self.canonicals.clear()
         self.narrowings.clear()
@@ -164,8 +187,7 @@ def parse_or_none(canonical: str) -> topics.Filter | None:
     try:
         filter_ = topics.parse(canonical)
         return topics.resolve_filter(filter_, {})  # no packs: the stored filter is already resolved
-    except BadFilter as error:
-        log.warning("a stored filter cannot be parsed and matches nothing: %s", error)
+    except BadFilter:
         return None
 
 

@@ -76,7 +76,7 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filte
     if not filters:
         return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
     return [
-        RequestedTopic(name, -place, match_index.rank(filter_, match_index.index.matches(filter_)))
+        RequestedTopic(name, -place, match_index.rank_unstored(filter_))
         for place, (name, filter_) in enumerate(filters.items(), start=1)
     ]
 

@@ -6,6 +6,7 @@ from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.errors import BadFilter
+    from digest.topics.canonical_matcher import CanonicalMatcher
     from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
     from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
     from digest.topics.filter_backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
@@ -32,6 +33,7 @@ else:
 __all__ = [
     "Backtest",
     "BadFilter",
+    "CanonicalMatcher",
     "ClauseProposal",
     "Explainer",
     "Explanation",

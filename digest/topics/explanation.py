@@ -12,7 +12,6 @@ from digest.papers import Paper
 from digest.topics import (
     author_names,
     bitsets,
-    filter_parser,
     filter_shapes,
     filter_tree,
     phrase_spellings,
@@ -21,7 +20,6 @@ from digest.topics import (
     word_roots,
 )
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_shapes import FilterShape
 from digest.topics.filter_tree import (
     And,
     AnnouncementClause,
@@ -113,7 +111,8 @@ class Explainer:
         Clauses under a NOT and papers that the filter does not match are left out. The sets of papers that
         match a clause are looked up once for all papers and filters, and no text is searched.
         """
-        shape, clauses = self._batch.outline(canonical)
+        batch = self._batch
+        shape, clauses = filter_shapes.outline(canonical, batch.spelled, batch.papers_of)
         matching = filter_shapes.matches_among(
             shape.node, [one.papers for one in clauses], bitsets.bitset_of(numbers)
         )
@@ -164,23 +163,15 @@ class _IndexedBatch:
         #: The papers that each clause matches.
         self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
-        self._spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
-
-    def outline(self, canonical: str) -> tuple[FilterShape, Sequence[_ClausePapers]]:
-        """Return the shape of a canonical filter, and its clauses with the papers that they match."""
-        if split := filter_shapes.split_filter(canonical):
-            shape, texts = split
-            clauses = [found for text in texts if (found := self._spelled[text])]
-            if len(clauses) == len(texts):
-                return shape, clauses
-        tree = filter_parser.parse(canonical).tree
-        return filter_shapes.shape_of(tree), [*map(self._papers_of, filter_tree.leaves(tree))]
+        #: The papers that each canonical clause matches; None for a text that is not a clause.
+        self.spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
 
     def _read_clause(self, text: str) -> _ClausePapers | None:
         leaf = filter_shapes.read_clause(text)
-        return self._papers_of(leaf) if leaf else None
+        return self.papers_of(leaf) if leaf else None
 
-    def _papers_of(self, leaf: Leaf) -> _ClausePapers:
+    def papers_of(self, leaf: Leaf) -> _ClausePapers:
+        """Return the papers that a clause matches."""
         parts = leaf.parts if isinstance(leaf, AnywhereClause) else (leaf,)
         found = tuple([(part, self.leaves[part]) for part in parts])
         return _ClausePapers(reduce(or_, [papers for _, papers in found]), found)

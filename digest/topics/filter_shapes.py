@@ -7,14 +7,16 @@ A run has up to 100,000 distinct filters, but many of them share clauses, and ev
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from digest.errors import BadFilter
-from digest.topics import filter_parser, filter_tree
+from digest.topics import filter_parser, filter_tree, pack_resolution
 from digest.topics.filter_tree import And, Leaf, Node, Not, Or
+
+_Clause = TypeVar("_Clause")
 
 #: A clause as canonical filters spell it; everything between two clauses belongs to the shape.
 _CLAUSE = re.compile(
@@ -48,6 +50,23 @@ def _shape_between(operators: tuple[str, ...]) -> FilterShape | None:
     except BadFilter:
         return None
     return shape_of(tree) if [leaf.canonical for leaf in filter_tree.leaves(tree)] == words else None
+
+
+def outline(
+    canonical: str, by_text: Mapping[str, _Clause | None], of_leaf: Callable[[Leaf], _Clause]
+) -> tuple[FilterShape, Sequence[_Clause]]:
+    """Return the shape of a canonical filter, and what `by_text` has for its clauses.
+
+    If one of them has nothing, the filter is parsed, and `of_leaf` is called; raises BadFilter if that fails.
+    """
+    if split := split_filter(canonical):
+        shape, texts = split
+        clauses = [found for text in texts if (found := by_text[text]) is not None]
+        if len(clauses) == len(texts):
+            return shape, clauses
+    filter_ = filter_parser.parse(canonical)
+    tree = pack_resolution.resolve_filter(filter_, {}).tree  # no packs: a stored filter is already resolved
+    return shape_of(tree), [*map(of_leaf, filter_tree.leaves(tree))]
 
 
 def read_clause(text: str) -> Leaf | None:

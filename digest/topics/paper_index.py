@@ -10,8 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
+from operator import or_
 from threading import RLock
 from typing import Any
 
@@ -46,7 +47,7 @@ from digest.topics.filter_tree import (
 )
 from digest.topics.postings import Forms, Postings
 from digest.topics.query_plan import QueryPlan
-from digest.topics.relevance import RelevanceWeights
+from digest.topics.relevance import RelevanceWeights, ScoredClause, ScoredSets
 from digest.topics.word_rows import LazyDict
 
 #: Maximum number of cached results of visitors' filters; a result for 4,000 papers takes up to 3 kB.
@@ -113,7 +114,8 @@ class PaperIndex:
             self._values: list[int] = []
             self._matches_by_clause: dict[str, int] = {}
             self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
-            self._clause_scores: dict[str, Mapping[int, float]] = {}
+            self._scored_sets: dict[str, ScoredSets] = {}
+            self._description_scores: dict[str, Mapping[int, float]] = {}
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
         """Discard the cached results if there are too many; visitors can try any number of filters."""
@@ -220,29 +222,45 @@ class PaperIndex:
                 bits |= postings.documents_in_a_row(spelled, gaps)
         return bits
 
-    def clause_scores(self, leaf: TextClause | DescriptionClause) -> Mapping[int, float]:
-        """Return {paper: score from 0 to 1} for the papers a clause matches, cached for all filters."""
-        if isinstance(leaf, DescriptionClause):
-            return self.scores(leaf)
-        found = self._clause_scores.get(leaf.canonical)
+    def scored_sets(self, leaf: ScoredClause) -> ScoredSets:
+        """Return the papers a clause matches, by their score from 0 to 1, cached for all filters."""
+        found = self._scored_sets.get(leaf.canonical)
         if found is None:
-            found = self._clause_scores[leaf.canonical] = self._score_clause(leaf)
+            scored = self._score_text(leaf) if isinstance(leaf, TextClause) else self._score_description(leaf)
+            found = self._scored_sets[leaf.canonical] = tuple(scored.items())
         return found
 
-    def _score_clause(self, leaf: TextClause) -> Mapping[int, float]:
-        size, counts = self.size, self.counts(leaf)
-        first, *others = fields_of(leaf)
-        documents = range(first * size, (first + len(others) + 1) * size)
-        in_title, elsewhere = self._scores_by_count
-        scores = {
-            n % size: in_title[count] if n < size else elsewhere[count]
-            for n, count in counts.items()
-            if n in documents
-        }
-        for n, count in counts.items() if others else ():
-            if n < size and n + size in counts:  # the words occur in both title and abstract
-                scores[n] = self.weights.score(count, counts[n + size])
-        return scores
+    def _score_text(self, leaf: TextClause) -> Mapping[float, int]:
+        """Return {score: papers}, from the papers with each number of occurrences in title and elsewhere."""
+        fields, having = fields_of(leaf), self._documents_by_count(leaf)
+        in_title = self._by_count(having, 0) if fields[0] == 0 else {0: self.full}
+        elsewhere = self._by_count(having, fields[-1]) if fields[-1] else {0: self.full}
+        scored: defaultdict[float, int] = defaultdict(int)
+        for title_count, titles in in_title.items():
+            for count, others in elsewhere.items():
+                if both := titles & others:
+                    scored[self.weights.score(title_count, count)] |= both
+        scored.pop(0.0, None)
+        return scored
+
+    def _documents_by_count(self, leaf: TextClause) -> Mapping[int, int]:
+        """Return {number of occurrences: documents}; in most documents, words occur once."""
+        repeated: defaultdict[int, int] = defaultdict(int)
+        for document, count in self.counts(leaf).items():
+            if count > 1:
+                repeated[count] |= 1 << document
+        return {**repeated, 1: self.documents(leaf) & ~reduce(or_, repeated.values(), 0)}
+
+    def _by_count(self, having: Mapping[int, int], field: int) -> Mapping[int, int]:
+        """Return {number of occurrences in a field: papers}, including the papers without occurrences."""
+        found = {count: bits >> field * self.size & self.full for count, bits in having.items()}
+        return {**found, 0: self.full & ~reduce(or_, found.values(), 0)}
+
+    def _score_description(self, leaf: DescriptionClause) -> Mapping[float, int]:
+        scored: defaultdict[float, int] = defaultdict(int)
+        for number, score in self.scores(leaf).items():
+            scored[score] |= 1 << number
+        return scored
 
     def counts(self, leaf: TextClause) -> Mapping[int, int]:
         """Return {document: number of occurrences} for the words of a clause."""
@@ -256,12 +274,6 @@ class PaperIndex:
         for gaps, words in spellings:
             counts.update(self.postings.found_in(words, gaps))
         return counts
-
-    @cached_property
-    def _scores_by_count(self) -> tuple[Mapping[int, float], Mapping[int, float]]:
-        """The scores of a clause by its number of occurrences: in the title, and in any other text."""
-        score = self.weights.score
-        return LazyDict(lambda count: score(count, 0)), LazyDict(lambda count: score(0, count))
 
     def forms(self, leaf: TextClause) -> list[Forms]:
         """Return the words of this batch that match each token of a clause."""
@@ -290,9 +302,9 @@ class PaperIndex:
         The score is a share of the bits of the description, and may exceed 1, because neighbouring words add
         to it. The score of a paper does not depend on the other papers of the batch.
         """
-        found = self._clause_scores.get(leaf.canonical)
+        found = self._description_scores.get(leaf.canonical)
         if found is None:
-            found = self._clause_scores[leaf.canonical] = self.description_scores(leaf)
+            found = self._description_scores[leaf.canonical] = self.description_scores(leaf)
         return found
 
     def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:

@@ -4,17 +4,21 @@ A paper is scored for each clause by the clause's occurrences in title and abstr
 BM25F are omitted. There is no inverse document frequency: the alternatives of an OR are names for the same
 thing, so a rare name does not count more than a common name. There is no length normalization: abstracts are
 about equally long, and normalization did not improve the order.
+
+Few counts of occurrences differ, so papers with the same score are handled together, as one set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from digest.topics import bitsets
+from digest.topics import bitsets, filter_shapes, filter_tree
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
+from digest.topics.filter_shapes import ShapeNode
+from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Or, TextClause
 
 WORDLESS_SCORE = 0.5  #: the score if a filter has no words
 
@@ -36,15 +40,20 @@ class RelevanceWeights:
 
 WEIGHTS = RelevanceWeights()
 
-#: The scores of a clause, keyed by paper number, and the weight of the clause.
-WeightedScores: TypeAlias = tuple[Mapping[int, float], float]
+#: Sets of papers with their score; no paper is in two of them.
+ScoredSets: TypeAlias = Sequence[tuple[float, int]]
+#: A clause whose words are counted.
+ScoredClause: TypeAlias = TextClause | DescriptionClause
+
+#: With more scores than this, as a description has, papers are handled one by one.
+MANY_SCORES = 32
 
 
 class ClauseScores(Protocol):
     """The part of the index that is needed to compute relevance."""
 
-    def clause_scores(self, leaf: TextClause | DescriptionClause, /) -> Mapping[int, float]:
-        """Return {paper number: score} for the papers that a clause matches."""
+    def scored_sets(self, leaf: ScoredClause, /) -> ScoredSets:
+        """Return the papers that a clause matches, by their score for this clause."""
         ...
 
 
@@ -52,80 +61,89 @@ def relevance_of(
     batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
 ) -> dict[int, float]:
     """Return {paper number: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-    scores = totals_of(batch, filter_, matches, weights)
-    best = max(scores.values(), default=0.0)
-    if not best:
-        return dict.fromkeys(scores, WORDLESS_SCORE)
-    return {number: score / best for number, score in scores.items()}
+    totals = totals_of(batch, filter_, matches, weights)
+    return {number: score for score, papers in by_relevance(totals) for number in bitsets.members(papers)}
 
 
 def totals_of(
     batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
-) -> dict[int, float]:
-    """Return {paper number: total of the weighted scores of all clauses} for the papers in `matches`."""
-    weighted = [
-        (batch.clause_scores(leaf), weight)
-        for leaf, weight in weighted_clauses(filter_.tree, weights.other_name)
-    ]
-    scores = _of_any(weighted) if _are_words(filter_.tree) else {}
-    if len(scores) != matches.bit_count():
-        scores = _of_these(weighted, bitsets.members(matches))
-    return scores
+) -> dict[float, int]:
+    """Return {total of the weighted scores of all clauses: papers} for the papers in `matches`."""
+    weighted = weighted_clauses(filter_.tree, weights.other_name)
+    return totals(matches, [(batch.scored_sets(leaf), weight) for leaf, weight in weighted])
 
 
-def _of_any(weighted: Sequence[WeightedScores]) -> dict[int, float]:
-    """Return the total score of each paper that any of the clauses matches."""
-    scores: dict[int, float] = {}
-    for clause_scores, weight in weighted:
-        if scores:
-            for number, says in clause_scores.items():
-                scores[number] = scores.get(number, 0.0) + weight * says
-        else:
-            scores = {number: weight * says for number, says in clause_scores.items()}
-    return scores
+def by_relevance(totals: Mapping[float, int]) -> ScoredSets:
+    """Return the papers by their relevance, highest first; the relevance of the best papers is 1."""
+    ordered = sorted(totals.items(), reverse=True)
+    best = ordered[0][0] if ordered else 0.0
+    if not best:
+        return [(WORDLESS_SCORE, papers) for _, papers in ordered]
+    return [(total / best, papers) for total, papers in ordered]
 
 
-def _of_these(weighted: Sequence[WeightedScores], numbers: Iterable[int]) -> dict[int, float]:
-    """Return the total score of each paper in `numbers`.
-
-    The function is fast for few papers, which is the usual case if all clauses must match.
-    """
-    scores = dict.fromkeys(numbers, 0.0)
-    for clause_scores, weight in weighted:
-        for number in scores:
-            if number in clause_scores:
-                scores[number] += weight * clause_scores[number]
-    return scores
+def totals(matches: int, weighted: Iterable[tuple[ScoredSets, float]]) -> dict[float, int]:
+    """Return {total of the weighted scores: papers} for the papers in `matches`."""
+    found = {0.0: matches} if matches else {}
+    for scored, weight in weighted:
+        add = _add_scores if len(scored) <= MANY_SCORES else _add_many_scores
+        found = add(found, scored, weight)
+    return found
 
 
-def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[TextClause | DescriptionClause, float]]:
+def _add_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
+    """Return the totals after the weighted score of a clause was added to each."""
+    found: dict[float, int] = {}
+    for total, left in totals.items():
+        papers = left
+        for score, having in scored:
+            if both := papers & having:
+                raised = total + weight * score
+                found[raised] = found.get(raised, 0) | both
+                papers ^= both
+        if papers:
+            found[total] = found.get(total, 0) | papers
+    return found
+
+
+def _add_many_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
+    """Return what `_add_scores` returns; this is faster for a clause with many scores."""
+    scores = {number: score for score, papers in scored for number in bitsets.members(papers)}
+    having = bitsets.bitset_of(scores)
+    found: defaultdict[float, int] = defaultdict(int)
+    for total, papers in totals.items():
+        for number in bitsets.members(papers & having):
+            found[total + weight * scores[number]] |= 1 << number
+        if papers & ~having:
+            found[total] |= papers & ~having
+    return found
+
+
+def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[ScoredClause, float]]:
     """Return the positive clauses with words and their weights; a repeated clause gets its last weight."""
-    found: list[tuple[TextClause | DescriptionClause, float]] = []
-    _weigh(node, 1.0, other_name, found)
-    if len(found) == 1:
-        return found
-    return {leaf.canonical: (leaf, weight) for leaf, weight in found}.values()
-
-
-def _weigh(
-    node: Node, weight: float, other_name: float, found: list[tuple[TextClause | DescriptionClause, float]]
-) -> None:
-    if isinstance(node, TextClause | DescriptionClause):
-        found.append((node, weight))
-    elif isinstance(node, And):
-        for child in node.children:
-            _weigh(child, weight, other_name, found)
-    elif isinstance(node, Or):
-        main, *others = node.children
-        _weigh(main, weight, other_name, found)
-        for child in others:
-            _weigh(child, weight * other_name, other_name, found)
-    elif isinstance(node, AnywhereClause):
-        found += [(part, weight) for part in node.parts if isinstance(part, TextClause)]
-
-
-def _are_words(node: Node) -> bool:
-    """Return whether `node` consists only of clauses with words that are combined with OR."""
-    return type(node) is TextClause or (
-        type(node) is Or and all(type(child) is TextClause for child in node.children)
+    clauses, weights = (
+        [*filter_tree.leaves(node)],
+        clause_weights(filter_shapes.shape_of(node).node, other_name),
     )
+    return {
+        leaf.canonical: (leaf, weight) for place, weight in weights for leaf in scored_parts(clauses[place])
+    }.values()
+
+
+def clause_weights(node: ShapeNode, other_name: float, weight: float = 1.0) -> Iterator[tuple[int, float]]:
+    """Yield (number of the clause, weight) for the clauses that are not under a NOT."""
+    if isinstance(node, int):
+        yield node, weight
+        return
+    operator, (main, *others) = node
+    if operator in {And, Or}:
+        yield from clause_weights(main, other_name, weight)
+        for child in others:
+            yield from clause_weights(child, other_name, weight * other_name if operator is Or else weight)
+
+
+def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:
+    """Return the clauses whose words are counted in the score of a clause: itself, its parts, or none."""
+    if isinstance(leaf, AnywhereClause):
+        return [part for part in leaf.parts if isinstance(part, TextClause)]
+    return (leaf,) if isinstance(leaf, TextClause | DescriptionClause) else ()

@@ -30,7 +30,7 @@ def score_terms(
     by that total.
     """
     totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
-    best = max(totals.values(), default=0.0)
+    best = max(totals, default=0.0)
     clauses = [*relevance.weighted_clauses(filter_.tree, index.weights.other_name)]
     if not best:
         constant = RelevanceTerm("", relevance.WORDLESS_SCORE, "the filter has no words that can be counted")
@@ -46,7 +46,7 @@ def score_terms(
 def _terms(
     index: PaperIndex, leaf: TextClause | DescriptionClause, weight: float, number: int, best: float
 ) -> Iterator[RelevanceTerm]:
-    if number not in index.clause_scores(leaf):
+    if not any(papers >> number & 1 for _, papers in index.scored_sets(leaf)):
         return
     share = f"{_weighted(weight)}{{}} ÷ {best:.4g}" if best != 1 else f"{_weighted(weight)}{{}}"
     if isinstance(leaf, DescriptionClause):

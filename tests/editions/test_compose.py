@@ -23,6 +23,7 @@ from digest.editions.compose import (
     bitset_members,
     compose,
     count_matching,
+    lowest_members,
     rank_all,
     rank_matches,
     relevance_bits,
@@ -166,6 +167,11 @@ def test_the_second_of_two_near_duplicates_ranks_lower():
     assert made == {"graphs": [0, 2, 1]}
 
 
+def best_first(scores: list[float]) -> list[float]:
+    """Return scores in the order of trending ranks, as a press has them."""
+    return sorted(scores, reverse=True)
+
+
 def test_a_near_duplicate_alone_keeps_its_worth():
     one = rank_matches(0b010, [1.0, 0.9, 0.5], {}, {0: bitset([1]), 1: bitset([0])})
 
@@ -174,7 +180,7 @@ def test_a_near_duplicate_alone_keeps_its_worth():
 
 @given(
     st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 1.0])),
-    st.lists(st.sampled_from([0.5, 1.0, 2.5, 3.0]), min_size=12, max_size=12),
+    st.lists(st.sampled_from([3.0, 2.5, 1.0, 0.5]), min_size=12, max_size=12).map(best_first),
     st.lists(st.sets(st.integers(0, 11), min_size=2, max_size=4), max_size=3),
 )
 def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_worthiest_lose(
@@ -192,6 +198,21 @@ def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_wort
     assert {n: made.relevance(n) for n in range(12)} == {n: fit.get(n, NO_RELEVANCE) for n in range(12)}
 
 
+@given(st.sets(st.integers(0, 300)), st.integers(0, 40))
+def test_the_lowest_members_are_the_first_in_increasing_order(members: set[int], most: int):
+    assert lowest_members(bitset(members), most) == sorted(members)[:most]
+
+
+def test_the_candidates_after_the_first_continue_their_order():
+    fit = {n: (n % 7) / 6 for n in range(300)}
+    many = rank_matches(bitset(fit), best_first([n / 9 for n in range(300)]), fit)
+
+    taken = tuple(many.candidates(-1))
+
+    assert taken == tuple(sorted(fit, key=lambda n: (-many.worth(n), n)))
+    assert tuple(many.candidates(-1)) == taken
+
+
 @given(st.sets(st.integers(0, 300)))
 def test_a_bitset_has_the_members_it_was_made_from(members: set[int]):
     assert bitset_members(bitset(members)) == sorted(members)
@@ -200,7 +221,7 @@ def test_a_bitset_has_the_members_it_was_made_from(members: set[int]):
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[RequestedTopic], int, set[int], DigestLimits]:
     """Draw any topics, eligible papers, shown papers and limits."""
-    scores = draw(st.lists(st.floats(-5, 9), min_size=12, max_size=12))
+    scores = best_first(draw(st.lists(st.floats(-5, 9), min_size=12, max_size=12)))
     matched = st.dictionaries(st.integers(0, 11), st.floats(0, 1), max_size=12)
     topics = [
         requested(f"t{n}", found, scores=scores)
@@ -208,6 +229,16 @@ def tables(draw: st.DrawFn) -> tuple[list[RequestedTopic], int, set[int], Digest
     ]
     caps = DigestLimits(papers=draw(st.integers(1, 12)), at_least=draw(st.integers(0, 4)))
     return topics, draw(st.integers(0, (1 << 12) - 1)), draw(st.sets(st.integers(0, 11))), caps
+
+
+@given(tables())
+def test_the_candidates_are_the_eligible_order_however_many_are_taken(
+    table: tuple[list[RequestedTopic], int, set[int], DigestLimits],
+):
+    topics, eligible, _, _ = table
+
+    for one in topics:
+        assert tuple(one.matches.candidates(eligible)) == one.matches.eligible_order(eligible)
 
 
 @given(tables())
@@ -287,7 +318,7 @@ def test_the_cache_of_eligible_orders_is_bounded():
     one = rank_matches(0b1111, FLAT, {})
 
     for eligible in range(1000):
-        one.eligible_order(eligible)
+        one.candidates(eligible)
 
     assert len(one.cache) <= 64
 
@@ -308,10 +339,10 @@ def test_of_a_last_round_without_any_filter_the_papers_that_trend_more_stay():
 def test_a_paper_is_ordered_the_same_however_many_readers_were_asked_before():
     ranked = rank_matches(bitset(range(10)), FLAT, {})
 
-    orders = {eligible: ranked.eligible_order(eligible) for eligible in range(200)}
+    orders = {eligible: tuple(ranked.candidates(eligible)) for eligible in range(200)}
 
     assert all(set(order) == set(bitset_members(eligible & 0x3FF)) for eligible, order in orders.items())
-    assert {eligible: ranked.eligible_order(eligible) for eligible in range(200)} == orders
+    assert {eligible: tuple(ranked.candidates(eligible)) for eligible in range(200)} == orders
     assert len(ranked.cache) <= 64
 
 

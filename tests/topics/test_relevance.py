@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from digest import topics
 from digest.papers import title_key
-from digest.topics import relevance
+from digest.topics import bitsets, relevance
 from digest.topics.filter_tree import TextClause
 from tests.topics.invented_papers import KITCHEN, paper
 
@@ -84,7 +84,8 @@ def test_relevance_follows_from_word_counts_in_title_and_abstract(texts, field):
 
     clause = topics.parse(f'{field}"robot"').tree
     assert isinstance(clause, TextClause)
-    assert index.clause_scores(clause) == expected
+    scored = index.scored_sets(clause)
+    assert {number: score for score, papers in scored for number in bitsets.members(papers)} == expected
 
 
 # ── on labelled topics ──────────────────────────────────────────────────────────────────────────

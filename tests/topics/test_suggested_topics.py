@@ -159,7 +159,7 @@ def test_a_shared_index_keeps_nothing_of_a_suggestion():
 
     assert not index._values
     assert not index._matches_by_clause
-    assert not index._clause_scores
+    assert not index._scored_sets
 
 
 def test_a_topic_is_suggested_quickly_for_long_papers():

@@ -1,0 +1,74 @@
+"""Match canonical filters against a batch, without parsing each of them, and group the matches by relevance.
+
+Filters share clauses, so each distinct clause is parsed and looked up once. Everything else is done with sets
+of papers: matches of equal relevance are never handled one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from digest.topics import filter_shapes, relevance
+from digest.topics.filter_shapes import FilterShape
+from digest.topics.filter_tree import Leaf, PackClause
+from digest.topics.paper_index import PaperIndex
+from digest.topics.relevance import ScoredSets
+from digest.topics.word_rows import LazyDict
+
+
+class _MatchedClause(NamedTuple):
+    """A clause with the papers that it matches."""
+
+    papers: int
+    scored: Sequence[
+        tuple[str, ScoredSets]
+    ]  #: the scores of the clause, or of its parts, by canonical spelling
+
+
+class CanonicalMatcher:
+    """Matches canonical filters against the papers of an index.
+
+    Several threads may use it concurrently, because each thread computes missing values independently.
+    """
+
+    def __init__(self, index: PaperIndex) -> None:
+        self.index = index
+        self._clauses: dict[str, _MatchedClause | None] = LazyDict(self._read_clause)
+        self._weights: Mapping[FilterShape, Sequence[tuple[int, float]]] = LazyDict(self._weights_of)
+
+    def sets_by_relevance(self, canonical: str) -> ScoredSets:
+        """Return the papers that a filter matches, by their relevance, highest first.
+
+        Raises BadFilter if the filter language does not accept the filter.
+        """
+        shape, clauses = filter_shapes.outline(canonical, self._clauses, self._look_up)
+        matches = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
+        weighted = {
+            name: (scored, weight)
+            for place, weight in self._weights[shape]
+            for name, scored in clauses[place].scored
+        }
+        return relevance.by_relevance(relevance.totals(matches, weighted.values()))
+
+    @property
+    def clauses_cached(self) -> int:
+        """Return the number of clauses that are cached."""
+        return len(self._clauses)
+
+    def forget_clauses(self) -> None:
+        """Discard the cached clauses, and the index's results for them."""
+        self._clauses.clear()
+        self.index.forget_results()
+
+    def _read_clause(self, text: str) -> _MatchedClause | None:
+        leaf = filter_shapes.read_clause(text)
+        return None if leaf is None or isinstance(leaf, PackClause) else self._look_up(leaf)
+
+    def _look_up(self, leaf: Leaf) -> _MatchedClause:
+        parts = relevance.scored_parts(leaf)
+        scored = tuple([(part.canonical, self.index.scored_sets(part)) for part in parts])
+        return _MatchedClause(self.index.leaf(leaf), scored)
+
+    def _weights_of(self, shape: FilterShape) -> Sequence[tuple[int, float]]:
+        return tuple(relevance.clause_weights(shape.node, self.index.weights.other_name))
