@@ -108,7 +108,7 @@ class AddTopic(TopicCommand):
     usage = "add flows: flow matching"
     effect = _("Add a topic called flows.")
     description = _(
-        "The words after the colon are the topic's filter. Quotes, AND, OR, NOT and fields such as ti: work. "
+        "The words after the colon are the topic’s filter. Quotes, AND, OR, NOT and fields such as ti: work. "
         "Without a name and a colon, the topic is named after its filter."
     )
 

@@ -149,7 +149,7 @@ def propose_change(request: ReaderRequest, command: Command) -> None:
         {"topic": one.topic, "before": one.before, "after": one.after} for one in found[:MAX_PROPOSALS]
     ]
     choice = (
-        _('To apply one, reply "yes %d".') % first if len(sentences) > 1 else _('To apply it, reply "yes".')
+        _("To apply one, reply “yes %d”.") % first if len(sentences) > 1 else _("To apply it, reply “yes”.")
     )
     reply.add_outcome(command, " ".join([cards.display_title(paper) + ":", *sentences, choice]))
     start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)

@@ -95,14 +95,14 @@ def pause_digests(request: ReaderRequest, command: Command) -> None:
     except BadField as error:
         request.reply.add_outcome(command, error_text(error))
         return
-    said = _('Paused until %s. Then you will get one catch-up digest. Write "resume" to get digests sooner.')
+    said = _("Paused until %s. Then you will get one catch-up digest. Write “resume” to get digests sooner.")
     request.reply.add_outcome(command, said % figures_in_words.day_in_words(until))
 
 
 def resume_digests(request: ReaderRequest, command: Command) -> None:
     """End a pause."""
     if not command.is_clear:
-        said = _('Not understood. To get digests again, write only the word "resume".')
+        said = _("Not understood. To get digests again, write only the word “resume”.")
     elif subscribers.resume(request.session, request.subscriber):
         said = _("Resumed. You will get one catch-up digest with the papers you missed.")
     else:
@@ -225,7 +225,7 @@ def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> 
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
     sentence = (
-        _("The group's digest: %(when)s, on %(about)s.")
+        _("The group’s digest: %(when)s, on %(about)s.")
         if subscriber.is_group
         else _("Your digest: %(when)s, on %(about)s.")
     )

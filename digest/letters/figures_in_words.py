@@ -67,8 +67,8 @@ def short_day(day: date) -> str:
 
 
 def listed_on(moment: datetime) -> str:
-    """Return a line such as `Listed 20 Nov 2026`, for a paper of which only the title is known."""
-    return _("Listed %s") % short_day(moment.astimezone(UTC).date())
+    """Return a line such as `On the list since 20 Nov 2026`, for a paper of which only the title is known."""
+    return _("On the list since %s") % short_day(moment.astimezone(UTC).date())
 
 
 def day_and_hour(moment: datetime) -> str:
@@ -155,16 +155,21 @@ def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: b
     return sentence % number
 
 
-@lru_cache(maxsize=256)  # every letter has one, and most have fewer than 30 papers
-def headline(papers: int) -> str:
+def papers_for_you(papers: int) -> str:
     """Return a headline such as `5 papers for you`."""
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
-def long_headline(cadence: str, papers: int) -> str:
-    """Return a headline such as `Your week in 23 papers`, for a digest that begins with its titles."""
-    sentence = _("Your month in %d papers") if cadence == "monthly" else _("Your week in %d papers")
-    return sentence % papers
+@lru_cache(maxsize=1024)  # every letter has one; there are nine spans, and most have fewer than 30 papers
+def headline(cadence: str, weekday: int, papers: int) -> str:
+    """Return a headline such as `Your Friday in 5 papers` or `Your week in 23 papers`."""
+    if cadence == CATCH_UP:
+        return papers_for_you(papers)
+    span = {"weekly": _("week"), "monthly": _("month")}.get(cadence) or DAYS[weekday]
+    return ngettext("Your %(span)s in %(num)d paper", "Your %(span)s in %(num)d papers", papers) % {
+        "span": span,
+        "num": papers,
+    }
 
 
 def more_on_topic(topic: str) -> str:
@@ -255,14 +260,14 @@ def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
 def subscription_reason(topics: Sequence[str]) -> str:
     """Return the sentence that explains why a subscriber gets a digest."""
     if not topics:
-        return _("You asked for the day's trending papers.")
+        return _("You asked for the day’s trending papers.")
     named = topics_in_words([break_addresses(topic) for topic in topics])
     return _("You asked for papers on %s.") % named
 
 
 def group_reason(topics: Sequence[str]) -> str:
     """Return the sentences that explain why the members of a group get a digest, and how to stop it."""
-    named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day's trends")
+    named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day’s trends")
     return (
         _(
             "Your group gets papers on %s. Its owner chooses the topics and can end it for everybody. "
@@ -283,13 +288,13 @@ def see_more_matches(papers: int) -> str:
 
 
 def short_list_note(papers: int) -> str:
-    """Return a note that today's list is incomplete; `papers` is the number missing, or 0 if unknown."""
+    """Return a note that today’s list is incomplete; `papers` is the number missing, or 0 if unknown."""
     if not papers:
-        return _("Today's list of papers is incomplete.")
+        return _("Today’s list of papers is incomplete.")
     return (
         ngettext(
-            "Today's list of papers is incomplete: %d is missing.",
-            "Today's list of papers is incomplete: %d are missing.",
+            "Today’s list of papers is incomplete: %d is missing.",
+            "Today’s list of papers is incomplete: %d are missing.",
             papers,
         )
         % papers
@@ -297,22 +302,22 @@ def short_list_note(papers: int) -> str:
 
 
 def far_below_usual_note(papers: int, usual: int) -> str:
-    """Return a note such as `Today's list has only 12 papers; 240 are usual on this weekday.`"""
+    """Return a note such as `Today’s list has only 12 papers; 240 are usual on this weekday.`"""
     return ngettext(
-        "Today's list has only %(papers)d paper; %(usual)d are usual on this weekday.",
-        "Today's list has only %(papers)d papers; %(usual)d are usual on this weekday.",
+        "Today’s list has only %(papers)d paper; %(usual)d are usual on this weekday.",
+        "Today’s list has only %(papers)d papers; %(usual)d are usual on this weekday.",
         papers,
     ) % {"papers": papers, "usual": usual}
 
 
 def missing_lists_note(sources: Sequence[str]) -> str:
-    """Return a note such as `Today's list from Hugging Face had not arrived when we wrote this.`"""
+    """Return a note such as `Today’s list from Hugging Face had not arrived when we wrote this.`"""
     named = [name for source in sources if (name := source_in_words(source))]
     if not named:
-        return _("Today's list had not arrived when we wrote this.")
+        return _("Today’s list had not arrived when we wrote this.")
     return ngettext(
-        "Today's list from %s had not arrived when we wrote this.",
-        "Today's lists from %s had not arrived when we wrote this.",
+        "Today’s list from %s had not arrived when we wrote this.",
+        "Today’s lists from %s had not arrived when we wrote this.",
         len(named),
     ) % ", ".join(dict.fromkeys(named))
 

@@ -80,11 +80,14 @@ def topic_reason(
 
 
 def matched_facts(found: MatchFinding) -> list[str]:
-    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts."""
+    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts.
+
+    The beginning of a word is shown as “robot…”, because not every reader knows what `robot*` means.
+    """
     others = [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
     if not found.words:
         return others
-    named = [f"“{word}”" for word in found.words[:MAX_WORDS_NAMED]]
+    named = [f"“{word.replace('*', '…')}”" for word in found.words[:MAX_WORDS_NAMED]]
     return [_("Matches %s") % figures_in_words.listed_words(named), *others]
 
 

@@ -222,7 +222,7 @@ def archive_entries(context: AppContext, session: Session, reader: Subscriber) -
             yield ArchiveEntry(
                 day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
                 href=links.view_url(context.site, reader.id, reader.link_version, delivery.edition or ""),
-                title=titles.get(ids[0], figures_in_words.headline(len(ids))),
+                title=titles.get(ids[0], figures_in_words.papers_for_you(len(ids))),
                 papers=len(ids),
                 listed=tuple((paper, titles[paper]) for paper in ids if paper in titles)
                 if place < MAX_WITH_TITLES

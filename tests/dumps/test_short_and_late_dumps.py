@@ -20,7 +20,7 @@ from tests.dumps.test_formats import LISTING
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
-SHORT = "Today's list of papers is incomplete: 55 are missing."
+SHORT = "Today’s list of papers is incomplete: 55 are missing."
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_list_without_its_end_is_reported_without_a_number(world: PublishingWo
 
     letter = world.preview("alice@example.org", "20T08:00").letter
 
-    assert "Today's list of papers is incomplete." in letter.text
+    assert "Today’s list of papers is incomplete." in letter.text
 
 
 def test_a_complete_list_adds_no_note_and_a_held_list_no_papers(
@@ -81,7 +81,7 @@ def test_a_complete_list_adds_no_note_and_a_held_list_no_papers(
 
     assert (held.state, nothing.digest.sections) == (DumpState.HELD, ())
     assert "Tidal Sorting" in letter.text
-    assert "Today's list" not in letter.text
+    assert "Today’s list" not in letter.text
 
 
 def test_a_held_list_is_reported_to_the_operator(world: PublishingWorld, tmp_path: Path) -> None:
@@ -168,13 +168,13 @@ def test_the_digests_mention_a_list_far_shorter_than_usual(world: PublishingWorl
 
     letter = world.preview("alice@example.org", "20T08:00").letter
 
-    announced = "Today's list has only 5 papers; 20 are usual on this weekday."
+    announced = "Today’s list has only 5 papers; 20 are usual on this weekday."
     assert announced in " ".join(letter.text.split())
 
 
 # ── late ────────────────────────────────────────────────────────────────────────────────────────
 
-LATE = "Today's list had not arrived when we wrote this."
+LATE = "Today’s list had not arrived when we wrote this."
 
 
 def test_a_late_list_is_reported_to_the_operator(world: PublishingWorld, tmp_path: Path) -> None:

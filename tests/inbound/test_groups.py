@@ -186,7 +186,7 @@ def test_every_letter_but_the_digest_goes_to_the_owner(
 
     expected = ["settings", "settings_link", "account_link", "changed", "paused", "goodbye"]
     assert letters(session) == [(letter, OWNER) for letter in expected]
-    (goodbye,) = [one for one in deliver() if one["Subject"] == "You're unsubscribed"]
+    (goodbye,) = [one for one in deliver() if one["Subject"] == "You are unsubscribed"]
     assert "About the digests of the group lab@lists.example, which you manage." in " ".join(
         text_of(goodbye).split()
     )
@@ -289,7 +289,7 @@ def test_the_owner_changes_a_group_by_replying_and_a_member_with_the_letter_does
     assert [topic.name for topic in subscribers.topics_of(session, group)] == ["Flows", "robots"]
     answers = [one for one in deliver() if one["To"] == OWNER]
     (answer,) = answers
-    assert "The group's digest: Every day at 08:00, UTC, on Flows and robots." in " ".join(
+    assert "The group’s digest: Every day at 08:00, UTC, on Flows and robots." in " ".join(
         text_of(answer).split()
     )
 

@@ -256,7 +256,7 @@ def test_unsubscribing_by_mail_works_at_once_and_can_be_undone(
     session.refresh(ada)
     assert ada.state == SubscriberState.UNSUBSCRIBED
     (goodbye,) = deliver_mail()
-    assert (goodbye["To"], goodbye["Subject"]) == (ADA, "You're unsubscribed")
+    assert (goodbye["To"], goodbye["Subject"]) == (ADA, "You are unsubscribed")
 
 
 def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned(

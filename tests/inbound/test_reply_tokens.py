@@ -100,7 +100,7 @@ def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undo
     assert "Your digest: Every Friday at 09:00, Oslo, on robots.\nIt is paused until 4 December 2026." in said
     undo = "drop=robots&name=Flows&filter=flow+matching&cadence=daily&at=08%3A00&timezone=UTC"
     assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?{undo}\n" in said
-    assert 'Not you? Undo it: open the link, or reply "undo".' in " ".join(said.split())
+    assert "Not you? Undo it: open the link, or reply “undo”." in " ".join(said.split())
 
 
 def test_every_answer_has_its_own_reply_address_which_works_too(

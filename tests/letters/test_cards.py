@@ -55,7 +55,7 @@ def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
 def test_a_card_of_a_paper_with_only_a_title_says_when_it_was_listed() -> None:
     found = shown(BARE)
 
-    assert (found.meta, found.byline, found.abstract) == ("Listed 20 Nov 2026", "", "")
+    assert (found.meta, found.byline, found.abstract) == ("On the list since 20 Nov 2026", "", "")
     assert found.title == BARE.title
 
 

@@ -86,16 +86,21 @@ def test_the_preheader_of_a_catch_up_names_the_first_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cadence", "headline"), [("weekly", "Your week in 23 papers"), ("monthly", "Your month in 23 papers")]
-)
-def test_the_headline_of_a_long_digest_names_its_span(cadence: str, headline: str) -> None:
-    assert figures_in_words.long_headline(cadence, 23) == headline
+    ("cadence", "papers", "headline"),
+    [
+        ("daily", 5, "Your Friday in 5 papers"), ("weekdays", 1, "Your Friday in 1 paper"),
+        ("weekly", 23, "Your week in 23 papers"), ("monthly", 23, "Your month in 23 papers"),
+        (figures_in_words.CATCH_UP, 5, "5 papers for you"),
+    ],
+)  # fmt: skip
+def test_the_headline_names_the_day_week_or_month(cadence: str, papers: int, headline: str) -> None:
+    assert figures_in_words.headline(cadence, 4, papers) == headline
 
 
 @pytest.mark.parametrize(
     ("topics", "reason"),
     [
-        ([], "You asked for the day's trending papers."),
+        ([], "You asked for the day’s trending papers."),
         (["graphs"], "You asked for papers on graphs."),
         (["graphs", "cups"], "You asked for papers on graphs and cups."),
         (["graphs", "cups", "chairs"], "You asked for papers on graphs, cups and chairs."),
@@ -110,9 +115,9 @@ def test_the_footer_names_eight_topics_and_counts_the_others(topics: list[str], 
 @pytest.mark.parametrize(
     ("missing", "note"),
     [
-        (0, "Today's list of papers is incomplete."),
-        (1, "Today's list of papers is incomplete: 1 is missing."),
-        (40, "Today's list of papers is incomplete: 40 are missing."),
+        (0, "Today’s list of papers is incomplete."),
+        (1, "Today’s list of papers is incomplete: 1 is missing."),
+        (40, "Today’s list of papers is incomplete: 40 are missing."),
     ],
 )
 def test_a_short_list_says_how_many_papers_are_missing_if_known(missing: int, note: str) -> None:
@@ -122,13 +127,13 @@ def test_a_short_list_says_how_many_papers_are_missing_if_known(missing: int, no
 @pytest.mark.parametrize(
     ("sources", "note"),
     [
-        (["folder"], "Today's list had not arrived when we wrote this."),
-        (["hf-daily"], "Today's list from Hugging Face had not arrived when we wrote this."),
+        (["folder"], "Today’s list had not arrived when we wrote this."),
+        (["hf-daily"], "Today’s list from Hugging Face had not arrived when we wrote this."),
         (
             ["arxiv:cs.LG", "https://lists.example.org/papers.csv"],
-            "Today's lists from arXiv, lists.example.org had not arrived when we wrote this.",
+            "Today’s lists from arXiv, lists.example.org had not arrived when we wrote this.",
         ),
-        (["our-own"], "Today's list from our-own had not arrived when we wrote this."),
+        (["our-own"], "Today’s list from our-own had not arrived when we wrote this."),
     ],
 )
 def test_late_lists_are_named_as_readers_know_them(sources: list[str], note: str) -> None:

@@ -273,7 +273,7 @@ def test_links_and_hours_follow_from_the_decision(site: Site, templates: Templat
 
     written = render_letter(templates, "welcome", context)
 
-    assert written.subject == "You're subscribed. First digest: Monday 09:00, Tokyo"
+    assert written.subject == "You are subscribed. First digest: Monday 09:00, Tokyo"
     assert f"/m/{site.signing_key_id}.7-2." in written.text
 
 

@@ -186,7 +186,7 @@ def test_each_card_has_links_to_save_its_paper_and_to_get_fewer_like_it(
 @pytest.mark.parametrize(
     ("domain", "line"),
     [
-        ("example.org", "Or with a paper's number: save 1, less 1 (fewer like it), why 1."),
+        ("example.org", "Or with a paper’s number: save 1, less 1 (fewer like it), why 1."),
         ("", "The HTML part has links to save a paper or get fewer like it."),
     ],
     ids=["commands", "no commands"],
@@ -223,7 +223,7 @@ def test_the_headline_above_several_topics_counts_the_papers(site: Site, templat
     letter = LetterAssembler(pressed(site, templates), site).letter(digest, copy_for(filters=FILTERS))
 
     assert headings(letter.html) == [
-        ("h1", "2 papers for you"), ("h2", "Flows"), ("h3", FLOW.title), ("h2", "Robots"), ("h3", ROBOTS.title),
+        ("h1", "Your Friday in 2 papers"), ("h2", "Flows"), ("h3", FLOW.title), ("h2", "Robots"), ("h3", ROBOTS.title),
     ]  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def matched(*words: str, authors: tuple[str, ...] = (), others: tuple[str, ...] 
     ("words", "authors", "others", "line"),
     [
         (("flow",), (), (), "Matches “flow” · +42 votes"),
-        (("flow", "robot*"), (), (), "Matches “flow” and “robot*” · +42 votes"),
+        (("flow", "robot*"), (), (), "Matches “flow” and “robot…” · +42 votes"),
         (("a", "b", "c", "d"), (), (), "Matches “a”, “b” and “c” · +42 votes"),
         (("flow",), (), ("in cs.LG",), "Matches “flow” · in cs.LG · +42 votes"),
         ((), ("Mara Lind",), (), "By Mara Lind (you follow) · +42 votes"),

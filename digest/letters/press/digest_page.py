@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
@@ -155,7 +156,7 @@ def make_page(
     return DigestPage(
         subject=figures_in_words.subject(cadence, titles[0], len(titles)),
         preheader=preheader(titles, line, is_catch_up=digest.is_catch_up),
-        headline=titles[0] if is_led else headline(digest, cadence, len(titles), layout),
+        headline=titles[0] if is_led else headline(digest, cadence, copy.day, len(titles)),
         lead=untitled(cards[0]) if is_led else None,
         lead_url=cards[0].card.href if is_led else "",
         titles=listed_titles(cards) if layout is Layout.LISTED else (),
@@ -285,13 +286,11 @@ def has_catch_up_headline(digest: Digest, papers: int) -> bool:
     return digest.is_catch_up and digest.matched > papers
 
 
-def headline(digest: Digest, cadence: str, papers: int, layout: Layout) -> str:
-    """Return the headline: the number of papers, and in a catch-up the number of matches."""
+def headline(digest: Digest, cadence: str, day: date, papers: int) -> str:
+    """Return the headline: the day, week or month and its number of papers, or the matches of a catch-up."""
     if has_catch_up_headline(digest, papers):
         return figures_in_words.catch_up_headline(digest.matched, papers)
-    if layout is Layout.LISTED:
-        return figures_in_words.long_headline(cadence, papers)
-    return figures_in_words.headline(papers)
+    return figures_in_words.headline(cadence, day.weekday(), papers)
 
 
 def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, ...]:

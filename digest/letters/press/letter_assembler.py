@@ -268,7 +268,10 @@ class LetterAssembler:
         link, headline = (
             self.lead_headline(papers[0])
             if layout is Layout.LED
-            else (EMPTY_PAIR, encode_words_cached(digest_page.headline(digest, cadence, len(papers), layout)))
+            else (
+                EMPTY_PAIR,
+                encode_words_cached(digest_page.headline(digest, cadence, copy.day, len(papers))),
+            )
         )
         is_plain = not digest.news and self.samples.isdisjoint(papers)
         has_suggestion = digest_page.has_suggestion(digest, copy)
