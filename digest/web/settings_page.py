@@ -35,7 +35,7 @@ CADENCES = (
     ("monthly", "on the first of the month"),
 )  # fmt: skip
 ABSTRACTS = (
-    ("titles", "titles only"), ("short", "one or two sentences of each abstract"), ("full", "whole abstracts"),
+    ("titles", "titles only"), ("short", "one or two sentences"), ("full", "whole abstracts"),
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 EXAMPLE_HITS = 2  #: maximum number of titles on the card of a topic
