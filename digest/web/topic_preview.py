@@ -18,7 +18,7 @@ from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
 from digest.subscribers import FilterRegistry, RequestedSettings
 from digest.topics import Backtest, Filter
-from digest.topics.filter_backtest import PerDay, effect_in_words
+from digest.topics.filter_backtest import PerDay
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked
@@ -215,7 +215,7 @@ def old_year(paper: Paper, now: datetime) -> str:
 
 def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
     """Return a tried topic with the effect of each of its clauses."""
-    effects = [(clause, effect_in_words("", effect).strip()) for clause, effect in found.clauses]
+    effects = [(clause.removeprefix("AND "), effect_in_words(effect)) for clause, effect in found.clauses]
     return TriedTopic(
         name=name,
         filter=chosen.filters[name],
@@ -226,6 +226,16 @@ def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def effect_in_words(effect: float) -> str:
+    """Return the effect of a clause such as `leaves out 11 a day` or `adds 2 a week`; `effect` is a daily figure."""
+    _ = figures_in_words.TRANSLATIONS.gettext
+    if not effect:
+        return _("changes nothing")
+    a_day = abs(effect)
+    often = _("%g a day") % a_day if a_day >= 1 else _("%d a week") % max(1, round(a_day * 7))
+    return (_("adds %s") if effect > 0 else _("leaves out %s")) % often
 
 
 def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:

@@ -133,7 +133,7 @@ def test_a_filter_can_be_tried_without_signing_up(served, papers):
     answer = served.sign_up("", filter="title:quiet", interest="Robots", do="try")
 
     assert answer.status_code == 200
-    assert "About 10 papers a day (based on 1 day so far)" in answer.text
+    assert 'About 10 papers a day</strong> <span class="soft">(based on 1 day so far)' in answer.text
     assert 'value="Robots" checked' in answer.text
     assert served.everything() == before
 

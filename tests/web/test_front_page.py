@@ -12,7 +12,7 @@ from digest.bounces import SuppressionReason
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.subscribers import sign_up_queue
 from digest.topics import pack_files
-from digest.web import form_limits
+from digest.web import form_limits, topic_preview
 from tests.web.conftest import opened, settings_for
 
 
@@ -140,7 +140,7 @@ def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written)
     answer = served.sign_up("", filter=written.format(papers[5]), do="try")
 
     assert answer.status_code == 200
-    assert "About 10 papers a day (based on 1 day so far)" in answer.text
+    assert 'About 10 papers a day</strong> <span class="soft">(based on 1 day so far)' in answer.text
 
 
 @pytest.mark.parametrize(
@@ -259,3 +259,11 @@ def test_an_unconfigured_proxy_is_reported_to_doctor(served):
 def test_the_client_network_is_taken_from_trusted_proxies_only(client, forwarded, proxies, network):
     headers = {"x-forwarded-for": forwarded} if forwarded else {}
     assert form_limits.network_of(client, headers, proxies=proxies) == network
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [(-11.0, "leaves out 11 a day"), (2.5, "adds 2.5 a day"), (-1 / 6, "leaves out 1 a week"), (0.0, "changes nothing")],
+)  # fmt: skip
+def test_the_effect_of_a_clause_on_a_preview_is_a_plain_figure(effect: float, words: str) -> None:
+    assert topic_preview.effect_in_words(effect) == words
