@@ -122,7 +122,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "nearest": {"title": "Robots that ask first", "href": "https://digest.example.org/papers/12", "lacked": "diffusion", "is_text": True},
     "until_then": figures_in_words.welcome_papers_sentence(3, is_on_topics=True, is_from_today=True),
     "is_on_topics": True,
-    "cards": stored_cards("Matches flow matching · 42 upvotes since yesterday", "Matches robot* and ask*", "Third day on the list"),
+    "cards": stored_cards("Matches “flow matching” · 42 upvotes since yesterday", "Matches “robot…” and “ask…”", "Third day on the list"),
     "answered_subject": "topics",
     "outcomes": [
         {"command": "add flows: flow matching OR diffusion", "result": reader_commands.SAVE_ON_PAGE},
