@@ -58,7 +58,7 @@ def test_a_failed_value_is_not_cached():
     assert caches.get_or_make("figure", 1, lambda: 5) == 5
 
 
-def test_one_name_or_all_names_can_be_cleared():
+def test_the_values_of_one_name_or_of_all_names_can_be_cleared():
     caches = Caches()
     for name in ("a", "b", "c"):
         caches.get_or_make(name, 1, lambda: 1)

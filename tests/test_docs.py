@@ -117,7 +117,7 @@ def test_every_command_line_in_the_docs_is_valid(line: str) -> None:
     assert {word for word in words if word.startswith("--")} <= options
 
 
-def test_every_letter_is_named() -> None:
+def test_every_letter_is_in_the_docs() -> None:
     letters = {
         path.name for path in (ROOT / "templates" / "letters").iterdir() if not path.name.startswith("_")
     }
@@ -125,7 +125,7 @@ def test_every_letter_is_named() -> None:
     assert sorted(letter for letter in letters if f"`{letter}`" not in CLI) == []
 
 
-def test_every_state_is_explained() -> None:
+def test_every_state_is_in_the_docs() -> None:
     assert [state for state in DeliveryState if f"| `{state}` |" not in CLI] == []
     assert [state for state in SubscriberState if f"`{state}`" not in ARCHITECTURE] == []
 

@@ -32,7 +32,7 @@ def pids(found: list[ProcessRecord]) -> list[int]:
     return [process.pid for process in found]
 
 
-def test_one_of_two_that_falls_silent_is_missed_within_two_minutes(now: datetime) -> None:
+def test_a_silent_process_is_missing_after_less_than_two_minutes(now: datetime) -> None:
     both = [worker(now, 1, started=60), worker(now, 2, started=60)]
 
     assert heartbeats.missing_processes(both, now) == []
@@ -41,7 +41,7 @@ def test_one_of_two_that_falls_silent_is_missed_within_two_minutes(now: datetime
     assert timedelta(minutes=2) > heartbeats.SILENT_AFTER
 
 
-def test_whoever_starts_after_a_death_replaces_one_and_only_one(now: datetime) -> None:
+def test_a_new_process_replaces_exactly_one_dead_process(now: datetime) -> None:
     dead = [worker(now, 1, started=90, seen=30), worker(now, 2, started=90, seen=20)]
 
     assert pids(heartbeats.missing_processes([*dead, worker(now, 3, started=10)], now)) == [1]
@@ -64,7 +64,7 @@ def test_a_process_that_nobody_replaces_is_forgotten_after_a_day(now: datetime) 
     assert heartbeats.missing_processes(found, now) == []
 
 
-def test_a_heart_beats_while_it_runs_and_leaves_nothing_behind(engine: Engine, now: datetime) -> None:
+def test_a_heartbeat_thread_keeps_its_row_until_it_stops(engine: Engine, now: datetime) -> None:
     heart = HeartbeatThread(role="worker", engine=engine, clock=lambda: now)
     heart.start()
 
@@ -117,9 +117,7 @@ def test_a_scheduler_that_died_is_not_held_against_the_workers(session: Session,
     assert causes(session)(now) == ["silent-scheduler"]
 
 
-def test_a_machine_that_only_receives_mail_or_serves_pages_misses_nobody(
-    session: Session, now: datetime
-) -> None:
+def test_a_machine_for_only_mail_or_pages_reports_no_missing_process(session: Session, now: datetime) -> None:
     for role in ("inbound", "web"):
         heartbeats.record_heartbeat(session, role, now)
 

@@ -85,7 +85,7 @@ def test_the_journal_gets_the_level_of_every_line(
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_no_line_names_an_address(capfd: pytest.CaptureFixture[str], log_format: str) -> None:
+def test_no_line_of_the_log_contains_an_address(capfd: pytest.CaptureFixture[str], log_format: str) -> None:
     logs.set_up_logging(log_format)
 
     log.warning(
@@ -117,11 +117,11 @@ def test_no_line_names_an_address(capfd: pytest.CaptureFixture[str], log_format:
 @pytest.mark.parametrize(
     "line", ["{}", "<{}>", "rcpt={}", "('{}', 7)", "[{}]", "mailto:{}", "{!r}", "user {}: no"]
 )
-def test_no_part_of_an_address_is_left(email: str, line: str) -> None:
+def test_addresses_are_removed_completely(email: str, line: str) -> None:
     assert "ada" not in logs.without_addresses(line.format(email))
 
 
-def test_no_line_takes_long_to_look_through() -> None:
+def test_removing_addresses_from_a_long_line_is_fast() -> None:
     line = "x" * 100_000 + " @ "
     began = time.process_time()
 
@@ -137,7 +137,7 @@ READER = f"{WHO}@uni.example"
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.WARNING], ids=logging.getLevelName)
-def test_a_day_in_which_all_goes_wrong_names_nobody(
+def test_a_day_full_of_failures_logs_no_address(
     level: int,
     log_format: str,
     sqlite_url: str,
@@ -204,7 +204,7 @@ def deliver(session: Session, served: ServedSite, *, refusing: str) -> None:
     served.deliver(session, MemoryTransport({READER: answer, f"{WHO}@mail.example": answer}))
 
 
-def test_what_is_chatty_is_kept_down(capfd: pytest.CaptureFixture[str]) -> None:
+def test_info_messages_of_libraries_are_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
     logs.set_up_logging("text")
 
     logging.getLogger("kombu").info("connected")

@@ -77,14 +77,14 @@ def follow(folder: Path, environment: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("hour", ["00:05", "08:02", "23:40"])
-def test_every_line_works_at_any_hour(tmp_path: Path, hour: str) -> None:
+def test_every_command_of_the_readme_works_at_any_hour(tmp_path: Path, hour: str) -> None:
     with checkout(tmp_path, hour) as environment:
         follow(tmp_path, environment)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hour", ["03:00", "09:30"])
-def test_every_line_works_at_any_hour_while_the_service_runs(tmp_path: Path, hour: str) -> None:
+def test_every_command_of_the_readme_works_while_the_service_runs(tmp_path: Path, hour: str) -> None:
     data = tmp_path / "digest-data"
     with checkout(tmp_path, hour) as environment, installation(data, cwd=tmp_path) as ours:
         ours.settings = {"PORT": str(free_port())}

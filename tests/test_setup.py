@@ -22,7 +22,7 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_a_lock_names_no_address(lock: Path) -> None:
+def test_a_lock_file_contains_no_url(lock: Path) -> None:
     """It holds pins, hashes and who asks for them, line by line, and nothing else."""
     known = re.compile(
         r"[a-z0-9-]+(\[[a-z,]+\])?==[\w.]+( ; [^:/]+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?|    # +[^:/]+"
@@ -76,7 +76,7 @@ def test_the_page_of_licences_is_current() -> None:
     assert [name for name, (_, licence) in written.items() if licence == "see the package"] == []
 
 
-def test_what_runs_in_production_pins_the_same_versions_as_what_is_tested() -> None:
+def test_production_and_tests_pin_the_same_versions() -> None:
     pins = [dict(re.findall(r"(?m)^([a-z0-9._-]+)==(\S+)", lock.read_text())) for lock in LOCKS]
     base, dev = pins
 

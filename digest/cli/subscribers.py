@@ -32,7 +32,12 @@ Name = Annotated[
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="NAME=FILTER", help="A topic; repeat for more.", show_default=False),
+    typer.Option(
+        "--topic",
+        metavar="NAME=FILTER",
+        help="A topic; repeat the option for more topics.",
+        show_default=False,
+    ),
 ]
 Cadence = Annotated[
     str | None,
@@ -302,7 +307,7 @@ def edit(
         typer.Option(
             "--remove-topic",
             metavar="NAME",
-            help="Remove this topic; repeat for more.",
+            help="Remove this topic; repeat the option to remove more.",
             show_default=False,
             autocompletion=completion.topics,
         ),

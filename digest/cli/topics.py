@@ -77,7 +77,13 @@ app.command()(topic_suggestions.suggest)
 @app.command()
 def stats(
     days: Annotated[
-        int, typer.Option("--days", parser=positive_number, metavar="N", help="Measure the papers of N days.")
+        int,
+        typer.Option(
+            "--days",
+            parser=positive_number,
+            metavar="N",
+            help="Count the matches among the papers of the last N days.",
+        ),
     ] = 14,
     health: Annotated[
         str | None,

@@ -38,7 +38,7 @@ class SendPolicy:
     standstill: Wait | None = None  #: a wait for all digests
     can_wait: bool = False  #: whether the run itself waits for tokens if they will be available soon
     refill: Wait | None = None  #: how long the run itself waits, because no claimed digest has a token
-    met_standstill: bool = False  #: whether the last window met a standstill
+    met_standstill: bool = False  #: whether the last window was held by a wait for all digests
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: waits for canaries, keyed by edition
     #: the domains with stored deferrals or pauses, as of the last claim
     troubled: TroubledDomains = field(default_factory=TroubledDomains)

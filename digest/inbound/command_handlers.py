@@ -8,8 +8,8 @@ has the link that undoes them. A sentence that merely begins like a command chan
 what the writer meant and has the settings link, and the mail is kept for a person.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
-forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail
-to that address is never answered. RFC 3834 (3.3) allows this instead of an empty return path. With an
+forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to
+that address is never answered. RFC 3834 (3.3) allows such a sender instead of an empty return path. With an
 empty return path, invalid addresses would go unnoticed, some servers would treat the reply as a report, and
 SPF would be checked against another name.
 """

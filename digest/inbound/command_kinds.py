@@ -164,7 +164,9 @@ class PauseDigests(MailCommand):
     words = ("pause", "vacation")
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks, then get one catch-up digest. Write resume to end it sooner.")
-    description = _("Examples: pause until 6 January; pause for three days. A bare pause lasts a week.")
+    description = _(
+        "Examples: pause until 6 January; pause for three days. A pause without a length lasts a week."
+    )
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:

@@ -66,7 +66,7 @@ def morning(templates: Templates) -> naive_rival.Morning:
     )
 
 
-def test_the_rivals_match_the_same_papers(morning: naive_rival.Morning, tmp_path: Path) -> None:
+def test_the_compared_programs_match_the_same_papers(morning: naive_rival.Morning, tmp_path: Path) -> None:
     with sink.keeping_sink(tmp_path) as opened:
         state = competent_rival.make_state(replace(morning, port=opened.port))
         with state.server, closing(state.papers):

@@ -140,7 +140,7 @@ def test_a_notice_of_anything_else_that_amazon_sends_needs_no_action(kind: str) 
     [b"", b"{", b"[]", b'"Bounce"', b"\xff", b"[" * 100_000, b"{}", b'{"eventType": "Rendering Failure"}'],
     ids=["empty", "cut", "list", "text", "no text", "deep", "no kind", "unknown kind"],
 )
-def test_what_is_no_notice_is_not_read(content: bytes) -> None:
+def test_content_that_is_not_a_notice_is_ignored(content: bytes) -> None:
     assert read_notice(content) is None
 
 

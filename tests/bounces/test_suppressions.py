@@ -15,7 +15,7 @@ def test_suppressed_address_is_suppressed_in_any_spelling(session, site, now):
     assert bounces.find_suppressed(session, site, asked) == {"charlie@uni.edu", "CHARLIE@UNI.EDU"}
 
 
-def test_first_reason_is_kept(session, site, now):
+def test_a_second_suppression_keeps_the_first_reason(session, site, now):
     assert bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
     assert not bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.BOUNCE, "later", now)
 
@@ -39,7 +39,7 @@ def test_list_holds_no_address_and_needs_the_pepper(session, site, now):
     assert not bounces.is_suppressed(session, replace(site, pepper=b"another"), "charlie@uni.edu")
 
 
-def test_thousands_are_looked_up_at_once(session, site, now):
+def test_more_than_a_thousand_addresses_are_looked_up_in_one_call(session, site, now):
     crowd = [f"reader{number}@uni.edu" for number in range(1200)]
     for email in (crowd[0], crowd[700], crowd[1199]):
         bounces.suppress(session, site, email, SuppressionReason.BOUNCE, "", now)

@@ -81,7 +81,7 @@ def test_a_page_that_cannot_be_read_is_kept_with_the_reason(handed: Digest, tmp_
 @pytest.mark.parametrize(
     ("content", "reason"), [(" \n", "Standard input is empty"), ("x" * (64 * 2**20 + 1), "more than 64 MiB")]
 )
-def test_too_little_or_too_much_is_a_usage_error(handed: Digest, content: str, reason: str) -> None:
+def test_an_empty_or_too_large_page_is_a_usage_error(handed: Digest, content: str, reason: str) -> None:
     refused = handed(content)
 
     assert (refused.code, reason in refused.err) == (2, True)

@@ -158,7 +158,7 @@ def test_a_data_directory_that_cannot_be_created_is_reported(
     ],
     ids=lambda arguments: " ".join(arguments[:-1]),
 )
-def test_a_list_with_nothing_in_it_is_no_lines_at_all(digest: Digest, arguments: list[str]) -> None:
+def test_an_empty_list_prints_nothing(digest: Digest, arguments: list[str]) -> None:
     ran = digest(*arguments)
 
     assert (ran.code, ran.out, ran.err) == (0, "", "")

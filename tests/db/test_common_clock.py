@@ -12,7 +12,7 @@ from digest import db
 HOUR = timedelta(hours=1)
 
 
-def test_whose_own_clock_is_wrong_goes_by_postgresqls(postgres_engine: Engine, now: datetime) -> None:
+def test_a_machine_with_a_wrong_clock_uses_postgresqls_time(postgres_engine: Engine, now: datetime) -> None:
     with db.read_session(postgres_engine) as session:
         slow = db.common_clock(session, lambda: now - HOUR)
         fast = db.common_clock(session, lambda: now + HOUR)
@@ -23,6 +23,6 @@ def test_whose_own_clock_is_wrong_goes_by_postgresqls(postgres_engine: Engine, n
         assert before < slow()
 
 
-def test_who_works_on_sqlite_shares_a_machine_and_its_clock(sqlite_engine: Engine, now: datetime) -> None:
+def test_on_sqlite_the_common_clock_is_the_machines_own(sqlite_engine: Engine, now: datetime) -> None:
     with db.read_session(sqlite_engine) as session:
         assert db.common_clock(session, lambda: now)() == now

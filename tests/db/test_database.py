@@ -73,7 +73,7 @@ def test_a_moment_without_an_offset_is_refused(engine: Engine) -> None:
             session.flush()
 
 
-def test_what_a_story_did_not_commit_is_not_there(engine: Engine, now: datetime) -> None:
+def test_uncommitted_rows_are_rolled_back(engine: Engine, now: datetime) -> None:
     with db.write_session(engine) as session:
         session.add(Heartbeat(role="scheduler", at=now))
         session.flush()
@@ -287,7 +287,7 @@ def test_an_empty_database_is_made_ready_and_a_strange_one_refused(tmp_path: Pat
             db.ensure_schema(engine)
 
 
-def test_what_fails_on_its_way_is_raised_and_nothing_of_it_is_kept(
+def test_a_failed_pipelined_statement_is_raised_and_stores_nothing(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     def put(session: Session, numbers: list[int]) -> None:
@@ -323,7 +323,7 @@ def test_a_server_that_goes_away_meanwhile_is_said_to_be_gone(
         be_left_alone()
 
 
-def test_numbers_are_given_once_even_if_what_had_one_is_gone(engine: Engine, now: datetime) -> None:
+def test_reserved_ids_are_never_reused_even_after_a_deletion(engine: Engine, now: datetime) -> None:
     with db.write_session(engine) as session:
         first = db.reserve_keys(session, Subscriber, 3)
         same = {"state": SubscriberState.ACTIVE, "created_at": now}

@@ -210,7 +210,7 @@ def natural_keys(table: Table) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
-def test_what_may_not_happen_twice_is_refused_by_the_database(engine: Engine, promise: Promise) -> None:
+def test_the_database_refuses_duplicates(engine: Engine, promise: Promise) -> None:
     with engine.begin() as connection:
         first, second = twice(connection, promise)
         connection.execute(insert(TABLES[promise.table]).values(first))
@@ -220,7 +220,7 @@ def test_what_may_not_happen_twice_is_refused_by_the_database(engine: Engine, pr
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
-def test_nothing_but_the_key_refuses_it(postgres_engine: Engine, promise: Promise) -> None:
+def test_without_the_key_the_second_row_is_accepted(postgres_engine: Engine, promise: Promise) -> None:
     """Without this the test above could pass for another reason, such as a missing parent row."""
     with postgres_engine.begin() as connection:
         connection.exec_driver_sql(dropping(promise))

@@ -687,7 +687,9 @@ def test_late_bounces_of_old_letters_stop_nothing(
     assert not limits.threshold_readings(session, BRAKES, now=now)
 
 
-def test_resume_forgets_what_was_before_it(attempted_letters, session: Session, now: datetime) -> None:
+def test_after_a_resume_earlier_failures_do_not_count(
+    attempted_letters, session: Session, now: datetime
+) -> None:
     attempted_letters("deferred", 30)
     limits.check_thresholds(session, BRAKES, now=now)
 
@@ -698,7 +700,7 @@ def test_resume_forgets_what_was_before_it(attempted_letters, session: Session, 
     assert limits.check_thresholds(session, BRAKES, now=now + 4 * SECOND)
 
 
-def test_never_disables_thresholds(attempted_letters, session: Session, now: datetime) -> None:
+def test_thresholds_can_be_disabled_with_never(attempted_letters, session: Session, now: datetime) -> None:
     attempted_letters("deferred", 99)
 
     assert limits.check_thresholds(session, limits.parse_stop_thresholds("never"), now=now) is None

@@ -16,7 +16,7 @@ VERBS = {"claim", "sweep", "renew", "intend", "settle_and_intend", "settle", "re
 
 
 @pytest.mark.parametrize(("transition", "function"), ROWS)
-def test_transition_has_its_function(transition: str, function: str) -> None:
+def test_each_transition_of_the_model_has_a_function(transition: str, function: str) -> None:
     assert re.search(rf"\b{transition}\b", MODEL)
     assert callable(resolve_name(function))
 

@@ -208,7 +208,7 @@ def test_one_transaction_settles_a_window_and_intends_the_next(
     assert attempt.ended_at == settled_at == now + MINUTE
 
 
-def test_it_is_committed_although_the_block_fails(
+def test_intents_are_committed_even_if_the_block_raises(
     box: Outbox, engine: Engine, site: Site, now: datetime
 ) -> None:
     claimed = claim(box, now)

@@ -21,7 +21,7 @@ def roles(session: Session) -> set[str]:
     return set(session.execute(text("SELECT role FROM heartbeat")).scalars())
 
 
-def test_it_is_committed_while_we_do_something_else(postgres_engine: Engine, now: datetime) -> None:
+def test_a_pipelined_query_is_committed_before_its_block_ends(postgres_engine: Engine, now: datetime) -> None:
     with db.write_session(postgres_engine) as session, db.read_session(postgres_engine) as other:
         with postgresql.pipelined_query(session, ADDING, {"role": "a", "at": now}) as answer:
             ends_at = time.monotonic() + 20
@@ -32,7 +32,7 @@ def test_it_is_committed_while_we_do_something_else(postgres_engine: Engine, now
         assert answer.fetchall() == [("a",)]
 
 
-def test_what_fails_takes_all_of_it_with_it_and_the_connection_goes_on(
+def test_a_failed_query_stores_nothing_and_the_connection_still_works(
     postgres_engine: Engine, now: datetime
 ) -> None:
     with db.write_session(postgres_engine) as session:
@@ -52,9 +52,7 @@ def test_what_fails_takes_all_of_it_with_it_and_the_connection_goes_on(
         assert roles(session) == {"a"}
 
 
-def test_who_is_interrupted_meanwhile_leaves_a_connection_that_works(
-    postgres_engine: Engine, now: datetime
-) -> None:
+def test_after_an_interrupt_the_connection_still_works(postgres_engine: Engine, now: datetime) -> None:
     with db.write_session(postgres_engine) as session:
         with (
             pytest.raises(KeyboardInterrupt),

@@ -198,7 +198,7 @@ CONTENT = ("\n".join(MANY) + "\n").encode()
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd.compress], ids=["gz", "zst"])
 @pytest.mark.parametrize("share", [0.5, 0.999])
-def test_what_is_whole_in_a_truncated_compressed_file_is_read(pack: Any, share: float) -> None:
+def test_the_complete_records_of_a_truncated_compressed_file_are_read(pack: Any, share: float) -> None:
     packed = pack(CONTENT)
 
     *whole, last = items(packed[: int(len(packed) * share)])

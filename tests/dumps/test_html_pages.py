@@ -74,7 +74,7 @@ def test_a_page_without_an_address_is_read_without_ids() -> None:
     assert [(one.title, one.abstract, one.ids) for one in found] == [(*text, {}) for text in TEXTS]
 
 
-def test_what_a_reader_does_not_see_is_skipped() -> None:
+def test_hidden_parts_and_menus_of_a_page_are_skipped() -> None:
     hidden = '<p hidden>Buried</p><p style="display: none">Buried</p><p class="sr-only">Buried</p><script>Buried()</script>'
     menu = "<header><h3>Menu</h3></header><nav><h3><a href='/abs/2611.09999'>Buried</a></h3></nav>"
     content = listed(

@@ -207,7 +207,7 @@ def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Pat
 # ── the folder ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
+def test_a_loaded_dump_moves_to_done(session: Session, folder: Path) -> None:
     put(folder, "a.txt", pairs(TIDES, KITES))
 
     (loaded,) = collect(session, folder)
@@ -227,7 +227,7 @@ def test_what_is_loaded_moves_to_done(session: Session, folder: Path) -> None:
     ],
     ids=["empty", "binary", "unknown", "only a header"],
 )
-def test_what_cannot_be_read_moves_to_rejected_with_the_reason_beside_it(
+def test_an_unreadable_dump_moves_to_rejected_with_a_file_that_gives_the_reason(
     session: Session, folder: Path, content: bytes, reason: str
 ) -> None:
     put(folder, "bad.txt", content)

@@ -168,7 +168,7 @@ def test_lines_above_the_first_title_belong_to_no_paper() -> None:
     assert (found.title, found.authors, found.n_authors, found.ids, found.urls) == (TITLE, (), 5, {}, ())
 
 
-def test_the_first_line_of_authors_counts() -> None:
+def test_only_the_first_line_of_authors_is_used() -> None:
     named = "Authors: Ada Okafor, Kenji Ito"
 
     found = only(f"{INBOX}{TITLE}\n\n{named}\n\n{ABSTRACT}\n\nAuthors: P. Lind, X. Yu\n")
@@ -203,7 +203,7 @@ def test_a_label_ends_the_title_above_it() -> None:
         ("tidal sorting of loose gravel on beaches that face the wind is what we study for", False),
     ],
 )
-def test_a_first_line_longer_than_the_others_is_a_title_unless_it_reads_on(
+def test_a_first_line_longer_than_the_others_is_a_title_unless_its_sentence_continues(
     first_line: str, is_title: bool
 ) -> None:
     (found,) = items(f"{INBOX}{first_line}\n{wrapped(ABSTRACT, 60)}\n\n{meta(0)}\n")

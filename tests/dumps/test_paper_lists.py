@@ -96,7 +96,7 @@ def test_a_text_below_an_item_is_its_abstract(below: str) -> None:
     assert first(f"- [Tidal Sorting of Gravel](https://arxiv.org/abs/2611.00001)\n{below}").abstract == GRAVEL
 
 
-def test_sections_menus_and_links_to_other_things_are_no_papers() -> None:
+def test_sections_menus_and_other_links_are_not_papers() -> None:
     content = f"""# Awesome Gravel [![Awesome](https://awesome.re/badge.svg)](https://awesome.re)
 
 A list kept by [Ada](https://github.com/ada).

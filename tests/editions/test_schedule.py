@@ -67,7 +67,7 @@ def test_every_cadence_names_its_slots(schedule: Schedule, day: date, name: str 
         ("2026-11-20 23:00", False),
     ],
 )
-def test_the_window_is_half_open(now: str, is_open: bool):
+def test_an_edition_is_open_from_its_due_time_until_midnight(now: str, is_open: bool):
     assert (open_edition(OSLO, utc(now)) is not None) == is_open
 
 
@@ -207,7 +207,7 @@ def test_an_unknown_cadence_is_refused_with_a_hint(text: str, hint: str):
 
 
 @pytest.mark.parametrize("text", ["24:00", "8:60", "8", "08:00:00", "", "8 o'clock"])
-def test_what_is_no_time_of_day_is_refused(text: str):
+def test_an_invalid_time_of_day_is_refused(text: str):
     with pytest.raises(BadField, match="not a time of day") as refused:
         parse_schedule(at=text)
 

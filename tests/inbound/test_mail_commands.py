@@ -307,7 +307,9 @@ def test_ordinary_mail_pauses_nobody(
     assert waiting(session) == ["reply"]
 
 
-def test_a_curriculum_vitae_resumes_nothing(receive: Receive, session: Session, ada: Subscriber) -> None:
+def test_a_mail_with_a_curriculum_vitae_does_not_resume_digests(
+    receive: Receive, session: Session, ada: Subscriber
+) -> None:
     receive(written("pause 2 weeks"))
 
     receive(written("Please find my resume attached; I am looking for a position.", subject="Resume"))

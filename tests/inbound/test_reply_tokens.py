@@ -291,7 +291,7 @@ def test_a_result_for_the_senders_domain_proves_the_sender(result: str) -> None:
         [""],
     ],
 )
-def test_other_results_prove_nothing(results: list[str]) -> None:
+def test_untrusted_authentication_results_prove_nothing(results: list[str]) -> None:
     """The topmost header is that of our mail server; the sender may have written the others."""
     above = "".join(f"Authentication-Results: {result}\r\n" for result in results).encode()
 

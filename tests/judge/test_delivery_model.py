@@ -108,7 +108,7 @@ def test_every_state_keeps_the_promises(name: str, tmp_path: Path) -> None:
     assert found.is_clean, found.report
 
 
-def test_no_worker_goes_round_for_ever(is_full: bool, tmp_path: Path) -> None:
+def test_no_worker_loops_forever(is_full: bool, tmp_path: Path) -> None:
     found = search(tmp_path, {"FAULTS": 2 if is_full else 1}, finds_cycles=True)
 
     report_figures("cycles", found)

@@ -52,7 +52,7 @@ def test_an_attribute_written_by_hand_stays_as_it_is() -> None:
     assert not re.search(r'(?<!-)\bwidth="[^"]*!important', made)
 
 
-def test_nothing_is_fetched() -> None:
+def test_inlining_fetches_no_style_sheet_or_image() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.1)
         address = f"http://127.0.0.1:{server.getsockname()[1]}"

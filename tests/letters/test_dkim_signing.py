@@ -236,7 +236,7 @@ def test_signature_lines_are_short() -> None:
     ],
     ids=["empty", "blank lines", "no line end", "nothing to do"],
 )
-def test_the_relaxed_body(body: bytes, canonical: bytes) -> None:
+def test_bodies_are_canonicalized_as_relaxed(body: bytes, canonical: bytes) -> None:
     assert canonical_body(body) == canonical
 
 

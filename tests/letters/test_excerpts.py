@@ -175,7 +175,7 @@ def test_a_sentence_whose_subject_refers_back_is_not_chosen(unclear: str) -> Non
     assert excerpt(f"{OPENING} {unclear} {clear}") == f"… {clear}"
 
 
-def test_this_with_its_noun_may_begin_an_excerpt() -> None:
+def test_these_before_a_noun_may_begin_an_excerpt() -> None:
     text = f"{OPENING} These tides lead us to propose a slow ferry."
 
     assert excerpt(text) == "… These tides lead us to propose a slow ferry."

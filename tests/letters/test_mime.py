@@ -71,7 +71,7 @@ def test_joined_pieces_are_in_the_relaxed_body_form(pieces: list[str]) -> None:
 
 
 @given(st.lists(PIECES, max_size=12), st.text(max_size=30))
-def test_no_text_can_end_its_part(pieces: list[str], identity: str) -> None:
+def test_no_text_contains_the_boundary_of_its_part(pieces: list[str], identity: str) -> None:
     assert b"--" + mime_boundary(identity) not in b"".join(map(encode_quoted_printable, pieces))
 
 

@@ -39,7 +39,7 @@ def test_healthy_service_has_no_problems(session: Session, site: Site, now: date
     assert causes(session, now) == []
 
 
-def test_service_run_by_cron_misses_no_process(session: Session, now: datetime) -> None:
+def test_a_service_run_by_cron_reports_no_missing_process(session: Session, now: datetime) -> None:
     assert causes(session, now) == []
 
 

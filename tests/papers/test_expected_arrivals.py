@@ -123,7 +123,9 @@ def test_nothing_is_late_on_a_weekday_that_never_had_a_list(arrivals: list[ListA
     ("papers", "usual", "few"),
     [(7, 20, True), (8, 20, False), (0, 10, True), (0, 9, False), (300, None, False), (0, None, False)],
 )
-def test_far_below_is_less_than_two_fifths_of_ten_or_more(papers: int, usual: int | None, few: bool) -> None:
+def test_a_list_is_far_below_usual_under_two_fifths_of_at_least_ten_papers(
+    papers: int, usual: int | None, few: bool
+) -> None:
     assert is_far_below(papers, usual) is few
 
 

@@ -193,7 +193,7 @@ def test_a_paper_without_links_has_none() -> None:
         "http://[bad",
     ],
 )
-def test_an_odd_address_never_becomes_a_link(url: str) -> None:
+def test_an_unsafe_url_never_becomes_a_link(url: str) -> None:
     assert links_of(paper(urls=(url,))) == PaperLinks()
 
 

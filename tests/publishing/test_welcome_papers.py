@@ -37,7 +37,7 @@ def titles(papers: WelcomePapers) -> list[str]:
     return [card.title for card in papers.cards.values()]
 
 
-def test_they_are_the_best_of_today_on_the_readers_topics(world: PublishingWorld):
+def test_welcome_papers_are_the_best_of_today_on_the_readers_topics(world: PublishingWorld):
     world.dump("20T00:00", ["Flow one", *(f"Robot {n}" for n in range(2, 7))], order="rank")
     world.subscribe(ALICE, {"Robots": "robot"}, now="20T09:00")
 
@@ -48,7 +48,7 @@ def test_they_are_the_best_of_today_on_the_readers_topics(world: PublishingWorld
     assert all("robot" in card.why.text.lower() for card in papers.cards.values())
 
 
-def test_they_go_back_a_week_if_today_has_too_few(world: PublishingWorld):
+def test_welcome_papers_come_from_the_past_week_if_today_has_too_few(world: PublishingWorld):
     world.dump("11T00:00", ["Robot too old"])
     world.dump("16T00:00", ["Robot of Monday"])
     world.dump("20T00:00", ["Robot of today"])
@@ -60,7 +60,7 @@ def test_they_go_back_a_week_if_today_has_too_few(world: PublishingWorld):
     assert papers.sentence == "Until then, two from the past week on your topics."
 
 
-def test_they_are_trending_ones_if_no_topic_matches_any(world: PublishingWorld):
+def test_welcome_papers_are_trending_papers_if_no_topic_matches(world: PublishingWorld):
     world.dump("20T00:00", ["Flow one", "Flow two", "Flow three", "Flow four"], order="rank")
     world.subscribe(ALICE, {"Robots": "robot"}, now="20T09:00")
 
@@ -79,7 +79,7 @@ def test_no_paper_that_the_reader_was_sent_before_comes_again(world: PublishingW
     assert titles(chosen(world, "20T10:00")) == ["Robot two"]
 
 
-def test_an_empty_catalog_has_none(world: PublishingWorld):
+def test_an_empty_catalog_gives_no_welcome_papers(world: PublishingWorld):
     world.subscribe(ALICE, {"Robots": "robot"}, now="20T00:00")
 
     assert chosen(world, "20T10:00").sentence == ""

@@ -53,7 +53,7 @@ def test_a_row_becomes_a_subscriber(session, site, now):
     assert session.scalars(select(Consent.how)).one() == "they asked us by mail"
 
 
-def test_only_the_address_is_needed(session, site, now):
+def test_a_file_needs_only_a_column_with_addresses(session, site, now):
     assert counts(load(session, site, now, "Email\ndora@uni.edu\n\nemil@uni.edu\n")) == (2, 0, 0, 0)
 
 

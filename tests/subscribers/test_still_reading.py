@@ -129,7 +129,9 @@ def test_a_new_paused_or_unsubscribed_reader_is_not_asked(
     }
 
 
-def test_never_asks_nobody(session: Session, site: Site, alice: Subscriber, now: datetime) -> None:
+def test_with_never_no_reader_is_asked(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
     use_cases.ask_still_reading(session, site, after=None, now=now)
 
     assert alice.still_reading_step == StillReadingStep.NONE
@@ -146,6 +148,6 @@ def test_the_setting_is_a_number_of_months_or_never(text: str, days: int | None)
 
 
 @pytest.mark.parametrize("text", ["", "0 months", "24", "two years", "-1 months", "1000 months", "²  months"])
-def test_any_other_setting_is_refused(text: str) -> None:
+def test_an_invalid_number_of_months_is_refused(text: str) -> None:
     with pytest.raises(BadField, match="24 months, or never"):
         retention_rules.parse_still_reading(text)

@@ -101,7 +101,7 @@ def test_a_word_that_counts_more_decides_the_order():
     assert scores[1] == 1.0 > scores[0] > 0
 
 
-def test_it_combines_with_everything_else():
+def test_a_description_can_be_combined_with_other_clauses():
     written = 'about:"kitchen robots" ANDNOT cat:cs.CL'
 
     assert topics.parse(written).canonical == written

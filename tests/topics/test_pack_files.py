@@ -134,7 +134,7 @@ def test_any_text_is_a_pack_or_one_clear_error(text):
         ("x -use:lab", "x ANDNOT use:lab"), ("use:lab/nlp@03", "use:lab/nlp@3"), ("ti:(a OR use:lab/b.c)", "ti:a OR use:lab/b.c"),
     ],
 )  # fmt: skip
-def test_use_is_kept_as_it_is_written(written, printed):
+def test_a_use_clause_is_printed_as_it_was_written(written, printed):
     assert topics.parse(written).canonical == printed
     assert topics.parse(printed) == topics.parse(written)
 
@@ -208,7 +208,9 @@ def test_a_resolved_reference_names_the_version():
         ("use:long/one use:long/two", 18, 8, "1,205 characters; a filter has at most 1,000", None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_resolved_is_pointed_at(written, column, length, message, suggestion):
+def test_a_reference_that_cannot_be_resolved_is_reported_with_its_position(
+    written, column, length, message, suggestion
+):
     half = " OR ".join(f"a{n}" for n in range(32))
     wide = published("wide", half=half, all="use:wide/half OR use:wide/half OR LLM")
     chain = published("chain", **{f"a{n}": f"use:chain/a{n + 1}" for n in range(20)}, a20="x")

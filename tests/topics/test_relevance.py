@@ -143,7 +143,7 @@ def test_ranking_of_labelled_topics_reaches_the_documented_quality(seeds, labell
     assert recall >= 0.965
 
 
-def test_a_clause_that_is_searched_anywhere_judges_by_its_words():
+def test_an_all_clause_is_scored_by_its_words_in_the_title_and_the_abstract():
     assert ranked("all:robot", paper(abstract="a robot of cups"), paper("robot")) == [1, 0]
 
 

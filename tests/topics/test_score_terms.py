@@ -65,7 +65,7 @@ def test_the_arithmetic_of_a_word_shows_counts_weight_and_the_best_total():
 
 
 @pytest.mark.parametrize("written", ['about:"robots that grasp cups"', "robot OR cup", "ti:tea"])
-def test_the_arithmetic_gives_the_value(written):
+def test_the_formula_of_a_term_gives_its_value(written):
     _, terms = terms_of(written, topics.PaperIndex(BATCH))
 
     for term in (term for row in terms.values() for term in row):

@@ -455,7 +455,7 @@ FROM_ANYWHERE = {"/u/{token}", "/sns"}
         {"origin": "http://127.0.0.1:8000.evil.example"},
     ],
 )
-def test_every_form_of_another_site_is_refused(served, path, headers):
+def test_every_form_sent_from_another_site_is_refused(served, path, headers):
     answer = served.client.post(path.replace("{token}", "x").replace("{number:id}", "1"), headers=headers)
 
     assert (answer.status_code == 403) == (path not in FROM_ANYWHERE)

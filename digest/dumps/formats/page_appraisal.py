@@ -78,7 +78,7 @@ def other_text(found: Sequence[Record | RecordProblem]) -> str:
 
 
 def is_marked(paper: Record) -> bool:
-    """Return whether a paper has more than titles, names and prose, which are found in every text."""
+    """Return whether a paper has a value that ordinary text does not have, such as an id or a date."""
     return bool(
         paper.ids
         or paper.published

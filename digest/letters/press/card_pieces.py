@@ -185,7 +185,7 @@ class CardRenderer:
 
 
 def split_card(card: str, marks: Sequence[str]) -> tuple[bytes, ...]:
-    """Return the encoded pieces of a filled card after its number, with an empty piece for each mark."""
+    """Return the encoded text after a card's number, split at the marks, with an empty piece for each."""
     pieces: list[bytes] = []
     rest = card.rpartition(NUMBER)[2]
     for mark in marks:

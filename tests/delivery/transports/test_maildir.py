@@ -45,7 +45,7 @@ def test_second_attempt_after_a_crash_keeps_one_copy(path: Path) -> None:
     assert len(list((path / "new").iterdir())) == 1
 
 
-def test_message_read_meanwhile_does_not_come_again(path: Path) -> None:
+def test_a_message_that_was_read_is_not_stored_again(path: Path) -> None:
     list(MaildirTransport(path).send([ALICE]))
     (file,) = (path / "new").iterdir()
     file.rename(path / "cur" / f"{file.name}:2,S")

@@ -191,7 +191,7 @@ def test_nothing_is_polled_before_it_is_due_nor_what_was_never_turned_on(world: 
     assert len(world.papers.requests) == 3
 
 
-def test_what_has_not_changed_is_not_sent_twice(world: PollingWorld) -> None:
+def test_an_unchanged_list_is_not_fetched_again(world: PollingWorld) -> None:
     world.papers.answers["/cs.CL"] = says(
         atom("Kites", "Owls"), kind="application/atom+xml", ETag='"monday"', Last_Modified="Fri, 20 Nov 2026 05:00:00 GMT"
     )  # fmt: skip
