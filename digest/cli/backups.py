@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from digest.backups import BackupFile, RestoreReport
     from digest.settings import Settings
 
-KEY_NAMES = ("secret_key", "pepper")
 NO_KEYS = "The keys are not in this file. Back up {} too: without them a restore is not possible."
 
 

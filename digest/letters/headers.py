@@ -183,7 +183,8 @@ def encode_header(text: str, *, width: int = 66) -> str:
     if sum(map(str.isascii, text)) * 4 >= len(text) * 3:
         return "\r\n ".join(f"=?utf-8?Q?{chunk}?=" for chunk in chunks(map(quote_char, text), 52))
     return "\r\n ".join(
-        f"=?utf-8?B?{b64encode(chunk.encode()).decode()}?=" for chunk in chunks(text, 39, byte_length)
+        f"=?utf-8?B?{b64encode(chunk.encode()).decode()}?="
+        for chunk in chunks(text, 39, lambda char: len(char.encode()))
     )
 
 
@@ -194,11 +195,6 @@ def quote_char(char: str) -> str:
     if char.isascii() and char.isalnum():
         return char
     return "".join(f"={octet:02X}" for octet in char.encode())
-
-
-def byte_length(char: str) -> int:
-    """Return the length of a character in bytes."""
-    return len(char.encode())
 
 
 def fold_line(text: str, *, width: int) -> str:

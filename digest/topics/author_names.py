@@ -14,13 +14,9 @@ _SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 def parts_of(author: str) -> tuple[str, ...]:
     """Return the parts of a name in natural order: jean, pierre, serre for "Serre, Jean-Pierre"."""
     family, comma, given = author.partition(",")
-    written = f"{given} {family}" if comma and _folded(given) not in _SUFFIXES else author
+    written = f"{given} {family}" if comma and given.strip(" .").casefold() not in _SUFFIXES else author
     parts = tuple(filter(None, map(tokenizer.fold, tokenizer.split(written)[1::2])))
     return parts[:-1] if len(parts) > 1 and parts[-1] in _SUFFIXES else parts
-
-
-def _folded(given: str) -> str:
-    return given.strip(" .").casefold()
 
 
 def names_agree(

@@ -184,7 +184,7 @@ def conjunction(children: list[Node]) -> Node:
     if len(children) == 1:
         return children[0]
     flat = [inner for child in children for inner in (child.children if type(child) is And else (child,))]
-    flat.sort(key=_is_negation)
+    flat.sort(key=lambda child: type(child) is Not)
     first, *others = flat
     words = [
         f"AND{child.canonical}" if type(child) is Not else f"AND {_within(child, Or)}" for child in others
@@ -203,10 +203,6 @@ def disjunction(children: list[Node]) -> Node:
 def depth_of(node: Node) -> int:
     """Return the number of nested levels of AND and OR in `node`."""
     return node.depth if type(node) in (And, Or, Not) else 0  # type: ignore[union-attr]
-
-
-def _is_negation(node: Node) -> bool:
-    return type(node) is Not
 
 
 def _within(node: Node, *bracketed: type) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 
 #: Private networks, in which an operator's own proxies run (RFC 1918, 6598, 4193, 3927, 4291).
 PRIVATE_NETWORKS = tuple(
@@ -40,9 +40,5 @@ def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int =
         is_proxied(headers, proxies=proxies) and any(address in private for private in PRIVATE_NETWORKS)
     ):
         return None
-    return str(network_around(str(address), bits=24 if isinstance(address, IPv4Address) else 48))
-
-
-def network_around(address: str, *, bits: int) -> IPv4Network | IPv6Network:
-    """Return the network that contains an address, with a prefix of `bits` bits."""
-    return ip_network(f"{address}/{bits}", strict=False)
+    bits = 24 if isinstance(address, IPv4Address) else 48
+    return str(ip_network(f"{address}/{bits}", strict=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from io import BytesIO
 from typing import Any
 
@@ -155,9 +155,4 @@ def paper_in_metadata(root: Any) -> Record | None:
 
 def first_of(values: dict[str, list[str]], *names: str) -> str:
     """Return the first value under these names, in the order of the names."""
-    return next(all_of(values, names), "")
-
-
-def all_of(values: dict[str, list[str]], names: tuple[str, ...]) -> Iterator[str]:
-    """Yield the values under these names, in the order of the names."""
-    return (value for name in names for value in values.get(name, []))
+    return next((value for name in names for value in values.get(name, [])), "")

@@ -17,8 +17,6 @@ from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
 from digest.site_profile import Site
 
-LONGEST_CADENCE = timedelta(days=32)
-
 #: The verdict for each state of a digest.
 VERDICTS = {
     DeliveryState.QUEUED: "It is waiting to be sent",
