@@ -41,20 +41,12 @@ from digest.links import unsubscribe_url
 from digest.papers import Paper
 from digest.papers.trending import Ranked
 from digest.settings import templates_dir
-from digest.site_profile import Site
 from digest.topics import bitsets
 from tests.bench.naive_rival import by_premailer
+from tests.bench.world import SITE
 from tests.support.shared_caches import CACHES
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
-SITE = Site(
-    name="Example Digest",
-    url="https://digest.example.org",
-    sender_name="Example Digest",
-    sender_address="digest@example.org",
-    postal_address="Example Lab, 1 Example Street, 0150 Oslo, Norway",
-    keys=(b"the key of the benchmark",),
-)
 GATES = {"letters a second": 15_000, "premailer": 500, "css-inline": 100}
 PAPERS, READERS, CARDS = 500, 2000, 10
 MANY_PAPERS, MANY_FILTERS = 2_000, 100_000

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import resource
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -30,6 +29,7 @@ from digest.letters.press import Press, assembler_of
 from digest.publishing import decide_digest, due_readers
 from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
+from tests.conftest import connected
 from tests.support import real_servers
 from tests.support.shared_caches import CACHES
 
@@ -51,16 +51,6 @@ def main(full: bool) -> int:
     with real_servers.postgres("fsync=on") as url, connected(url) as engine:
         holds &= measured("PostgreSQL", world, engine)
     return 0 if holds else 1
-
-
-@contextmanager
-def connected(url: str) -> Iterator[Engine]:
-    """Yield an engine and close its connections afterwards."""
-    engine = db.make_engine(url)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
 
 
 def measured(name: str, world: World, engine: Engine, *, and_composing: bool = False) -> bool:

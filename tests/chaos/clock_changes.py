@@ -11,14 +11,11 @@ from sqlalchemy import Engine, select
 
 from digest import db
 from digest.db.tables import Delivery, DeliveryState
-from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.settings import templates_dir
 from tests.chaos.worker import SITE
-from tests.support.fixed_clock import fixed_clock
 from tests.support.publishing_world import PublishingWorld
-from tests.support.shared_caches import CACHES
 
 #: A zone, the evening before the clock change, and the hour that is skipped or occurs twice.
 NIGHTS = (
@@ -54,15 +51,7 @@ def live_through(url: str, *, seed: int) -> tuple[list[str], int]:
                 world.dump(written(now), [f"Paper {number}.{tick}"])
             for _publisher in range(2):
                 world.publish(written(now + chance.choice(STEPS)))
-            with db.write_session(engine) as session:
-                delivery_run.deliver(
-                    session,
-                    site=SITE,
-                    templates=templates,
-                    caches=CACHES,
-                    transport=transport,
-                    clock=fixed_clock(now),
-                )
+            world.deliver(now, transport)
         world.change(email, state="unsubscribed")
     wrong = list(mistakes(engine, transport))
     engine.dispose()

@@ -202,13 +202,16 @@ def mortal() -> Iterator[real_servers.Server]:
 
 
 @pytest.fixture
-def fallible(mortal: real_servers.Server) -> Iterator[tuple[real_servers.Server, Engine]]:
-    """The stoppable server, and a fresh database on it."""
+def fallible(
+    mortal: real_servers.Server, site: Site, now: datetime
+) -> Iterator[tuple[real_servers.Server, Engine]]:
+    """The stoppable server, and a fresh database on it with a letter to each reader."""
     name, maker = f"fallible_{next(numbers)}", create_engine(mortal.url, isolation_level="AUTOCOMMIT")
     with maker.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE postgres")
     maker.dispose()
     with connected(mortal.url.removesuffix("postgres") + name) as engine:
+        write(engine, site, now)
         yield mortal, engine
 
 
@@ -229,13 +232,10 @@ def restart(server: real_servers.Server, how: signal.Signals) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restarts", "crashes"])
 def test_database_lost_after_the_replies_causes_no_doubt_and_no_copy(
     fallible: tuple[real_servers.Server, Engine],
-    site: Site,
-    now: datetime,
     deliver: Callable[..., DeliveryReport],
     how: signal.Signals,
 ) -> None:
     server, engine = fallible
-    write(engine, site, now)
     memory = MemoryTransport()
 
     with db.write_session(engine) as session:
@@ -249,12 +249,9 @@ def test_database_lost_after_the_replies_causes_no_doubt_and_no_copy(
 @pytest.mark.slow
 def test_database_crash_between_two_windows_is_waited_for(
     fallible: tuple[real_servers.Server, Engine],
-    site: Site,
-    now: datetime,
     deliver: Callable[..., DeliveryReport],
 ) -> None:
     server, engine = fallible
-    write(engine, site, now)
     memory = MemoryTransport()
 
     with db.write_session(engine) as session:
@@ -271,12 +268,9 @@ def test_database_crash_between_two_windows_is_waited_for(
 @pytest.mark.slow
 def test_settlement_survives_a_crash_right_after_it(
     fallible: tuple[real_servers.Server, Engine],
-    site: Site,
-    now: datetime,
     deliver: Callable[..., DeliveryReport],
 ) -> None:
     server, engine = fallible
-    write(engine, site, now)
     memory = MemoryTransport()
 
     with db.write_session(engine) as session, pytest.raises(OperationalError):
@@ -294,12 +288,9 @@ def test_settlement_survives_a_crash_right_after_it(
 @pytest.mark.slow
 def test_settlement_survives_a_crash_that_the_worker_does_not_notice(
     fallible: tuple[real_servers.Server, Engine],
-    site: Site,
-    now: datetime,
     deliver: Callable[..., DeliveryReport],
 ) -> None:
     server, engine = fallible
-    write(engine, site, now)
 
     def crash_and_recover(done: int) -> None:
         if done == 1:
@@ -319,12 +310,9 @@ def test_settlement_survives_a_crash_that_the_worker_does_not_notice(
 @pytest.mark.slow
 def test_settlement_survives_a_crash_after_an_intent_that_found_no_letter(
     fallible: tuple[real_servers.Server, Engine],
-    site: Site,
-    now: datetime,
     deliver: Callable[..., DeliveryReport],
 ) -> None:
     server, engine = fallible
-    write(engine, site, now)
 
     def lose_the_rest_and_crash(done: int) -> None:
         if done == 1:

@@ -192,16 +192,6 @@ def test_times_are_understood_in_everyday_words(line: str, schedule: dict[str, s
 # ── what is done ────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def ada(session: Session, now: datetime) -> Subscriber:
-    """A reader."""
-    row = subscribers.add(
-        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
-    )  # fmt: skip
-    session.commit()
-    return row
-
-
 Receive = Callable[..., str]
 
 

@@ -25,15 +25,6 @@ US = "digest@example.org"
 
 
 @pytest.fixture
-def ada(session: Session, now: datetime) -> Subscriber:
-    row = subscribers.add(
-        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
-    )  # fmt: skip
-    session.commit()
-    return row
-
-
-@pytest.fixture
 def bob(session: Session, now: datetime) -> Subscriber:
     row = subscribers.add(session, BOB, state=SubscriberState.ACTIVE, consent="a test", now=now)
     session.commit()

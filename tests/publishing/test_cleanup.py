@@ -21,9 +21,7 @@ from digest.db.tables import (
     Subscriber,
     SubscriberState,
 )
-from digest.delivery import delivery_run, outbox
-from digest.delivery.delivery_run import DeliveryReport
-from digest.delivery.transports.memory import MemoryTransport
+from digest.delivery import outbox
 from digest.dumps import intake
 from digest.errors import BadField
 from digest.letters import Templates
@@ -49,20 +47,8 @@ def sent(world: PublishingWorld) -> datetime:
     world.subscribe(READER, GRAPHS)
     world.dump("20T00:00", ["Graph one"])
     world.publish("20T08:00")
-    assert delivered(world, at("20T08:00")).sent == 1
+    assert world.deliver(at("20T08:00")).sent == 1
     return at("20T08:00")
-
-
-def delivered(world: PublishingWorld, now: datetime) -> DeliveryReport:
-    with db.write_session(world.engine) as session:
-        return delivery_run.deliver(
-            session,
-            site=world.site,
-            templates=world.templates,
-            caches=CACHES,
-            transport=MemoryTransport(),
-            clock=lambda: now,
-        )
 
 
 def tidied(world: PublishingWorld, now: datetime) -> dict[str, int]:
@@ -161,13 +147,13 @@ def test_an_unconfirmed_address_is_deleted_after_400_days_unless_asked_again(
         for name in ("silent", "again"):
             subscribers.request_subscription(session, world.site, f"{name}@example.org", now=now)
         session.commit()
-    delivered(world, now)
+    world.deliver(now)
     with db.write_session(world.engine) as session:
         subscribers.request_subscription(
             session, world.site, "again@example.org", now=now + timedelta(days=300)
         )
         session.commit()
-    delivered(world, now + timedelta(days=300))
+    world.deliver(now + timedelta(days=300))
 
     assert "unconfirmed addresses" not in tidied(world, now + timedelta(days=399))
     assert tidied(world, now + timedelta(days=401))["unconfirmed addresses"] == 1

@@ -10,13 +10,11 @@ from sqlalchemy import Engine, select
 
 from digest import db, subscribers
 from digest.db.tables import Delivery, DeliveryState, Lane
-from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.publishing import PublishReport
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
-from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
 
@@ -130,15 +128,7 @@ def test_the_letter_is_sent_with_an_unsubscribe_header(world: PublishingWorld):
     world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
     world.publish("20T08:00")
     transport = MemoryTransport()
-    with db.write_session(world.engine) as session:
-        report = delivery_run.deliver(
-            session,
-            site=world.site,
-            templates=world.templates,
-            caches=CACHES,
-            transport=transport,
-            clock=lambda: at("20T08:05"),
-        )
+    report = world.deliver(at("20T08:05"), transport)
     (sent,) = transport.messages
     message = message_from_bytes(sent.content, policy=policy.default)
     assert report.sent == 1
@@ -153,14 +143,5 @@ def test_a_reader_who_unsubscribed_meanwhile_gets_no_letter(world: PublishingWor
     with db.write_session(world.engine) as session:
         subscribers.mark_unsubscribed(session, subscribers.get(session, ALICE), now=at("20T08:01"))
         session.commit()
-    transport = MemoryTransport()
-    with db.write_session(world.engine) as session:
-        report = delivery_run.deliver(
-            session,
-            site=world.site,
-            templates=world.templates,
-            caches=CACHES,
-            transport=transport,
-            clock=lambda: at("20T08:05"),
-        )
+    report = world.deliver(at("20T08:05"))
     assert (report.suppressed, report.sent) == (1, 0)

@@ -13,7 +13,6 @@ from sqlalchemy import Engine, func, select
 
 from digest import db, links, subscribers, topics
 from digest.db.tables import Delivery, Lane, PackRow, ResolvedFilter, SubscriberState, Subscription
-from digest.delivery import delivery_run
 from digest.delivery.transports import Message
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadFilter, NotFound, UsageError
@@ -67,18 +66,10 @@ class Lab(PublishingWorld):
             theirs = subscribers.topics_of(session, subscribers.get(session, email))
             return {topic.name: topic.resolved for topic in theirs}
 
-    def deliver(self, now: str) -> list[Message]:
+    def delivered_at(self, now: str) -> list[Message]:
         """Deliver what is due and return the messages."""
         transport = MemoryTransport()
-        with db.write_session(self.engine) as session:
-            delivery_run.deliver(
-                session,
-                site=self.site,
-                templates=self.templates,
-                caches=CACHES,
-                transport=transport,
-                clock=lambda: at(now),
-            )
+        self.deliver(at(now), transport)
         return transport.messages
 
     def why(self, email: str, title: str, now: str = "20T09:00"):
@@ -139,7 +130,7 @@ def test_a_notice_is_in_the_bulk_lane_and_skips_unsubscribed_readers(lab: Lab):
 
     with db.read_session(lab.engine) as session:
         lanes = set(session.scalars(select(Delivery.lane).where(Delivery.letter == "changed")))
-    (message,) = lab.deliver("20T04:00")
+    (message,) = lab.delivered_at("20T04:00")
 
     assert lanes == {Lane.BULK}
     assert message.recipient == ALICE
@@ -256,7 +247,7 @@ def test_a_digest_decided_with_one_version_is_unchanged_by_the_next(lab: Lab):
     answer = lab.why(ALICE, "Graph one")
     assert "NLP matches: graph* in the title" in answer.lines
     assert "graph*" in before
-    (sent,) = [message for message in lab.deliver("20T08:02") if b"Graph one" in message.content]
+    (sent,) = [message for message in lab.delivered_at("20T08:02") if b"Graph one" in message.content]
     assert b"graph*" in sent.content
 
 

@@ -127,6 +127,16 @@ class Taken:
 Plan = Callable[[str], Fault | None]  #: the fault of the next attempt to this recipient
 
 
+def connections_to(listener: socket.socket) -> Iterator[socket.socket]:
+    """Yield the connections to a listener until it is closed."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        yield connection
+
+
 @dataclass(kw_only=True)
 class FaultyServer:
     """An SMTP or LMTP server in threads; its plans decide how each attempt ends."""
@@ -154,11 +164,7 @@ class FaultyServer:
 
     def serve(self, listener: socket.socket) -> None:
         """Take connections until the listener is closed."""
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
+        for connection in connections_to(listener):
             self.connections += 1
             threading.Thread(target=self.converse, args=(connection,), daemon=True).start()
 

@@ -15,6 +15,10 @@ from sqlalchemy import Engine, select
 from digest import db, publishing, subscribers
 from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
+from digest.delivery import delivery_run
+from digest.delivery.delivery_run import DeliveryReport
+from digest.delivery.transports import Transport
+from digest.delivery.transports.memory import MemoryTransport
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
 from digest.letters import Templates
@@ -125,6 +129,18 @@ class PublishingWorld:
         with db.write_session(self.engine) as session:
             return publishing.publish(
                 session, site=self.site, templates=self.templates, caches=self.caches, now=at(now)
+            )
+
+    def deliver(self, now: datetime, transport: Transport | None = None) -> DeliveryReport:
+        """Deliver what is due, into memory unless a transport is given."""
+        with db.write_session(self.engine) as session:
+            return delivery_run.deliver(
+                session,
+                site=self.site,
+                templates=self.templates,
+                caches=self.caches,
+                transport=transport or MemoryTransport(),
+                clock=lambda: now,
             )
 
     def preview(self, email: str, now: str) -> publishing.Preview:

@@ -13,6 +13,7 @@ import pytest
 
 from digest.delivery.transports import Message, Outcome
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
+from tests.support.faulty_smtp_server import connections_to
 
 PATIENCE = Timeouts(window=5, connect=1, command=0.5, body=1, dot=0.5, quit=0.2)
 CRLF = b"\r\n"
@@ -37,11 +38,7 @@ class Odd:
     port: int = 0
 
     def serve(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
+        for connection in connections_to(listener):
             self.connections += 1
             threading.Thread(target=Talk(self, connection).run, daemon=True).start()
 
