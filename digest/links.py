@@ -60,8 +60,8 @@ def keyed_hash(key: bytes, text: str) -> bytes:
 def hmac_states(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
     """Return the initial states of a key's inner and outer hash (RFC 2104); callers must copy the states.
 
-    Caching them makes a MAC twice as fast as with the standard library's HMAC, and every letter has seven
-    MACs.
+    Caching them makes a MAC twice as fast as with the standard library's HMAC, and every letter has
+    several MACs.
     """
     block = (hashlib.sha256(key).digest() if len(key) > HMAC_BLOCK else key).ljust(HMAC_BLOCK, b"\0")
     inner, outer = (bytes(sign ^ pad for sign in block) for pad in (0x36, 0x5C))
@@ -96,12 +96,23 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 
 
-def feedback_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the common prefix of one subscriber's `less_url` and `more_url` links.
+def paper_token(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
+    """Return the token in the links of one subscriber's papers, which save a paper or propose a topic change.
 
-    The links of a letter's papers differ only after the prefix, so the cards do not depend on the reader.
+    One token serves both, because every card has both links. The links are in every digest, and digests are
+    forwarded, so their pages show neither the list of saved papers nor the settings.
     """
-    return f"{site.url}/l/{sign_token(site, 'feedback', f'{subscriber_id}-{link_version}', key=key)}"
+    return sign_token(site, "paper", f"{subscriber_id}-{link_version}", key=key)
+
+
+def feedback_prefix(site: Site, token: str) -> str:
+    """Return the common prefix of the `less_url` and `more_url` links with a paper token."""
+    return f"{site.url}/l/{token}"
+
+
+def feedback_url(site: Site, subscriber_id: int, link_version: int) -> str:
+    """Return the common prefix of one subscriber's `less_url` and `more_url` links."""
+    return feedback_prefix(site, paper_token(site, subscriber_id, link_version))
 
 
 def less_url(start: str, paper_id: int) -> str:
@@ -152,19 +163,14 @@ def read_new_address_token(site: Site, token: str) -> tuple[int, int, int, str] 
     return int(number), int(link_version), int(made_at), email
 
 
-def save_url(
-    site: Site, subscriber_id: int, link_version: int, paper_id: int, *, key: str | None = None
-) -> str:
-    """Return the link to a page that saves one paper to a subscriber's list.
-
-    The link is in every digest, and digests are forwarded, so the linked page does not show the list.
-    """
-    return f"{save_prefix(site, subscriber_id, link_version, key=key)}/{paper_id}"
+def save_prefix(site: Site, token: str) -> str:
+    """Return the common prefix of the save links with a paper token; a slash and a paper's id follow it."""
+    return f"{site.url}/s/{token}"
 
 
-def save_prefix(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the common prefix of one subscriber's save links; a slash and a paper's id follow it."""
-    return f"{site.url}/s/{sign_token(site, 'save', f'{subscriber_id}-{link_version}', key=key)}"
+def save_url(site: Site, subscriber_id: int, link_version: int, paper_id: int) -> str:
+    """Return the link to a page that saves one paper to a subscriber's list."""
+    return f"{save_prefix(site, paper_token(site, subscriber_id, link_version))}/{paper_id}"
 
 
 def saved_feed_url(site: Site, subscriber_id: int, link_version: int) -> str:

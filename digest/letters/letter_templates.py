@@ -51,8 +51,7 @@ class Personalization(Struct, frozen=True, kw_only=True):
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
-    save_url: str = ""  #: the start of the links that save papers; empty if and only if `less_url` is
-    less_url: str = ""
+    paper_token: str = ""  #: the token in the links of the cards; empty for a group
     filters: Mapping[int, str] = {}  #: canonical filters, keyed by the filter ids in the digest
 
 

@@ -55,8 +55,7 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         unsubscribe_address="" if is_group else links.unsubscribe_address(site, *reader, key=key),
         reply_address="" if is_group else links.reply_address(site, *reader, edition, key=key),
         manage_url="" if is_group else links.topic_links_url(site, *reader, key=key),
-        save_url="" if is_group else links.save_prefix(site, *reader, key=key),
-        less_url="" if is_group else links.feedback_url(site, *reader, key=key),
+        paper_token="" if is_group else links.paper_token(site, *reader, key=key),
     )
 
 

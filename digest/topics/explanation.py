@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias
 from digest.papers import Paper
 from digest.topics import (
     author_names,
-    bitsets,
     filter_shapes,
     filter_tree,
     phrase_spellings,
@@ -43,6 +42,7 @@ from digest.topics.word_rows import LazyDict
 MAX_REASON_WORDS = 4  #: maximum number of description words listed in a reason
 MAX_FAILED_WORDS = 8  #: maximum number of description words listed for a paper that does not match
 MARKS_CACHED = 32768  #: one entry per paper and matching clause, about 300 bytes each
+FILTERS_CACHED = 4096  #: one entry per filter, about 1 kB each
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
 #: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of spans with
 #: the same start, the longest is first.
@@ -94,6 +94,7 @@ class Explainer:
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
         self._marks = lru_cache(MARKS_CACHED)(self._find_marks)
+        self._positive_clauses = lru_cache(FILTERS_CACHED)(self._batch.positive_clauses)
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
         """Explain why the paper with this number matches a filter or does not."""
@@ -111,17 +112,12 @@ class Explainer:
         Clauses under a NOT and papers that the filter does not match are left out. The sets of papers that
         match a clause are looked up once for all papers and filters, and no text is searched.
         """
-        batch = self._batch
-        shape, clauses = filter_shapes.outline(canonical, batch.spelled, batch.papers_of)
-        matching = filter_shapes.matches_among(
-            shape.node, [one.papers for one in clauses], bitsets.bitset_of(numbers)
-        )
-        found: dict[int, tuple[Leaf, ...]] = {number: () for number in numbers if matching >> number & 1}
-        for place in shape.positive:
-            for leaf, papers in clauses[place].parts:
-                for number in bitsets.members(papers & matching):
-                    found[number] += (leaf,)
-        return found
+        matching, parts = self._positive_clauses(canonical)
+        return {
+            number: tuple([leaf for leaf, papers in parts if papers >> number & 1])
+            for number in numbers
+            if matching >> number & 1
+        }
 
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
         """Return the reasons and positions of the matches of these clauses in a paper."""
@@ -146,10 +142,10 @@ class Explainer:
 
 
 class _ClausePapers(NamedTuple):
-    """A clause with the papers that it matches."""
+    """The papers that a filter or a clause matches, and its clauses with the papers that each matches."""
 
     papers: int
-    parts: tuple[tuple[Leaf, int], ...]  #: the clause itself, or its parts if it searches several fields
+    parts: tuple[tuple[Leaf, int], ...]  #: of a clause: itself, or its parts if it searches several fields
 
 
 class _IndexedBatch:
@@ -165,6 +161,14 @@ class _IndexedBatch:
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
         #: The papers that each canonical clause matches; None for a text that is not a clause.
         self.spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
+
+    def positive_clauses(self, canonical: str) -> _ClausePapers:
+        """Return the papers that a filter matches, and its clauses that are not under a NOT."""
+        shape, clauses = filter_shapes.outline(canonical, self.spelled, self.papers_of)
+        papers = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
+        return _ClausePapers(
+            papers, tuple([part for place in shape.positive for part in clauses[place].parts])
+        )
 
     def _read_clause(self, text: str) -> _ClausePapers | None:
         leaf = filter_shapes.read_clause(text)

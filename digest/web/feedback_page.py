@@ -34,7 +34,7 @@ DONE_MESSAGES = {
 def show_proposals(request: Request, *, wants_more: bool) -> Response:
     """Show the proposed changes with their effects, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
-        reader = subscriber_of_link(session, request, "feedback")
+        reader = subscriber_of_link(session, request, "paper")
         if reader.state == SubscriberState.UNSUBSCRIBED:
             return state_page(request, reader)
         return proposals_page(request, session, reader, wants_more=wants_more)
@@ -104,7 +104,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
     """Apply the chosen proposal, or undo it, and redirect to the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
-        reader = subscriber_of_link(session, request, "feedback")
+        reader = subscriber_of_link(session, request, "paper")
         if reader.state == SubscriberState.UNSUBSCRIBED:
             return page_rendering.redirect_back(request)
         subscribers.note_activity(session, reader, now=context.clock())
@@ -116,9 +116,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
             done = apply_choice(request, session, reader, field_text(form, "choice"), wants_more=wants_more)
         except UsageError as error:
             values: dict[str, Any] = {"wants_more": wants_more, "error": error_sentence(error)}
-            return proposals_page(
-                request, session, subscriber_of_link(session, request, "feedback"), **values
-            )
+            return proposals_page(request, session, subscriber_of_link(session, request, "paper"), **values)
     return page_rendering.redirect_back(request, done)
 
 

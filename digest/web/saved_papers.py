@@ -69,7 +69,7 @@ def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "
 
 def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Paper]:
     """Return the subscriber and the paper of a save link; raise 404 or 410 if either is gone."""
-    reader = subscriber_of_link(session, request, "save")
+    reader = subscriber_of_link(session, request, "paper")
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)
     return reader, papers.current_paper(session, int(request.path_params["number"]))

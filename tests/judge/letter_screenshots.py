@@ -367,7 +367,7 @@ def group_digest(**changes: Any) -> tuple[RenderedLetter, bytes]:
     assembler, digest, copy = parts_of_digest(**changes)
     shared = structs.replace(
         copy,
-        recipient="lab@lists.example", is_group=True, unsubscribe_url="", manage_url="", save_url="", less_url="",
+        recipient="lab@lists.example", is_group=True, unsubscribe_url="", manage_url="", paper_token="",
     )  # fmt: skip
     return assembler.letter(digest, shared), assembler.message(digest, shared)
 

@@ -249,8 +249,7 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
         "t": links.topic_links_url(served.site, *reader),
         "a": links.archive_url(served.site, *reader),
         "f": links.feed_url(served.site, *reader).removesuffix(".atom"),
-        "l": links.feedback_url(served.site, *reader),
-        "s": links.save_prefix(served.site, *reader),
+        "paper": links.feedback_url(served.site, *reader),
         "saved": links.saved_feed_url(served.site, *reader).removesuffix(".atom"),
         "d": links.account_url(served.site, *reader, made_at),
         "e": links.new_address_url(served.site, *reader, "new@uni.edu", made_at),
@@ -264,8 +263,11 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
         for other in tokens.keys() - {place}:
             paths = {
                 "f": [f"/f/{token}.atom"],
-                "l": [f"/l/{token}/{papers[0]}", f"/l/{token}/{papers[0]}/more"],
-                "s": [f"/s/{token}/{papers[0]}"],
+                "paper": [
+                    f"/l/{token}/{papers[0]}",
+                    f"/l/{token}/{papers[0]}/more",
+                    f"/s/{token}/{papers[0]}",
+                ],
                 "saved": [f"/s/{token}.atom"],
                 "m": [
                     f"/m/{token}",

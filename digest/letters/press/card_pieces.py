@@ -7,64 +7,52 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from jinja2 import TemplateError
-
+from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
 from digest.letters.figures_in_words import wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import PieceTemplate, escape_html
 from digest.letters.press import digest_page
 from digest.letters.press.press_value import Press
-from digest.letters.reason_lines import NO_REASON, PrintedText
-from digest.links import paper_url
+from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine
 from digest.site_profile import Site
 from digest.topics.filter_tree import Leaf
 
 Parts = Mapping[str, PieceTemplate]
 
-REASONS_CACHED = 32768  #: maximum number of reason lines, about 500 bytes each
+CARDS_CACHED = 32768  #: maximum number of cards with a reason line, which share all other pieces; 1 KB each
 TEMPLATES_CACHED = 4096  #: maximum number of cards; each shown paper has one or two
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
-NUMBER, REASON, SAVE, LESS = "\0n", "\0r", "\0s", "\0l"
+NUMBER, REASON, TOKEN = "\0n", "\0r", "\0t"
 CARD_PIECES = 4  #: number of pieces of a card, including its number
-LINKED_CARD_PIECES = 8  #: number of pieces of a card in HTML with links that differ from reader to reader
-REASON_PIECE, SAVE_PIECE, LESS_PIECE = 2, 4, 6  #: the indices of the other pieces that are replaced
+REASON_PIECE = 2
+#: The byte in encoded HTML that is replaced with the reader's token. Quoted-printable never contains it.
+TOKEN_MARK = b"\0"
+WIDEST_TOKEN = b"x" * 60
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
-class CardTemplate(NamedTuple):
-    """A card as encoded pieces, with empty pieces between them that are replaced in each letter.
+class CardPieces(NamedTuple):
+    """A card as encoded pieces: its number, which is added later, the text up to the reason, the reason, the rest.
 
-    The empty pieces are replaced with the card's number, its reason line (the only part that depends on the
-    filter) and, in HTML, the start of each link that differs from reader to reader.
+    The reason line is the only part that depends on the filter, so cards share all other pieces. In HTML, the
+    links that belong to the reader contain `TOKEN_MARK` instead of the token.
     """
 
     html: tuple[bytes, ...]
     text: tuple[bytes, ...]
-    octets: int  #: bytes of encoded HTML
-    size: int  #: bytes of HTML, decoded
     words: int  #: words to read
-    has_readers_links: bool  #: whether it has links that differ from reader to reader
 
-
-class EncodedReason(NamedTuple):
-    """A reason line, encoded for both bodies; empty if there is no fact."""
-
-    html: bytes = b""
-    text: bytes = b""
+    def with_reason(self, html: bytes, text: bytes) -> CardPieces:
+        """Return the card with this reason line."""
+        (number, before, _, after), (_, text_before, _, text_after) = self.html, self.text
+        return CardPieces((number, before, html, after), (number, text_before, text, text_after), self.words)
 
     @property
     def size(self) -> int:
-        """Return the bytes of HTML, decoded."""
-        return len(decode_quoted_printable(self.html).encode())
-
-
-class EncodedCard(NamedTuple):
-    """A card without its number."""
-
-    frame: CardTemplate
-    reason: EncodedReason
+        """Return the largest number of bytes that the HTML takes, decoded."""
+        return len(decode_quoted_printable(b"".join(self.html).replace(TOKEN_MARK, WIDEST_TOKEN)).encode())
 
 
 class CardRenderer:
@@ -79,11 +67,12 @@ class CardRenderer:
             encode_literals(parts["why"]) for parts in (self.html_parts, self.text_parts)
         )
         self.bold = encode_literals(self.html_parts["bold"]) if "bold" in self.html_parts else ()
-        self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_template)
+        self.links = links.save_prefix(site, TOKEN), links.feedback_prefix(site, TOKEN)
+        self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_frame)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
+        self.plain_card = lru_cache(TEMPLATES_CACHED)(self.make_card)
         self.printed = lru_cache(TEMPLATES_CACHED)(self.find_printed_text)
-        self.matched = lru_cache(REASONS_CACHED)(self.encode_matched)
-        self.card = lru_cache(REASONS_CACHED)(self.encode_card)
+        self.matched = lru_cache(CARDS_CACHED)(self.encode_matched)
 
     def start(self) -> tuple[str, str]:
         """Return the beginning of a card in HTML and text, up to and including the marker for its number."""
@@ -91,27 +80,34 @@ class CardRenderer:
         text = fill_card(self.text_parts, text_values(self.text_parts, BLANK_CARD, number=NUMBER))
         return html.rpartition(NUMBER)[0] + NUMBER, text.rpartition(NUMBER)[0] + NUMBER
 
-    def encode_card(
+    def card(
         self,
         paper_id: int,
         canonical: str | None,
         form: CardForm,
-        has_links: bool = False,  # noqa: FBT001, FBT002 - part of the cache key
-    ) -> EncodedCard:
-        """Encode a paper's card without its number."""
+        has_links: bool = False,  # noqa: FBT001, FBT002 - part of a cache key
+    ) -> CardPieces:
+        """Return a paper's card without its number."""
         return self.cards((paper_id,), canonical, (form,), has_links=has_links)[0]
 
     def cards(
         self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm], *, has_links: bool
-    ) -> list[EncodedCard]:
-        """Return the cards of papers without numbers; with `has_links`, some links differ by reader."""
-        rank_of_paper, card = self.press.rank_of_paper, self.matched
-        numbers = [rank_of_paper[paper] for paper in papers]
-        clauses = digest_page.matched_clauses(self.press, numbers, canonical).get
+    ) -> list[CardPieces]:
+        """Return the cards of papers without numbers; with `has_links`, some links belong to the reader."""
+        numbers = [*map(self.press.rank_of_paper.__getitem__, papers)]
+        card, clauses = self.matched, digest_page.matched_clauses(self.press, numbers, canonical).get
         return [
             card(number, form, has_links, clauses(number, ()))
             for number, form in zip(numbers, forms, strict=True)
         ]
+
+    def untitled_card(
+        self, paper_id: int, canonical: str | None, form: CardForm, *, has_links: bool
+    ) -> CardPieces:
+        """Return a paper's card without its number and its title."""
+        reason = self.card(paper_id, canonical, form, has_links)
+        untitled = self.untitled(self.press.rank_of_paper[paper_id], form, has_links)
+        return untitled.with_reason(reason.html[REASON_PIECE], reason.text[REASON_PIECE])
 
     def encode_matched(
         self,
@@ -119,22 +115,21 @@ class CardRenderer:
         form: CardForm,
         has_links: bool,  # noqa: FBT001 - part of the cache key
         clauses: tuple[Leaf, ...],
-    ) -> EncodedCard:
+    ) -> CardPieces:
         """Encode the card of a paper matched by these clauses; many filters share the card."""
-        return EncodedCard(self.frame(number, form, has_links), self.encode_reason(number, form, clauses))
-
-    def encode_reason(self, number: int, form: CardForm, clauses: tuple[Leaf, ...]) -> EncodedReason:
-        """Encode the reason line of a paper matched by these clauses."""
+        frame = self.frame(number, form, has_links)
         why = digest_page.reason_of(self.press, number, clauses, self.printed(number, form))
-        if not why.text:
-            return EncodedReason()
+        return frame.with_reason(*self.encode_reason(why)) if why.text else frame
+
+    def encode_reason(self, why: ReasonLine) -> tuple[bytes, bytes]:
+        """Encode a reason line in HTML and text."""
         shown = {
             "why": encode_quoted_printable(escape_html(why.before)),
             "word": encode_quoted_printable(escape_html(why.word)),
             "after": encode_quoted_printable(escape_html(why.after)),
             "bold": b"",
         }
-        if why.word and "bold" in self.html_parts:
+        if why.word and self.bold:
             shown["bold"] = fill_encoded(self.bold, shown)
         text = {
             "why": encode_quoted_printable(wrap_with_bar(why.text)),
@@ -142,58 +137,43 @@ class CardRenderer:
             "after": b"",
             "bold": b"",
         }
-        return EncodedReason(fill_encoded(self.why_html, shown), fill_encoded(self.why_text, text))
+        return fill_encoded(self.why_html, shown), fill_encoded(self.why_text, text)
 
-    def encode_template(self, number: int, form: CardForm, has_links: bool) -> CardTemplate:  # noqa: FBT001 - part of the cache key
-        """Encode the part of a card after its number, without the reason line."""
-        card = self.make_card(number, form, has_links=has_links)
-        html, text = self.fill_bodies(card, has_links=has_links)
-        return CardTemplate(
-            html=html,
-            text=text,
-            octets=sum(map(len, html)),
-            size=len(decode_quoted_printable(b"".join(html)).encode()),
-            words=digest_page.count_words(card),
-            has_readers_links=has_links and bool(card.links),
-        )
+    def encode_frame(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
+        """Encode a card without its number and its reason line."""
+        return self.encode_card(self.plain_card(number, form, has_links))
 
-    def encode_untitled(
-        self,
-        paper_id: int,
-        form: CardForm,
-        has_links: bool,  # noqa: FBT001 - part of the cache key
-    ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-        """Encode the part of a card after its number, without the reason line and the title."""
-        card = self.make_card(self.press.rank_of_paper[paper_id], form, has_links=has_links)
-        return self.fill_bodies(replace(card, title=""), has_links=has_links)
+    def encode_untitled(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
+        """Encode a card without its number, its reason line and its title, whose words are counted."""
+        card = self.plain_card(number, form, has_links)
+        return self.encode_card(replace(card, title=""))._replace(words=digest_page.count_words(card))
 
-    def make_card(self, number: int, form: CardForm, *, has_links: bool) -> Card:
-        """Return a card without a reason line, with gaps at the start of the links that differ by reader."""
-        paper, (save_url, less_url) = self.press.papers[number], (SAVE, LESS) if has_links else ("", "")
-        page = paper_url(self.site, paper.id)
+    def make_card(self, number: int, form: CardForm, has_links: bool) -> Card:  # noqa: FBT001 - part of the cache key
+        """Return a card without a reason line, with a marker in the links that belong to the reader."""
+        paper, (save_url, less_url) = self.press.papers[number], self.links if has_links else ("", "")
+        page = links.paper_url(self.site, paper.id)
         return make_card(paper, page=page, form=form, save_url=save_url, less_url=less_url)
 
     def find_printed_text(self, number: int, form: CardForm) -> PrintedText:
         """Return the positions of the parts of a paper's title and abstract that its card prints."""
         return printed_text(self.press.papers[number], form)
 
-    def fill_bodies(self, card: Card, *, has_links: bool) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-        """Return the pieces of a card in HTML and text; only HTML has links that differ by reader."""
+    def encode_card(self, card: Card) -> CardPieces:
+        """Encode a card without its number and its reason line."""
         html = fill_card(self.html_parts, html_values(self.html_parts, card, number=NUMBER), reason=REASON)
         text = fill_card(self.text_parts, text_values(self.text_parts, card, number=NUMBER), reason=REASON)
-        return split_card(html, (REASON, SAVE, LESS) if has_links else (REASON,)), split_card(text, (REASON,))
+        return CardPieces(split_card(html), split_card(text), digest_page.count_words(card))
 
 
-def split_card(card: str, marks: Sequence[str]) -> tuple[bytes, ...]:
-    """Return the encoded text after a card's number, split at the marks, with an empty piece for each."""
-    pieces: list[bytes] = []
-    rest = card.rpartition(NUMBER)[2]
-    for mark in marks:
-        piece, _, rest = rest.partition(mark)
-        if "\0" in piece:
-            raise TemplateError("the links of a card must follow its reason line")
-        pieces += b"", encode_quoted_printable(piece)
-    return (*pieces, b"", encode_quoted_printable(rest))
+def split_card(card: str) -> tuple[bytes, ...]:
+    """Return the encoded pieces of a filled card, with empty pieces for its number and its reason line."""
+    before, _, after = card.rpartition(NUMBER)[2].partition(REASON)
+    return b"", encode_marked(before), b"", encode_marked(after)
+
+
+def encode_marked(text: str) -> bytes:
+    """Encode text in which `TOKEN` may occur."""
+    return TOKEN_MARK.join(map(encode_quoted_printable, text.split(TOKEN)))
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
 from digest.letters import Personalization, figures_in_words
 from digest.letters.cards import (
@@ -22,7 +23,6 @@ from digest.letters.cards import (
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.press.size_budget import SectionPlan
 from digest.letters.reason_lines import PrintedText, ReasonLine, topic_reason, trending_reason
-from digest.links import paper_url
 from digest.site_profile import Site
 from digest.topics.filter_tree import Leaf
 
@@ -206,8 +206,8 @@ def readers_card(press: Press, site: Site, section: SectionPlan, row: int, copy:
         section.papers[row],
         section.canonical,
         section.forms[row],
-        save_url=copy.save_url,
-        less_url=copy.less_url,
+        save_url=links.save_prefix(site, copy.paper_token) if copy.paper_token else "",
+        less_url=links.feedback_prefix(site, copy.paper_token) if copy.paper_token else "",
     )
 
 
@@ -266,7 +266,7 @@ def shares_topics(digest: Digest, copy: Personalization) -> bool:
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
     """Return whether the footer explains how to save papers; nothing else in the text part does."""
-    return bool(copy.save_url) and digest.abstracts != "titles"
+    return bool(copy.paper_token) and digest.abstracts != "titles"
 
 
 def share_label(digest: Digest, copy: Personalization) -> str:
@@ -297,7 +297,7 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
     """Return the updates to papers of earlier digests."""
     return tuple(
         FollowUpItem(
-            paper_url(site, one.paper),
+            links.paper_url(site, one.paper),
             figures_in_words.cut_at_word(one_line(one.title), MAX_TITLE_LENGTH),
             figures_in_words.followup_text(one.kind, one_line(one.detail)),
         )
@@ -313,7 +313,10 @@ def sections_of(
     made: list[PageSection] = []
     numbers = count(2 if layout is Layout.LED else 1)
     for place, section in enumerate(plan, start=1):
-        topic, share = section_heading(section.topic, layout), share_of_matches(section)
+        topic, share = (
+            section_heading(section.topic, layout),
+            share_of_matches(len(section.papers), section.matches),
+        )
         cards = [
             NumberedCard(str(next(numbers)), readers_card(press, site, section, row, copy))
             for row in range(len(section.papers))
@@ -338,10 +341,9 @@ def section_heading(topic: str, layout: Layout) -> str:
     return figures_in_words.more_on_topic(heading(topic)) if layout is Layout.LED else heading(topic)
 
 
-def share_of_matches(section: SectionPlan) -> str:
+def share_of_matches(papers: int, matches: int) -> str:
     """Return a text with the number of a topic's matches that are shown, or "" if all are shown."""
-    papers = len(section.papers)
-    return figures_in_words.share_of_matches(papers, section.matches) if 0 < papers < section.matches else ""
+    return figures_in_words.share_of_matches(papers, matches) if 0 < papers < matches else ""
 
 
 def count_words(card: Card) -> int:
@@ -385,7 +387,7 @@ def card_of_paper(
     paper = press.papers[number]
     clauses = matched_clauses(press, (number,), canonical).get(number, ())
     why = reason_of(press, number, clauses, printed_text(paper, form))
-    page = paper_url(site, paper_id)
+    page = links.paper_url(site, paper_id)
     return make_card(paper, page=page, why=why, form=form, save_url=save_url, less_url=less_url)
 
 

@@ -39,7 +39,6 @@ from digest.letters.press.section_pieces import (
     EMPTY_PAIR,
     GAP_MARK,
     EncodedPair,
-    ReadersLinks,
     SectionPieces,
     SectionRenderer,
 )
@@ -207,7 +206,7 @@ class LetterAssembler:
 
     def page(self, digest: Digest, copy: Personalization) -> DigestPage:
         """Return the content of the letter as a value, to be rendered later."""
-        plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(copy.save_url))
+        plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(copy.paper_token))
         return digest_page.make_page(self.press, self.site, plan, digest, copy)
 
     def fit(self, digest: Digest, filters: Mapping[int, str], edition: str) -> Digest:
@@ -231,16 +230,16 @@ class LetterAssembler:
         plan = size_budget.full_plan(digest, copy.filters)
         layout = digest_page.layout_of(self.press, plan, digest, cadence)
         page = encode_words(copy.browser_url)
-        links = readers_links(copy)
-        sections = self.sections.render_sections(plan, page, layout, links)
+        token = encode_words(copy.paper_token).html
+        sections = self.sections.render_sections(plan, page, layout, token)
         news = self.news(digest.news) if digest.news else EMPTY_PAIR
         titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
         if (
             sections.octets + len(news.html) + len(titles.html) > self.cards_budget
         ):  # cheap first test: the encoded size is at least the decoded size
-            plan = self.plan(digest, copy.filters, copy.edition, has_links=links is not None)
+            plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(token))
             layout = digest_page.layout_of(self.press, plan, digest, cadence)
-            sections = self.sections.render_sections(plan, page, layout, links)
+            sections = self.sections.render_sections(plan, page, layout, token)
             titles = self.encode_titles(sections.papers) if layout is Layout.LISTED else EMPTY_PAIR
         return self.surround(sections, plan, layout, digest, copy, page=page, titles=titles)
 
@@ -312,7 +311,7 @@ class LetterAssembler:
         return LetterPieces(
             subject,
             header,
-            outer_html.joined(values, sections.html, 0),
+            outer_html.joined(values, [sections.html], 0),
             outer_text.joined(values, sections.text, 1),
         )
 
@@ -566,13 +565,6 @@ class LetterAssembler:
 
 
 # ── texts as pieces ─────────────────────────────────────────────────────────────────────────────
-
-
-def readers_links(copy: Personalization) -> ReadersLinks | None:
-    """Return the beginnings of the card links that differ from reader to reader, or None."""
-    if not copy.save_url:
-        return None
-    return ReadersLinks(encode_words(copy.save_url).html, encode_words(copy.less_url).html)
 
 
 def encode_words(text: str) -> EncodedPair:

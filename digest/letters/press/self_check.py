@@ -63,8 +63,7 @@ SAMPLE_PERSONALIZATION = Personalization(
     unsubscribe_url="https://digest.example.org/u/a",
     manage_url="https://digest.example.org/m/a",
     browser_url="https://digest.example.org/b/a",
-    save_url="https://digest.example.org/s/a",
-    less_url="https://digest.example.org/l/a",
+    paper_token="key.a",  # noqa: S106 (an invented token)
     filters={1: "whole"},
 )
 SAMPLE_PERSONALIZATIONS = (
@@ -76,8 +75,7 @@ SAMPLE_PERSONALIZATIONS = (
         manage_url="",
         unsubscribe_url="",
         browser_url="",
-        save_url="",
-        less_url="",
+        paper_token="",
     ),
     structs.replace(SAMPLE_PERSONALIZATION, edition="weekly-2026-W47"),
 )
