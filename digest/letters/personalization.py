@@ -39,14 +39,15 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"
     reader = subscriber_id, link_version
+    day, next_due_at = day_and_next_due(schedule, dated_at)
     return Personalization(
         delivery_id=delivery_id,
         recipient=email,
         edition=edition,
-        day=day_of(schedule, dated_at),
+        day=day,
         dated_at=dated_at,
         message_id=message_id or links.message_id(site, identity),
-        next_due_at=due_after(schedule, dated_at),
+        next_due_at=next_due_at,
         timezone=schedule.timezone,
         browser_url=links.view_url(site, *reader, edition, key=key),
         filters=filters,
@@ -59,13 +60,13 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     )
 
 
-@lru_cache(maxsize=4096)  # a run has one datetime and a few hundred distinct schedules
 def day_of(schedule: Schedule, moment: datetime) -> date:
     """Return the date of `moment` in the schedule's time zone."""
-    return moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
+    return day_and_next_due(schedule, moment)[0]
 
 
-@lru_cache(maxsize=4096)  # as large as the cache of `day_of`
-def due_after(schedule: Schedule, moment: datetime) -> datetime:
-    """Return the time at which the first edition after `moment` is due."""
-    return edition_schedule.next_edition(schedule, moment).due_at
+@lru_cache(maxsize=4096)  # a run has one datetime and a few hundred distinct schedules
+def day_and_next_due(schedule: Schedule, moment: datetime) -> tuple[date, datetime]:
+    """Return the date of `moment` in the schedule's time zone, and when the first edition after it is due."""
+    day = moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
+    return day, edition_schedule.next_edition(schedule, moment).due_at

@@ -93,6 +93,7 @@ class Explainer:
         self.index = index
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
+        self._bits: Mapping[int, int] = LazyDict(lambda number: 1 << number)
         self._marks = lru_cache(MARKS_CACHED)(self._find_marks)
         self._positive_clauses = lru_cache(FILTERS_CACHED)(self._batch.positive_clauses)
 
@@ -113,10 +114,11 @@ class Explainer:
         match a clause are looked up once for all papers and filters, and no text is searched.
         """
         matching, parts = self._positive_clauses(canonical)
+        bits = self._bits
         return {
-            number: tuple([leaf for leaf, papers in parts if papers >> number & 1])
+            number: tuple([leaf for leaf, papers in parts if papers & bit])
             for number in numbers
-            if matching >> number & 1
+            if matching & (bit := bits[number])
         }
 
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:

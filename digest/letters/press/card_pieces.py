@@ -63,10 +63,7 @@ class CardRenderer:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        self.why_html, self.why_text = (
-            encode_literals(parts["why"]) for parts in (self.html_parts, self.text_parts)
-        )
-        self.bold = encode_literals(self.html_parts["bold"]) if "bold" in self.html_parts else ()
+        self.bold = self.html_parts.get("bold")
         self.links = links.save_prefix(site, TOKEN), links.feedback_prefix(site, TOKEN)
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_frame)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
@@ -124,20 +121,14 @@ class CardRenderer:
     def encode_reason(self, why: ReasonLine) -> tuple[bytes, bytes]:
         """Encode a reason line in HTML and text."""
         shown = {
-            "why": encode_quoted_printable(escape_html(why.before)),
-            "word": encode_quoted_printable(escape_html(why.word)),
-            "after": encode_quoted_printable(escape_html(why.after)),
-            "bold": b"",
+            "why": escape_html(why.before),
+            "word": escape_html(why.word),
+            "after": escape_html(why.after),
         }
         if why.word and self.bold:
-            shown["bold"] = fill_encoded(self.bold, shown)
-        text = {
-            "why": encode_quoted_printable(wrap_with_bar(why.text)),
-            "word": b"",
-            "after": b"",
-            "bold": b"",
-        }
-        return fill_encoded(self.why_html, shown), fill_encoded(self.why_text, text)
+            shown["bold"] = self.bold.fill(shown)
+        text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
+        return encode_quoted_printable(self.html_parts["why"].fill(shown)), encode_quoted_printable(text)
 
     def encode_frame(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
         """Encode a card without its number and its reason line."""
@@ -229,18 +220,6 @@ def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> s
         if part in parts or part != "heading"
     }
     return parts["card"].fill({**values, **shown, "why": reason})
-
-
-def encode_literals(part: PieceTemplate) -> tuple[bytes | str, ...]:
-    """Return the pieces of a part: encoded text, and the names of placeholders and nested parts."""
-    return tuple(
-        [encode_quoted_printable(piece) if isinstance(piece, str) else piece.name for piece in part.pieces]
-    )
-
-
-def fill_encoded(pieces: Sequence[bytes | str], values: Mapping[str, bytes]) -> bytes:
-    """Return the pieces joined, with each name replaced by its encoded value."""
-    return b"".join([piece if isinstance(piece, bytes) else values[piece] for piece in pieces])
 
 
 def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:

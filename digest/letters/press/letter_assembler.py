@@ -1,8 +1,8 @@
 """Assemble digest letters from parts that are filled, escaped and encoded once.
 
 A letter is joined from quoted-printable pieces, which can be joined in any order (letters.mime). Only a
-few placeholders differ between copies. Cards are cached by paper and filter, because many readers have
-the same filter.
+few placeholders differ between copies. Cards are cached by paper and matching clauses, because many
+filters share them.
 """
 
 from __future__ import annotations
