@@ -220,3 +220,9 @@ def test_a_response_of_europe_pmc_and_a_json_feed_are_read() -> None:
         date(2026, 11, 3),
     )
     assert only({"version": "1.1", "title": "Gravel", "items": [entry]}).abstract == GRAVEL
+
+
+def test_a_second_list_far_below_the_first_is_read() -> None:
+    content = json.dumps([paper(1)]) + "\n" * 2_500_000 + json.dumps([paper(2)])
+
+    assert titles(content) == ["Tidal Sorting, Part 1", "Tidal Sorting, Part 2"]

@@ -55,9 +55,7 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, list) and value:
         value = value[0]
-    if not isinstance(value, str):
-        return ""
-    return " ".join(str(value)[:MAX_TEXT].split())
+    return " ".join(value[:MAX_TEXT].split()) if isinstance(value, str) else ""
 
 
 def as_prose(value: Any) -> str:

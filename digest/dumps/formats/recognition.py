@@ -6,9 +6,7 @@ so that every record it yields can be stored in the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
-from itertools import chain
 from typing import BinaryIO
 
 from digest.dumps.formats import (
@@ -179,12 +177,13 @@ def record_fault(record: Record) -> str:  # noqa: PLR0911  (one return for each 
     return ""
 
 
-def record_texts(record: Record) -> Iterator[str]:
-    """Yield the strings that the catalog stores for a record."""
-    yield from (record.title, record.abstract, record.comment, record.journal)
-    yield from chain(record.authors, record.categories, record.urls, record.ids.values())
+def record_texts(record: Record) -> list[str]:
+    """Return the strings that the catalog stores for a record."""
+    texts = [record.title, record.abstract, record.comment, record.journal]
+    texts += [*record.authors, *record.categories, *record.urls, *record.ids.values()]
     if record.organization is not None:
-        yield from (record.organization.handle, record.organization.name)
+        texts += [record.organization.handle, record.organization.name]
+    return texts
 
 
 def is_storable(text: str) -> bool:
