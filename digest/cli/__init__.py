@@ -7,8 +7,10 @@ imported only when it runs, so that `digest --help` is fast.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,8 +108,19 @@ app.command(rich_help_panel=MONITORING)(report.report)
 def show_version(requested: bool) -> None:
     """Print the version and exit."""
     if requested:
-        print(f"digest {__version__}")
+        commit = checked_out_commit(Path(__file__).parents[2])
+        print(f"digest {__version__}" + (f" (commit {commit})" if commit else ""))
         raise typer.Exit
+
+
+def checked_out_commit(folder: Path) -> str:
+    """Return the commit that is checked out in this folder, or nothing if it is no checkout or git is missing."""
+    command = ("git", "-C", str(folder), "rev-parse", "--short", "HEAD")
+    if not (folder / ".git").exists():
+        return ""
+    with suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
+    return ""
 
 
 @app.callback()

@@ -66,7 +66,10 @@ def require_empty(writing: Connection) -> None:
     for table in tables():
         if writing.execute(select(table).limit(1)).first() is not None:
             where = writing.engine.url.render_as_string(hide_password=True)
-            raise UsageError(f"{where} is not empty: {table.name} has rows. Name an empty database.")
+            raise UsageError(
+                f"{where} is not empty: the table {table.name} has rows. Move this database away, or set the URL"
+                " of an empty one."
+            )
 
 
 def copy_table(

@@ -242,7 +242,7 @@ def check_data(settings: Settings, disks: Sequence[Disk]) -> Check:
         fix = "Give it to the user who runs digest, or set DIGEST_DATA_DIR to another folder."
         return outage("data", "The data directory cannot be written to", fix, str(folder))
     problems = tuple(disk_problem(disk) for disk in disks if disk.is_low)
-    return Check(subject="data", message=f"{folder}: {'; '.join(map(str, disks))}", problems=problems)
+    return Check(subject="data", message="; ".join(map(str, disks)) or str(folder), problems=problems)
 
 
 def disk_problem(disk: Disk) -> Problem:

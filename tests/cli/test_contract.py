@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from digest import __version__
-from digest.cli import build_command, completion
+from digest.cli import build_command, checked_out_commit, completion
 from digest.cli.command_help import EXAMPLES
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
@@ -185,8 +185,26 @@ def test_the_data_directory_can_be_named_before_the_command(
     assert (tmp_path / "elsewhere" / "digest.sqlite3").exists()
 
 
-def test_version_option_prints_the_version(digest: Digest) -> None:
-    assert digest("--version").out == f"digest {__version__}\n"
+def test_version_option_prints_the_version_and_the_commit_of_a_checkout(digest: Digest) -> None:
+    in_checkout = (ROOT / ".git").exists()
+    commit = f" (commit {checked_out_commit(ROOT)})" if in_checkout else ""
+
+    assert digest("--version").out == f"digest {__version__}{commit}\n"
+
+
+def test_the_commit_of_a_checkout_is_that_of_git(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert checked_out_commit(tmp_path) == ""
+
+    git("init")
+    git("commit", "--allow-empty", "--message", "Begin")
+
+    assert checked_out_commit(tmp_path) == git("rev-parse", "--short", "HEAD")
+    assert len(checked_out_commit(tmp_path)) >= 7
 
 
 def test_help_is_fast() -> None:
