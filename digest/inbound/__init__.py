@@ -1,7 +1,7 @@
 """Receive, store and process incoming mail.
 
  received, committed ─▶ understood: processed and deleted
-                    └─▶ not understood: shunted and listed by `digest inbox list`
+                    └─▶ not understood: kept for a person, and listed by `digest inbox list`
 
 A bounce or complaint counts only if it is sent to the signed envelope address of a delivery. A
 complaint that only quotes a letter unsubscribes the reader, who gets the goodbye letter with an undo

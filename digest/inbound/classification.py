@@ -104,7 +104,7 @@ def process_mail(
         if row is None:  # another process has processed the mail
             session.rollback()
             return "gone"
-        row.state = MailState.NEW  # the mail may have been shunted before
+        row.state = MailState.NEW  # an earlier attempt may have kept the mail for a person
         outcome = classify_and_apply(session, site, row, rules, known, now)
         if row.state == MailState.NEW:
             session.delete(row)

@@ -410,7 +410,7 @@ async def run_ticks(handler: MailReceiver) -> None:
 
 
 def run_tick(context: AppContext, now: datetime) -> None:
-    """Process new mail, and delete mail that was shunted long ago."""
+    """Process new mail, and delete old mail that could not be processed."""
     with context.write_session() as session:
         inbound.process_stored_mails(
             session,

@@ -12,7 +12,7 @@ from digest import failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
 
-KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long shunted mail is kept for a person to read
+KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long unprocessable mail is kept for a person to read
 
 
 def store_mail(
@@ -62,7 +62,7 @@ def delete_mail(session: Session, number: int) -> None:
 
 
 def delete_old_mails(session: Session, *, now: datetime) -> int:
-    """Delete mails that were shunted 90 days ago or earlier; return the number of deleted mails; commits."""
+    """Delete unprocessable mails received over 90 days ago, and commit; return their number."""
     old = delete(InboundMail).where(
         InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
     )

@@ -83,7 +83,7 @@ class MatchIndex:
         return compose.rank_sets(found, self.press.scores, self.near_duplicates)
 
     def rank_unstored(self, filter_: topics.Filter) -> RankedMatches:
-        """Return the matches of a visitor's filter; the index bounds what it caches of them."""
+        """Return the matches of a visitor's filter, best first; cached results are limited."""
         matches = self.index.matches(filter_)
         relevance = self.index.relevance(filter_, matches)
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)

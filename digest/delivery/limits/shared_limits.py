@@ -105,7 +105,7 @@ def reserve(
 def release(
     session: Session, rules: SendLimits, unsent: Collection[tuple[str, str]], *, now: datetime
 ) -> None:
-    """Return the tokens of letters that no server received, so that an outage does not use up a day's quota.
+    """Give back the tokens of letters that no server received, so that an outage uses up no quota.
 
     Each letter is given by its address and its assigned server.
     """

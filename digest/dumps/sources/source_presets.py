@@ -137,7 +137,7 @@ def parts_of(url: str) -> SplitResult:
 
 
 def short_name(name: str) -> str:
-    """Return a short name for a source without secrets.
+    """Return a short name for a source; the name contains no secrets.
 
     A URL that is long or contains a secret is replaced by its server and a hash; other names are unchanged.
     """

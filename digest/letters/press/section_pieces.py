@@ -26,7 +26,7 @@ from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
 PIECES_CACHED = 4096  #: maximum number of short pieces, such as topic names and numbers of cards
-ROWS_CACHED = 4096  #: maximum number of rows of cards, which the readers of one filter share
+ROWS_CACHED = 4096  #: maximum number of cached rows of cards; readers with the same filter share them
 MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
 GAP_MARK = "\0"  #: a marker at which filled parts are split; it never occurs in text
 
