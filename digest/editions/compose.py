@@ -137,7 +137,10 @@ class RankedMatches:
 
     def relevance(self, number: int) -> float:
         """Return the relevance of a paper, 0 to 1, or `NO_RELEVANCE` if there is no filter."""
-        paper = 1 << number
+        return self.relevance_of(1 << number)
+
+    def relevance_of(self, paper: int) -> float:
+        """Return the relevance of the only paper in a set."""
         for relevance, papers in self.by_relevance:
             if papers & paper:
                 return relevance
@@ -145,8 +148,12 @@ class RankedMatches:
 
     def worth(self, number: int) -> float:
         """Return the worth of a matching paper, in bits."""
-        worth = relevance_bits(self.relevance(number)) + self.scores[number]
-        return worth - DUPLICATE_PENALTY_BITS if self.demoted >> number & 1 else worth
+        paper = 1 << number
+        bits = relevance_bits(
+            self.by_relevance[0][0] if len(self.by_relevance) == 1 else self.relevance_of(paper)
+        )
+        worth = bits + self.scores[number]
+        return worth - DUPLICATE_PENALTY_BITS if self.demoted & paper else worth
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -357,8 +364,9 @@ def assign_to_topics(
             by_topic[best].append(number)
             changed.add(best)
     for at in changed:
-        worth = topics[at].matches.worth
-        by_topic[at].sort(key=lambda number: (-worth(number), number))
+        if len(by_topic[at]) > 1:
+            worth = topics[at].matches.worth
+            by_topic[at].sort(key=lambda number: (-worth(number), number))
     return by_topic
 
 
@@ -384,11 +392,14 @@ def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) ->
 
     If several topics have this relevance, the first of them is used.
     """
-    best_at, best, paper = chosen_by, topics[chosen_by].matches.relevance(number), 1 << number
-    for at, requested in enumerate(topics):
-        relevance = requested.matches.relevance(number) if requested.matches.matches & paper else NO_RELEVANCE
-        if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
-            best_at, best = at, relevance
+    paper = 1 << number
+    best_at, best = chosen_by, topics[chosen_by].matches.relevance_of(paper)
+    for at, (_, _, ranked) in enumerate(topics):
+        if ranked.matches & paper and at != chosen_by:
+            sets = ranked.by_relevance
+            relevance = sets[0][0] if len(sets) == 1 else ranked.relevance_of(paper)
+            if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
+                best_at, best = at, relevance
     return best_at
 
 
