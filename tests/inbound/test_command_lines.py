@@ -42,6 +42,35 @@ def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
 
 
 @pytest.mark.parametrize(
+    ("line", "address", "topic"),
+    [
+        ("group lab@lists.example.org", "lab@lists.example.org", ""),
+        (
+            "group <lab@lists.example.org>: flows: flow matching",
+            "lab@lists.example.org",
+            "flows: flow matching",
+        ),
+    ],
+)
+def test_a_topic_may_follow_the_address_of_a_group(line: str, address: str, topic: str) -> None:
+    (command,) = mail_commands.parse_commands(mail(line))
+
+    assert (command.verb, command.argument, command.topic) == (Verb.GROUP, address, topic)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "group",
+        "group meeting",
+        "group lab@lists.example.org our seminar will be held in the big hall on Friday after lunch",
+    ],
+)
+def test_group_before_anything_else_is_a_sentence(line: str) -> None:
+    assert verbs(line) == []
+
+
+@pytest.mark.parametrize(
     ("line", "topic"),
     [
         ("subscribe", ""),
