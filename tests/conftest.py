@@ -20,6 +20,7 @@ from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from digest import db, settings
 from digest.site_profile import Site
@@ -35,15 +36,29 @@ NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 # ── in parallel ─────────────────────────────────────────────────────────────────────────────────
 
 
-class OneFileAtATime(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Run the tests of one file in one process, and all files that start real processes in the same one.
+#: Folders whose tests of real processes take about as long as those of all others.
+WHOLE_SERVICE = ("tests/acceptance/", "tests/chaos/", "tests/cli/")
+CHAINS = ("the whole service", "single processes")
 
-    Those wait for heartbeats, which come late if several services start at once.
+
+class OneFileAtATime(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Run the tests of one file in one process, and all files that start real processes in two chains.
+
+    These wait for heartbeats, which come late if many services start at once. The chains take longest, so they
+    begin first.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "processes" if "pytest.mark.slow" in (ROOT / file).read_text() else file
+        if "pytest.mark.slow" not in (ROOT / file).read_text():
+            return file
+        return CHAINS[not file.startswith(WHOLE_SERVICE)]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        for chain in CHAINS:
+            if chain in self.workqueue:
+                self.workqueue.move_to_end(chain, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFileAtATime:
@@ -51,8 +66,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFile
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return three processes for two cores: the one with the real processes waits most of the time."""
-    return max(2, (os.cpu_count() or 2) * 3 // 2)
+    """Return two processes more than there are cores: the two chains wait most of the time."""
+    return (os.cpu_count() or 2) + 2
 
 
 # ── servers, once per run (and per process of it) ───────────────────────────────────────────────
