@@ -109,8 +109,8 @@ def one_of_few(
 ) -> ColumnElement[bool]:
     """Return the condition of `one_of` for a table of a few thousand rows.
 
-    In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`, it would
-    therefore scan the table and compare each row with hundreds of values.
+    In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`,
+    PostgreSQL would therefore scan the table and compare each row with hundreds of values.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=True)

@@ -118,7 +118,7 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
 def forget_missing_readers(writing: Connection) -> None:
     """Clear the subscriber id of deliveries whose subscriber was deleted.
 
-    Only SQLite has a foreign key that clears it.
+    Only SQLite has a foreign key that clears the id.
     """
     delivery: Any = all_tables.Delivery.__table__
     subscriber: Any = all_tables.Subscriber.__table__

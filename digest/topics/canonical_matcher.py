@@ -23,7 +23,7 @@ class _MatchedClause(NamedTuple):
     papers: int
     scored: Sequence[
         tuple[str, ScoredSets]
-    ]  #: the scores of the clause, or of its parts, by canonical spelling
+    ]  #: the scores of the clause, or of its parts, keyed by canonical spelling
 
 
 class CanonicalMatcher:
