@@ -207,6 +207,11 @@ def test_a_page_without_papers_is_refused(content: str) -> None:
         items(content)
 
 
+def test_a_page_without_elements_is_refused() -> None:
+    with pytest.raises(UnreadableDump, match="without a list of papers"):
+        items("<!-- nothing -->", format="html")
+
+
 # ── mails ───────────────────────────────────────────────────────────────────────────────────────
 
 
