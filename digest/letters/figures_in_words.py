@@ -162,11 +162,11 @@ def papers_for_you(papers: int) -> str:
 
 @lru_cache(maxsize=1024)  # every letter has one; there are nine spans, and most have fewer than 30 papers
 def headline(cadence: str, weekday: int, papers: int) -> str:
-    """Return a headline such as `Your Friday in 5 papers` or `Your week in 23 papers`."""
+    """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
     if cadence == CATCH_UP:
         return papers_for_you(papers)
-    span = {"weekly": _("week"), "monthly": _("month")}.get(cadence) or DAYS[weekday]
-    return ngettext("Your %(span)s in %(num)d paper", "Your %(span)s in %(num)d papers", papers) % {
+    span = {"weekly": _("Your week"), "monthly": _("Your month")}.get(cadence) or DAYS[weekday]
+    return ngettext("%(span)s in %(num)d paper", "%(span)s in %(num)d papers", papers) % {
         "span": span,
         "num": papers,
     }

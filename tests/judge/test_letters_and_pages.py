@@ -424,7 +424,7 @@ def size_of(picture: Path) -> tuple[int, int]:
 
 # ── looks: Thunderbird ──────────────────────────────────────────────────────────────────────────
 
-MARK = "#FBE7A6"  #: the ground of a matched word by day
+PAGE_GROUND = "#F3F1EC"  #: around a letter, in light mode
 BRIGHT = 0.8  #: of all that a colour can shine
 
 
@@ -447,7 +447,7 @@ def test_thunderbird_shows_the_digest_in_light_and_dark_mode(
     OURS.mkdir(exist_ok=True)
     planted = tmp_path / "planted.eml"
     planted.write_bytes(
-        b"From: a@example.org\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<p>no mark</p>\r\n"
+        b"From: a@example.org\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n<p>no ground</p>\r\n"
     )
 
     empty = thunderbird.colours(thunderbird.photograph(planted, tmp_path / "planted.png"))
@@ -456,6 +456,6 @@ def test_thunderbird_shows_the_digest_in_light_and_dark_mode(
         thunderbird.photograph(exhibits.digest_eml, OURS / "thunderbird-dark.png", is_dark=True)
     )
 
-    assert empty[MARK] == 0
-    assert day[MARK] > 500
+    assert empty[PAGE_GROUND] == 0
+    assert day[PAGE_GROUND] > 500
     assert brightness(night) < 0.1 < 0.5 < brightness(day)

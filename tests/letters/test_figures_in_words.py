@@ -88,7 +88,7 @@ def test_the_preheader_of_a_catch_up_names_the_first_paper() -> None:
 @pytest.mark.parametrize(
     ("cadence", "papers", "headline"),
     [
-        ("daily", 5, "Your Friday in 5 papers"), ("weekdays", 1, "Your Friday in 1 paper"),
+        ("daily", 5, "Friday in 5 papers"), ("weekdays", 1, "Friday in 1 paper"),
         ("weekly", 23, "Your week in 23 papers"), ("monthly", 23, "Your month in 23 papers"),
         (figures_in_words.CATCH_UP, 5, "5 papers for you"),
     ],

@@ -224,7 +224,7 @@ def test_the_headline_above_several_topics_counts_the_papers(site: Site, templat
     letter = LetterAssembler(pressed(site, templates), site).letter(digest, copy_for(filters=FILTERS))
 
     assert headings(letter.html) == [
-        ("h1", "Your Friday in 2 papers"), ("h2", "Flows"), ("h3", FLOW.title), ("h2", "Robots"), ("h3", ROBOTS.title),
+        ("h1", "Friday in 2 papers"), ("h2", "Flows"), ("h3", FLOW.title), ("h2", "Robots"), ("h3", ROBOTS.title),
     ]  # fmt: skip
 
 
