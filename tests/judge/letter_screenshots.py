@@ -63,10 +63,7 @@ SUBJECTS = (
     "Small models",
 )  # fmt: skip
 VIEW = "https://digest.example.org/v/2b4b1c.7-0-daily-2026-11-20.QxM3Yk9wT1pVbGFzZGZnaGpr"
-READERS_LINKS = {
-    f"{name}_url": f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
-    for name, place in {"save": "s", "less": "l"}.items()
-}
+PAPER_TOKEN = "2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
 WAYS = {
     name: f"https://digest.example.org/{place}/2b4b1c.7-0.QxM3Yk9wT1pVbGFzZGZnaGpr"
     for name, place in {
@@ -274,9 +271,8 @@ def parts_of_digest(
     """Return the values from which a digest is assembled."""
     made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
     usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
-    copy = copy_for(
-        browser_url=VIEW, filters={1: '"flow matching" OR steps', 2: "robot*"}, **READERS_LINKS, **changes
-    )
+    values = {"filters": {1: '"flow matching" OR steps', 2: "robot*"}, "paper_token": PAPER_TOKEN, **changes}
+    copy = copy_for(browser_url=VIEW, **values)
     return press.LetterAssembler(made, SITE), digest or usual, copy
 
 
@@ -295,7 +291,7 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
     ]
     made, copy = (
         pressed(SITE, templates(), batch),
-        copy_for(dated_at=dated_at, browser_url=VIEW, **READERS_LINKS),
+        copy_for(dated_at=dated_at, browser_url=VIEW, paper_token=PAPER_TOKEN),
     )
     return press.LetterAssembler(made, SITE).message(trending(*(paper.id for paper in batch)), copy)
 
