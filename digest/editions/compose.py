@@ -139,9 +139,11 @@ class RankedMatches:
         """Return the relevance of a paper, 0 to 1, or `NO_RELEVANCE` if there is no filter."""
         return self.relevance_of(1 << number)
 
-    def relevance_of(self, paper: int) -> float:
-        """Return the relevance of the only paper in a set."""
+    def relevance_of(self, paper: int, at_least: float = NO_RELEVANCE) -> float:
+        """Return the relevance of the only paper in a set, or `NO_RELEVANCE` if it is below `at_least`."""
         for relevance, papers in self.by_relevance:
+            if relevance < at_least:
+                break
             if papers & paper:
                 return relevance
         return NO_RELEVANCE
@@ -396,8 +398,7 @@ def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) ->
     best_at, best = chosen_by, topics[chosen_by].matches.relevance_of(paper)
     for at, (_, _, ranked) in enumerate(topics):
         if ranked.matches & paper and at != chosen_by:
-            sets = ranked.by_relevance
-            relevance = sets[0][0] if len(sets) == 1 else ranked.relevance_of(paper)
+            relevance = ranked.relevance_of(paper, best)
             if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
                 best_at, best = at, relevance
     return best_at

@@ -178,6 +178,15 @@ def parse_zone(text: str) -> str:
     raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
 
 
+def parse_zone_or_city(text: str) -> str:
+    """Return the time zone with this name, or of this city; raise BadField if there is none."""
+    closest = closest_zone(text)
+    folded = text.casefold().replace(" ", "_")
+    if closest and folded in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
+        return closest
+    return parse_zone(text)
+
+
 @lru_cache(maxsize=1024)  # an import repeats the same few mistyped zones
 def closest_zone(typed: str) -> str | None:
     """Return the time zone whose name or city is most similar to `typed`, or None."""

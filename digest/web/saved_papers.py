@@ -16,7 +16,7 @@ from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
-from digest.papers import Paper
+from digest.papers import Paper, byline
 from digest.subscribers import use_cases
 from digest.web import feeds, forms, page_rendering, papers, reader_archive, request_context
 from digest.web.forms import field_text
@@ -60,6 +60,7 @@ def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "
         "save",
         status=422 if error else 200,
         title=cards.display_title(paper),
+        written_by=byline(paper),
         paper_url=links.paper_url(site, paper.id),
         topics_url=links.topic_links_url(site, reader.id, reader.link_version),
         is_saved=request.query_params.get("done") == "saved",

@@ -297,7 +297,7 @@ def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
 FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
     "cadence": lambda text: schedule.cadence_text(schedule.parse_schedule(cadence=text)),
     "at": lambda text: f"{schedule.parse_time(text):%H:%M}",
-    "timezone": schedule.parse_zone,
+    "timezone": schedule.parse_zone_or_city,
     "max_papers": lambda text: str(subscribers.check_max_papers(parse_number(text) or 0)),
     "abstracts": subscribers.check_abstracts,
 }

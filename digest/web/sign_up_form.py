@@ -149,19 +149,10 @@ def parse_number(text: str) -> int:
     return check_max_papers(int(text))
 
 
-def parse_place(text: str) -> str:
-    """Return the time zone with this name, or of this city; raise BadField if there is none."""
-    closest = edition_schedule.closest_zone(text)
-    folded = text.casefold().replace(" ", "_")
-    if closest and folded in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
-        return closest
-    return edition_schedule.parse_zone(text)
-
-
 FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
     "cadence": edition_schedule.parse_cadence,
     "at": edition_schedule.parse_time,
-    "timezone": parse_place,
+    "timezone": edition_schedule.parse_zone_or_city,
     "max_papers": parse_number,
     "abstracts": check_abstracts,
 }

@@ -343,7 +343,8 @@ def test_a_file_that_is_no_library_gets_a_sentence_and_the_choices_are_kept(
 def test_a_preview_shows_figures_titles_and_what_each_clause_does(served, papers):
     page = served.client.post("/preview", data={"filter": "quiet OR diffusion OR absent*"}).text
 
-    assert "About 11 papers a day; you get the best 10 (based on 1 day so far)" in page
+    assert "<strong>About 11 papers a day; you get the best 10</strong>" in page
+    assert '<span class="soft">(based on 1 day so far)</span>' in page
     assert "You would get these now:" in page
     assert page.count("<li dir=") == 5
     assert "<code>OR quiet</code> adds 10 a day" in page
