@@ -29,7 +29,7 @@ def insert_many(
     key: Sequence[str] = (),
     returning: Sequence[str] = (),
 ) -> Sequence[Row[Any]]:
-    """Insert hundreds of rows, skipping rows whose `key` exists; return the new rows' `returning` columns.
+    """Insert hundreds of rows except those whose `key` exists; return the new rows' `returning` columns.
 
     Every row has the same columns; `shared` contains the columns with the same value in all rows. The
     first column of `returning` is the table's id.
@@ -50,9 +50,9 @@ def insert_lists(
     *,
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> None:
-    """Insert a row for each number in each tuple's list, with the tuple's first two values.
+    """Insert a row for each number in the list that ends each tuple, with the tuple's first two values.
 
-    Sending lists that the database expands costs half as much as sending rows.
+    Sending lists, which the database expands to rows, costs half as much as sending the rows.
     """
     if rows:
         dialect_of(session).insert_lists(
@@ -83,5 +83,5 @@ def reserve_keys(session: Session, mapped: type[Base], count: int) -> Sequence[i
 
 
 def advance_sequences(connection: Connection, tables: Iterable[Table]) -> None:
-    """Make a database assign new ids above the ids of the rows that were copied into it."""
+    """Make the database assign new ids that are higher than those of the rows copied into it."""
     dialect_named(connection.dialect.name).advance_sequences(connection, tables)

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Column, Connection, Dialect, Index, Integer, 
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import DateTime, TypeDecorator
 
-#: An integer key: 64 bits on PostgreSQL, the rowid on SQLite.
+#: The type of an integer key, which has 64 bits on PostgreSQL and is the rowid on SQLite.
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
@@ -45,10 +45,10 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 @event.listens_for(Base.metadata, "before_create")
 def add_dialect_options(metadata: MetaData, connection: Connection, **_arguments: object) -> None:
-    """Give tables and indexes their options for this database, which their `info` contains.
+    """Set the options that tables and indexes have on this database, which are stored in their `info`.
 
-    SQLAlchemy imports a dialect when an option of it is named. That takes a tenth of the time of a short
-    command, which uses one dialect and creates no tables.
+    If a table's definition named the option of a dialect, SQLAlchemy would import that dialect. The import
+    takes a tenth of the time of a short command, which uses one dialect and creates no tables.
     """
     dialect = connection.dialect.name
     tables = metadata.tables.values()
@@ -65,7 +65,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the datetime in UTC; raise ValueError if it is naive."""
+        """Return the datetime in UTC; raise ValueError for a naive datetime."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -73,7 +73,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """Return the function that converts a stored value."""
+        """Return the function that converts a value read from the database."""
         del dialect, coltype
         return read_moment
 

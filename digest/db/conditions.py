@@ -28,11 +28,11 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 
 
 class ManyValues(TypeDecorator[Collection[Any]]):
-    """Any number of values as one parameter: PostgreSQL's array literal "{1,2}".
+    """The type of a parameter that sends any number of values as a PostgreSQL array literal, "{1,2}".
 
-    One text is used because the driver needs a microsecond for each value of a list. The parameter has no
-    type, so that the planner sees an array; values split from a text would be compared one by one with every
-    row.
+    The values are sent as one text, because the driver needs a microsecond for each value of a list. The
+    parameter has no type, so that the planner sees an array. If SQL split a text into values, PostgreSQL
+    would compare them one by one with every row.
     """
 
     impl = NullType
@@ -43,20 +43,20 @@ class ManyValues(TypeDecorator[Collection[Any]]):
         self.holds_numbers = isinstance(of, Integer)
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
-        """Return the values as one text."""
+        """Return the values as the text of an array literal."""
         del dialect
         values = value or ()
         return array_literal(values if self.holds_numbers else map(quote_array_text, values))
 
 
 class JsonValues(TypeDecorator[Collection[Any]]):
-    """Any number of values as one parameter for SQLite: a JSON list."""
+    """The type of a parameter that sends any number of values to SQLite as a JSON list."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> str:
-        """Return the values as one text."""
+        """Return the values as the text of a JSON list."""
         del dialect
         return json.dumps(list(value or ()))
 
@@ -97,8 +97,8 @@ def one_of(
 ) -> ColumnElement[bool]:
     """Return the condition that `column` is one of `values`, sent as one parameter.
 
-    An IN with a thousand parameters would be compiled, parsed and planned each time. With `values_param`, a
-    statement is built only once, which matters because building it takes as long as sending it.
+    An IN with a thousand parameters would be compiled, parsed and planned each time. With a parameter from
+    `values_param`, the statement can be built once and reused; building it takes as long as sending it.
     """
     given = values if isinstance(values, BindParameter) else literal(values, many_values(column.type))
     return OneOf(column, given, are_rows=not cast(ManyValues, given.type).holds_numbers)
@@ -107,7 +107,7 @@ def one_of(
 def one_of_few(
     column: ColumnElement[Any], values: Collection[int] | BindParameter[Any]
 ) -> ColumnElement[bool]:
-    """Return the condition of `one_of` for a table of a few thousand rows.
+    """Return the same condition as `one_of`, in a form for tables of a few thousand rows.
 
     In a prepared statement, PostgreSQL assumes that an array has ten values. With `one_of`,
     PostgreSQL would therefore scan the table and compare each row with hundreds of values.
@@ -119,14 +119,14 @@ def one_of_few(
 def hint_few_rows(key: ColumnElement[int]) -> ColumnElement[bool]:
     """Return a condition that is always true but makes PostgreSQL expect few rows.
 
-    PostgreSQL then looks up the joined rows one by one. Without the hint it may scan a joined table that
-    has no statistics yet, or use a nested loop over hundreds of rows.
+    PostgreSQL then looks up the joined rows one by one. Without the hint, PostgreSQL may scan a joined table
+    that has no statistics yet, or use a nested loop over hundreds of rows.
     """
     return key.between(-LAST_KEY, LAST_KEY)
 
 
 def unique_where(table: Table, key: Sequence[str]) -> ColumnElement[bool] | None:
-    """Return the condition of the partial unique index on `key`, or None; ON CONFLICT must repeat it."""
+    """Return the condition of the partial unique index on `key`, which ON CONFLICT must repeat, or None."""
     return next(
         (
             index.info.get("where")
@@ -143,7 +143,7 @@ def values_param(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
 
 
 class Unindexed(ColumnElement[Any]):
-    """A column whose indexes SQLite ignores in a comparison."""
+    """A column, written so that SQLite does not use the column's indexes in a comparison."""
 
     inherit_cache = True
     _traverse_internals = [("column", InternalTraversal.dp_clauseelement)]  # noqa: RUF012 - as in `OneOf`
@@ -155,5 +155,5 @@ class Unindexed(ColumnElement[Any]):
 
 @compiles(Unindexed)
 def unindexed(element: Unindexed, compiler: SQLCompiler, **details: Any) -> str:
-    """Return the column unchanged: PostgreSQL chooses indexes by its statistics."""
+    """Compile the column unchanged, because PostgreSQL chooses indexes according to its statistics."""
     return compiler.process(element.column, **details)

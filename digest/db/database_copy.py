@@ -13,9 +13,9 @@ from digest.db.dialects import dialect_named
 from digest.errors import DigestError, UsageError
 
 BATCH_ROWS = 1_000  #: number of rows read and written at once
-LARGE_BATCH_ROWS = 10  #: number of rows for tables whose rows may contain megabytes
+LARGE_BATCH_ROWS = 10  #: number of rows read and written at once if a row may contain megabytes
 
-#: Tables about the machines that use a database. The first command on a database writes their rows.
+#: Tables about the machines that use a database. The first command on a new database fills these tables.
 MACHINE_TABLES = frozenset({"fingerprint", "heartbeat", "observation"})
 
 
@@ -57,7 +57,7 @@ def count_rows(engine: Engine) -> int:
 
 
 def tables() -> list[Table]:
-    """Return the tables, each after the tables it refers to."""
+    """Return the tables, each after the tables that its foreign keys refer to."""
     return all_tables.Delivery.metadata.sorted_tables
 
 
@@ -89,12 +89,12 @@ def copy_table(
 
 
 def self_references(table: Table) -> list[str]:
-    """Return the columns that refer to other rows of the same table; these rows may not be copied yet."""
+    """Return the columns that refer to rows of the same table, which may not have been copied yet."""
     return [key.parent.name for key in table.foreign_keys if key.column.table is table]
 
 
 def without_self_references(table: Table, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the row with its references to its own table set to None."""
+    """Return the row with None in the columns that refer to other rows of its table."""
     return {**row, **dict.fromkeys(self_references(table))}
 
 
@@ -107,7 +107,7 @@ def restore_self_references(table: Table, reading: Connection, writing: Connecti
 
 
 def verify(table: Table, expected: int, writing: Connection) -> None:
-    """Raise DigestError unless the target has as many rows as were copied."""
+    """Raise DigestError unless the target table has as many rows as were copied to it."""
     found = writing.scalar(select(func.count()).select_from(table))
     if found != expected:
         raise DigestError(
@@ -118,7 +118,7 @@ def verify(table: Table, expected: int, writing: Connection) -> None:
 def forget_missing_readers(writing: Connection) -> None:
     """Clear the subscriber id of deliveries whose subscriber was deleted.
 
-    Only SQLite has a foreign key that clears the id.
+    Only the SQLite schema has a foreign key that clears this id.
     """
     delivery: Any = all_tables.Delivery.__table__
     subscriber: Any = all_tables.Subscriber.__table__

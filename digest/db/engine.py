@@ -12,7 +12,8 @@ from sqlalchemy.exc import ArgumentError
 from digest.db.dialects import dialect_named
 from digest.errors import BadField
 
-DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})  #: the drivers that are installed
+#: the drivers that a database URL may name
+DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
 HOST = r"[\w.-]+(?::\d+)?"
 HOST_LIST = re.compile(
     rf"(?P<before>postgresql\+psycopg://(?>(?:[^@]*@)?))(?P<hosts>{HOST}(?:,{HOST})+)(?P<after>/.*)?"
@@ -38,7 +39,7 @@ def truncate_log(engine: Engine) -> bool:
 
 
 def parsed_url(url: str) -> URL:
-    """Return the parts of a database URL, or raise BadField if it is invalid or unsupported."""
+    """Return the parts of a database URL, or raise BadField if the URL is invalid or unsupported."""
     address, hosts = without_hosts(with_driver(url))
     try:
         parsed = make_url(address).update_query_dict({"host": hosts} if hosts else {})
@@ -66,7 +67,7 @@ def with_primary(url: URL) -> URL:
 
 
 def with_driver(url: str) -> str:
-    """Return `url` with our driver; hosting providers give URLs that begin with `postgres://`."""
+    """Return `url` with the installed driver; the URLs of hosting providers may begin with `postgres://`."""
     for prefix in ("postgres://", "postgresql://"):
         if url.startswith(prefix):
             return "postgresql+psycopg://" + url.removeprefix(prefix)

@@ -13,7 +13,7 @@ from digest.errors import SetupMismatch
 if TYPE_CHECKING:
     from alembic.config import Config
 
-#: Alembic's table with the revision of the database. Alembic itself is imported only to migrate.
+#: Alembic's table with the revision of the database, defined here so that only migrations import Alembic.
 VERSIONS = Table("alembic_version", MetaData(), Column("version_num", String(32)))
 
 
@@ -30,7 +30,7 @@ def alembic_config(engine: Engine) -> Config:
 def upgrade(engine: Engine) -> None:
     """Create the schema, or upgrade it to the newest revision; a second call changes nothing.
 
-    Raises SetupMismatch if a newer version of Digest made the schema.
+    Raises SetupMismatch if a newer version of Digest created the schema.
     """
     from alembic import command
 
@@ -54,7 +54,7 @@ def newest_revision() -> str:
 
 
 def refuse_newer_schema(found: str | None) -> None:
-    """Raise SetupMismatch if a newer version of Digest made the schema."""
+    """Raise SetupMismatch if a newer version of Digest created the schema."""
     if found is not None and found > newest_revision():
         raise SetupMismatch(
             f"The database schema is at {found}, which a newer version of Digest made; this version needs"

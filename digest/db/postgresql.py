@@ -48,8 +48,8 @@ from digest.db.conditions import OneOf, hint_few_rows, unique_where
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
-#: If the server disappears, as in a power failure, its connections are closed within a minute. By default this
-#: takes hours, during which no outcome of a sent letter is recorded.
+#: If the server disappears, as in a power failure, its connections are closed within a minute. With the
+#: defaults, they would stay open for hours, in which no outcome of a sent letter could be recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -64,7 +64,7 @@ PING_AFTER_SECONDS = 1.0  #: a connection that was idle for longer is tested bef
 
 
 def make_engine(url: URL) -> Engine:
-    """Return an engine whose connections use UTC and keepalives, and are tested after idle time."""
+    """Return an engine whose connections use UTC and TCP keepalives, and are tested after idle time."""
     engine = create_engine(url, connect_args={"application_name": "digest", **CONNECT_OPTIONS})
     event.listen(engine, "connect", set_utc)
     event.listen(engine, "checkin", note_last_use)
@@ -75,7 +75,7 @@ def make_engine(url: URL) -> Engine:
 def set_utc(connection: Any, _record: Any) -> None:
     """Set the session's time zone to UTC.
 
-    With any other name, even `Etc/UTC`, the driver parses times half as fast.
+    With any other name of the zone, even `Etc/UTC`, the driver parses times half as fast.
 
     A connection option could also set the time zone, but some poolers refuse options.
     """
@@ -92,8 +92,8 @@ def note_last_use(_connection: Any, record: ConnectionPoolEntry) -> None:
 def ping_if_idle(dialect: Dialect) -> Callable[[Any, ConnectionPoolEntry, Any], None]:
     """Return a hook that tests idle connections; the pool replaces dead connections.
 
-    Recently used connections are not tested: each window of letters takes two transactions, and tests would
-    increase its round trips by a quarter.
+    Recently used connections are not tested, because sending a batch of letters takes two transactions, and
+    testing the connection would increase the number of round trips by a quarter.
     """
 
     def ping(connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
@@ -122,7 +122,7 @@ def common_clock(session: Session, local_clock: Callable[[], datetime]) -> Calla
 
 
 def commit_asynchronously(session: Session) -> None:
-    """Commit this transaction without waiting for the disk."""
+    """Let the commit of this transaction return before its changes are on disk."""
     session.connection().exec_driver_sql("SET LOCAL synchronous_commit = off")
 
 
@@ -191,7 +191,7 @@ def insert_many(
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
-    """Insert the rows whose `key` does not exist, each column as an array; shared values are sent once.
+    """Insert the rows whose `key` does not exist; send a column's values as one array, shared values once.
 
     Separate parameters would take 115 µs of client time per row; arrays sent as text take 10 µs.
     """
@@ -203,7 +203,7 @@ def insert_many(
 
 
 def update_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Update rows by `id`, each column as one array."""
+    """Update the rows with these ids; send the values of each column as one array."""
     differing, common = split_columns(rows, "id")
     given = statement_params(connection.dialect, table, differing, common)
     connection.execute(update_statement(table, tuple(differing), tuple(common)), given)
@@ -223,14 +223,14 @@ def split_columns(rows: Sequence[Mapping[str, Any]], key: str) -> tuple[dict[str
 def statement_params(
     dialect: Dialect, table: Table, differing: Mapping[str, Sequence[Any]], shared: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters of a statement."""
+    """Return the parameters for these columns, named `new_` followed by the column's name."""
     lists = {
         name: join_values(bind_values(dialect, table.c[name], values)) for name, values in differing.items()
     }
     return {f"new_{name}": value for name, value in {**shared, **lists}.items()}
 
 
-@lru_cache(maxsize=64)  # the code has about twenty sets of columns
+@lru_cache(maxsize=64)  # the code uses about twenty sets of columns
 def insert_statement(
     table: Table,
     differing: tuple[str, ...],
@@ -238,7 +238,7 @@ def insert_statement(
     key: tuple[str, ...],
     returning: tuple[str, ...],
 ) -> Any:
-    """Build the INSERT of `insert_many`, cached by its columns: building it takes as long as sending it."""
+    """Build the INSERT of `insert_many`; cached by its columns, because building takes as long as sending."""
     new = array_columns(table, differing, shared)
     insert = postgresql.insert(table).from_select(list(new), select(*new.values()), include_defaults=False)
     if key:
@@ -246,7 +246,7 @@ def insert_statement(
     return insert.returning(*(table.c[name] for name in returning)) if returning else insert
 
 
-@lru_cache(maxsize=64)  # the code has about twenty sets of columns
+@lru_cache(maxsize=64)  # the code uses about twenty sets of columns
 def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str, ...]) -> Update:
     """Build the UPDATE of `update_many`, cached by its columns."""
     new = array_columns(table, differing, shared)
@@ -257,7 +257,7 @@ def update_statement(table: Table, differing: tuple[str, ...], shared: tuple[str
 def array_columns(
     table: Table, differing: Iterable[str], shared: Iterable[str]
 ) -> dict[str, ColumnElement[Any]]:
-    """Return each column's SQL, keyed by name: an unnested array if rows differ, else one parameter."""
+    """Return {column name: SQL}: an unnested array for a column whose values differ, else a parameter."""
     unnested = func.unnest(*(split_to_array(table.c[name]) for name in differing)).table_valued(
         *differing, name="new"
     )
@@ -286,7 +286,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a row for each number of each row's list, in one statement."""
+    """Insert a table row for each number in the list that ends each tuple, with one statement."""
     keys, others, lists = zip(*rows, strict=True)
     given = {
         "keys": array_literal(keys),
@@ -296,7 +296,7 @@ def insert_lists(
     connection.execute(insert_lists_statement(table, names, tuple(shared)), {**given, **shared})
 
 
-@lru_cache(maxsize=8)  # one entry per caller
+@lru_cache(maxsize=8)  # one entry for each calling function
 def insert_lists_statement(table: Table, names: tuple[str, str, str], shared: tuple[str, ...]) -> Any:
     """Build the statement of `insert_lists`."""
     common = [bindparam(name, type_=table.c[name].type) for name in shared]
@@ -364,7 +364,7 @@ def defer_foreign_keys(connection: Connection) -> None:
 def rows_by_key(
     table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
 ) -> Subquery:
-    """Return the rows with these keys that meet the condition, looked up key by key.
+    """Return a subquery for the rows with these keys that meet the condition, looked up key by key.
 
     With one condition for all keys, PostgreSQL scans the whole table as long as its statistics describe the
     table as empty. A lateral join uses the index on the key regardless of statistics.

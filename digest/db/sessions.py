@@ -1,4 +1,4 @@
-"""Open sessions that read, or that write in transactions which use cases commit."""
+"""Open sessions that only read, or whose transactions are committed by the use case that writes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def report_unreachable(engine: Engine) -> Iterator[None]:
 
 
 def is_connection_error(error: DBAPIError) -> bool:
-    """Return whether a lost or refused connection caused `error`, not the statement."""
+    """Return whether `error` was caused by a lost or refused connection, and not by the statement."""
     message = str(error.orig).lower()
     return any(
         hint in message for hint in ("connection", "could not translate", "unable to open", "timeout expired")
@@ -58,15 +58,15 @@ def is_connection_error(error: DBAPIError) -> bool:
 
 
 def common_clock(session: Session, local_clock: Clock) -> Clock:
-    """Return the clock that all workers of this database share, so that they agree on when a lease ends."""
+    """Return the clock that all workers of this database share, so that all agree on when a lease ends."""
     return dialect_of(session).common_clock(session, local_clock)
 
 
 def commit_asynchronously(session: Session) -> None:
-    """Commit this transaction without waiting for the disk, if the database supports it.
+    """Let the commit of this transaction return before its changes are on disk, if supported.
 
-    Use this function only for work that is repeated if the commit is lost. A later commit that waits for the
-    disk also saves all earlier commits, unless it has written nothing.
+    Use this function only for work that is repeated if the commit is lost in a crash. A later commit that
+    waits for the disk also makes all earlier commits durable, unless that later transaction wrote nothing.
     """
     dialect_of(session).commit_asynchronously(session)
 

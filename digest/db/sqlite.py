@@ -38,13 +38,13 @@ from digest.db.column_types import NO_VALUES, bind_values, json_list, values_by_
 from digest.db.conditions import OneOf, Unindexed, one_of, unique_where
 
 BUSY_WAIT = 30_000  #: milliseconds that a statement waits for a lock
-LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers, while all writers wait for it
+LOG_WAIT = 1_000  #: milliseconds that `truncate_log` waits for readers, during which all writers wait
 
 # ── connections ─────────────────────────────────────────────────────────────────────────────────
 
 
 def make_engine(url: URL) -> Engine:
-    """Return an engine whose file is private and in WAL mode.
+    """Return an engine for a database file that only its owner can read and that is in WAL mode.
 
     Connections use `synchronous=FULL`, since with NORMAL a power cut can roll back the committed record of
     a sent letter and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
@@ -87,7 +87,7 @@ def set_up_connection(connection: Any, _record: Any) -> None:
 
 
 def begin_transaction(connection: Any) -> None:
-    """Begin a transaction; writers lock at once, since two readers that start to write would deadlock."""
+    """Begin a transaction; a writer locks at once, since two transactions that read first would deadlock."""
     writing = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
@@ -142,7 +142,7 @@ def insert_many(
     key: Sequence[str],
     returning: Sequence[str],
 ) -> Sequence[Row[Any]]:
-    """Insert the rows whose `key` is new, using `executemany`, which is the fastest method.
+    """Insert the rows whose `key` does not exist, with `executemany`, which is the fastest method.
 
     The new rows are those with ids above the previous highest id, since there is only one writer.
     """
@@ -163,7 +163,7 @@ def insert_statement(table: Table, names: Sequence[str]) -> str:
 
 
 def update_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Update rows by `id`, each with its own values."""
+    """Update the rows with these ids, each with its own values."""
     names = [*(name for name in rows[0] if name != "id"), "id"]
     assignments = ", ".join(f"{name} = ?" for name in names[:-1])
     statement = f"UPDATE {table.name} SET {assignments} WHERE id = ?"  # noqa: S608 - our own names
@@ -201,7 +201,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert one table row for each number in the lists, with one statement per list."""
+    """Insert a table row for each number in the list that ends each tuple, one statement per list."""
     columns = ", ".join([*names, *shared])
     places = "".join(", ?" for _ in shared)
     common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]
@@ -239,7 +239,7 @@ def begin_snapshot(connection: Connection) -> None:
 
 
 def truncate_log(engine: Engine) -> bool:
-    """Empty the write-ahead log, which contains deleted rows; return False if a reader prevents it."""
+    """Empty the write-ahead log, which contains deleted rows; return False if a reader prevents this."""
     connection = engine.raw_connection()
     cursor = connection.cursor()
     try:
@@ -266,7 +266,7 @@ def rows_by_key(
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:
-    """Return the SQL for the content of these columns as one text."""
+    """Return the SQL that joins the values of these columns to one text, by which changes are detected."""
     return " || ' ' || ".join(f"coalesce({table}.{column}, '')" for column in columns)
 
 

@@ -2,5 +2,5 @@
 
 import logging
 
-# The log messages are not needed, since the parser's errors are reported as problems of the dump or library.
+# Suppress the log messages of bibtexparser, because its errors are recorded as problems of the dump.
 logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)

@@ -48,7 +48,7 @@ def byline(paper: Paper) -> str:
 
 
 def people_line(paper: Paper) -> str:
-    """Return up to three names and the number of other authors, or only the number."""
+    """Return up to three names and the number of other authors, or only the number of all authors."""
     if paper.authors:
         named = [short_name(author) for author in paper.authors[:MAX_NAMED]]
         others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
@@ -97,7 +97,7 @@ def is_initials(word: str) -> bool:
 def family_start(words: list[str]) -> int:
     """Return the index of the first word of the family name.
 
-    If there are several words, the first is a given name.
+    If there are several words, the first of them counts as a given name.
     """
     last = len(words) - 1
     if fold(words[last]) in VIETNAMESE_FAMILIES:

@@ -101,7 +101,7 @@ FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\([A-Za-z]+)(\s*)")
 ONE_LETTER = re.compile(r"\{([^\W\d_])\}")
 SPACING = re.compile(r"\\[,;:! ]|\\\\")
-MATHS = re.compile(  # a dollar sign before a space, or a closing one before a digit, is a currency sign
+MATHS = re.compile(  # a `$` before a space, or a closing `$` before a digit, is a currency sign
     r"(?<!\\)\$\$(.{1,400}?)(?<!\\)\$\$|(?<!\\)\$(?!\s)([^$]{1,400}?)(?<![\\\s])\$(?!\d)"
     r"|\\\((.{1,400}?)\\\)|\\\[(.{1,400}?)\\\]"
 )
@@ -126,9 +126,9 @@ STRIPPED_GREEK = re.compile(r"(?<![A-Za-z\\])(Omega|Theta|xi)(?=\(| ·| cdot)|\{
 DASH_RESIDUE = re.compile(r"(?<=\w)\s?x(201[0-9a-f])(?=\s?\w)|(?<=\s)x(201[34])(?=\s)")
 
 
-#: Every text with TeX contains at least one of these.
+#: Every text with TeX contains at least one of these strings.
 TEX_SIGNS = (*"\\${}~`^_", "--")
-#: Most texts with TeX that lost its backslashes contain one of these; few other texts do.
+#: Most texts in which TeX lost its backslashes contain one of these strings; few other texts do.
 STRIPPED_TEX_HINTS = (
     " ll ", " gg ", " ge ", " le ", "^top", "x201", "Omega", "Theta", "xi(", "xi ·", "xi cdot",
     "{Delta", "{Gamma", "{Sigma", "{Lambda",
@@ -140,7 +140,7 @@ STRIPPED_TEX_WORD = re.compile(rf"(?:{'|'.join(STRIPPED_TEX_WORDS)})[\s\d(A-Z]")
 MANY_MARKS = re.compile(MARKS.pattern.partition("{3})")[0] + "{4})")
 
 
-@lru_cache(maxsize=8192)  # titles and abstracts of the papers being indexed or shown; 12 MB
+@lru_cache(maxsize=8192)  # 12 MB: the titles and abstracts of the papers being indexed or shown
 def display(text: str) -> str:
     """Return `text` on one line, with TeX as Unicode, entities resolved and hidden characters removed."""
     plain = text if text.isprintable() and "  " not in text else " ".join(text.split())

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 
-MAX_WEEKS_BACK = 8  #: number of earlier weeks compared
-MIN_WEEKS = 3  #: minimum number of earlier lists for a usual size, and for expecting a list
+MAX_WEEKS_BACK = 8  #: number of earlier weeks with which a day is compared
+MIN_WEEKS = 3  #: minimum number of earlier lists from which a usual size is computed or a list is expected
 #: A list with less than this share of the usual number of papers is probably incomplete.
 FAR_BELOW_SHARE = 0.4
 MIN_USUAL = 10  #: minimum usual number of papers; smaller lists vary too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
-MAX_SPREAD_FACTOR = 3  #: minimum delay as a multiple of the median deviation from the usual time
+MAX_SPREAD_FACTOR = 3  #: a list is late only after this multiple of the median deviation from its usual time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListArrival:
-    """The arrival of a list from a source."""
+    """The source of a list of papers, and the time at which the list arrived."""
 
     source: str
     at: datetime
@@ -32,13 +32,13 @@ class ListArrival:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LateList:
-    """A list that has not arrived in time."""
+    """A list that a source usually sends on this day and that has not arrived in time."""
 
     source: str
     day: date
     usual_at: datetime  #: when the list usually arrives
     expected_by: datetime  #: the list is late after this time
-    last_at: datetime  #: when the last list of this source arrived
+    last_at: datetime  #: when the source's last list arrived
 
     def __str__(self) -> str:
         return f"{self.source}: {self.day:%A}'s list has not arrived; it usually arrives at {self.usual_at:%H:%M} UTC"
@@ -51,7 +51,7 @@ def usual_papers(lists: Mapping[date, int], day: date) -> int | None:
 
 
 def is_far_below(papers: int, usual: int | None) -> bool:
-    """Return whether a list has so few papers that it is probably incomplete."""
+    """Return whether a list has so much fewer papers than usual that it is probably incomplete."""
     return usual is not None and usual >= MIN_USUAL and papers < FAR_BELOW_SHARE * usual
 
 

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-#: The meaning of a dump's order: popularity, relevance to an unknown query, or none.
+#: What the order of a dump's papers means: popularity, relevance to an unknown query, or nothing.
 DumpOrder: TypeAlias = Literal["ranked", "relevance", "none"]
 NO_IDS: Mapping[str, str] = MappingProxyType({})
 NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
 
 
 class Announcement(StrEnum):
-    """How a dump announces a paper; a replacement alone is not news."""
+    """How a dump announces a paper; a paper announced only as a replacement is not shown as new."""
 
     NEW = "new"  #: announced for the first time
     CROSS = "cross"  #: announced in an additional category
@@ -41,9 +41,8 @@ class Record:
 
     title: str
     abstract: str = ""
-    ids: Mapping[str, str] = field(
-        default_factory=lambda: NO_IDS
-    )  #: scheme ("arxiv", "doi", "pmid", ...) to normalised id
+    #: normalised ids, keyed by scheme ("arxiv", "doi", "pmid", ...)
+    ids: Mapping[str, str] = field(default_factory=lambda: NO_IDS)
     authors: tuple[str, ...] = ()
     n_authors: int | None = None
     organization: Organization | None = None
@@ -65,7 +64,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paper:
-    """A research paper; all its versions are one paper."""
+    """A research paper; all versions of a paper are the same paper."""
 
     id: int
     title: str
@@ -86,7 +85,7 @@ class Paper:
     first_seen_at: datetime
     sources: tuple[str, ...] = ()  #: the sources of the dumps that list this paper
     is_sample: bool = False
-    is_hidden: bool = False  #: whether the operator hid it from all pages, feeds and new digests
+    is_hidden: bool = False  #: whether the operator hid the paper from pages, feeds and new digests
 
 
 #: Letters that NFKD does not decompose, with their usual spellings in ASCII.
@@ -97,7 +96,7 @@ NOT_A_LETTER = re.compile(r"[^a-z0-9]+")
 
 
 def fold(text: str) -> str:
-    """Return `text` without case, accents or compatibility forms, for comparisons."""
+    """Return `text` without differences of case, accents and compatibility forms, for comparisons."""
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKD", text).casefold().translate(FOLD_TABLE)
@@ -120,7 +119,7 @@ FOLD_TABLE = FoldTable()
 
 
 def title_key(title: str) -> str:
-    """Return the strict key that two titles of the same paper share; empty for a title without letters or digits.
+    """Return the strict key, which is equal for two titles of one paper; "" without letters and digits.
 
     The title is folded, and every run of characters other than ASCII letters and digits becomes one space.
     A title without ASCII letters and digits (Chinese, Russian, ...) keeps its own letters.

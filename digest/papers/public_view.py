@@ -20,7 +20,7 @@ SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no
 
 
 class PublicPart(IntEnum):
-    """The part of a source's papers that pages and feeds show."""
+    """How much of the papers from one source is shown on pages and feeds."""
 
     NO = 0  #: nothing
     TITLE = 1  #: everything except the abstract
@@ -41,7 +41,7 @@ def parse_public_parts(text: str) -> dict[str, PublicPart]:
 
 
 def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
-    """Return the parts as text that `parse_public_parts` accepts."""
+    """Return the operator's rules as a text that `parse_public_parts` accepts."""
     return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
 
 
@@ -49,11 +49,11 @@ def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
 class PublicRules:
     """The rules for showing the papers of each source on pages and feeds."""
 
-    parts: Mapping[str, PublicPart]  #: the parts, keyed by source, as set by the operator
+    parts: Mapping[str, PublicPart]  #: the operator's rule for each source
     is_local: bool = False  #: whether only this machine can reach the site
 
     def part_of(self, paper: Paper) -> PublicPart:
-        """Return the part of a paper to show; if its sources differ, the most open part applies."""
+        """Return how much of a paper to show; if its sources have different rules, the most open applies."""
         if paper.is_hidden:
             return PublicPart.NO
         is_open = self.is_local or paper.is_sample or bool(OPEN_SCHEMES & paper.ids.keys())

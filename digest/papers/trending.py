@@ -15,18 +15,17 @@ from types import MappingProxyType
 
 from digest.papers import Paper
 
-HALF_LIFE = 2.0  #: days in which a paper's votes per day halve
-DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this exponential decay
+HALF_LIFE = 2.0  #: number of days in which a paper's votes per day fall by half
+DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this decay, in days
 FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without observed votes
-FIRST_DAY_WEIGHT = 0.5  #: k0: the weight of this prior, in days of observation
+FIRST_DAY_WEIGHT = 0.5  #: k0: the weight of FIRST_DAY_VOTES as a prior, in days of observation
 #: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
 WINDOW_WEIGHT = 0.5
-SNAPSHOT_AGE_DAYS = (
-    0.75  #: the minimum time between the latest snapshot and a snapshot that is compared with it
-)
+#: the minimum number of days between the latest snapshot and the snapshot with which it is compared
+SNAPSHOT_AGE_DAYS = 0.75
 MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this value, so that 2 ** -age does not become zero
 USUAL_OVERLAP = 0.2  #: p0: the usual share of papers that a source lists again
-NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper without observed signals
+NEWCOMER_SCORE = log2(FIRST_DAY_VOTES)  #: the score of a new paper for which no signals were observed
 MIN_REASON_BITS = 0.3  #: a term that adds fewer bits is not given as a reason
 
 Observations = Sequence[tuple[datetime, float]]
@@ -34,12 +33,12 @@ Observations = Sequence[tuple[datetime, float]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SecondarySignal:
-    """A signal other than votes: its usual rate and how much it may change the prior."""
+    """How to score a signal other than votes: its usual rate and how much it may change the prior."""
 
-    usual: float  #: the usual increase per day
-    weight: float  #: the factor for the log2 ratio of the observed rate to the usual rate
+    usual: float  #: the usual increase of the signal per day
+    weight: float  #: the factor by which log2 of (observed rate / usual rate) is multiplied
     prior_days: float  #: the weight of `usual`, in days of observation
-    from_birth: bool  #: whether the signal starts at zero when the paper appears
+    from_birth: bool  #: whether the signal is zero when the paper appears
 
 
 SECONDARY_SIGNALS: Mapping[str, SecondarySignal] = MappingProxyType(
@@ -68,7 +67,8 @@ class Evidence:
     first_seen_at: datetime
     posted: date | None = None  #: the day on which voting opened
     published: date | None = None
-    observations: Mapping[str, Observations] = field(default_factory=dict)  #: per signal, oldest first
+    #: for each signal, its observations from old to new
+    observations: Mapping[str, Observations] = field(default_factory=dict)
     appearances: tuple[Appearance, ...] = ()  #: oldest first
     n_dumps: int = 1  #: number of dumps read since the paper was first seen, including the first
 
@@ -171,7 +171,7 @@ def votes_reason(votes: Observations, before: tuple[datetime, float] | None, as_
 
 
 def secondary_terms(evidence: Evidence, age: float, as_of: datetime) -> list[ScoreTerm]:
-    """Return the terms for stars and comments."""
+    """Return the terms of the score for the paper's stars and comments, if observed."""
     terms = []
     for name, side in SECONDARY_SIGNALS.items():
         seen = observed_by(evidence.observations.get(name, ()), as_of)
@@ -238,13 +238,13 @@ def usual_overlap(evidence: Iterable[Evidence]) -> float:
 
 
 def score_reasons(terms: Iterable[ScoreTerm]) -> tuple[str, ...]:
-    """Return the reasons of the strong terms, strongest first."""
+    """Return the reasons of the terms that add more than MIN_REASON_BITS, the strongest first."""
     strong = (term for term in terms if term.reason and term.bits > MIN_REASON_BITS)
     return tuple(term.reason for term in sorted(strong, key=lambda term: -term.bits))
 
 
 def gain_in_words(latest: float, gained: float, noun: str, *, since: str) -> str:
-    """Return the total and the new figure, such as "214 upvotes, 40 of them since yesterday"."""
+    """Return the total and the gain in words, such as "214 upvotes, 40 of them since yesterday"."""
     if gained >= latest:
         return f"{figure_with_noun(gained, noun)} since {since}"
     return f"{figure_with_noun(latest, noun)}, {gained:,.0f} of them since {since}"
@@ -283,7 +283,7 @@ def relative_day(moment: datetime, as_of: datetime) -> str:
 
 
 def age_in_days(evidence: Evidence, as_of: datetime, *, has_votes: bool) -> float:
-    """Return the paper's age in days, on which the expected votes per day depend.
+    """Return the paper's age in days, from which the expected number of votes per day is computed.
 
     The age counts from the day the paper was posted. If that day is unknown, it counts from publication for
     a paper with votes, and otherwise from the first sighting, since dumps may list old papers.
@@ -306,7 +306,7 @@ def observed_by(observations: Observations, as_of: datetime) -> Observations:
 
 
 def snapshot_before(observations: Observations) -> tuple[datetime, float] | None:
-    """Return the snapshot about a day before the latest, or else the oldest earlier snapshot, if any."""
+    """Return the newest snapshot at least SNAPSHOT_AGE_DAYS before the latest, else the oldest, or None."""
     at = observations[-1][0]
     older = [one for one in observations[:-1] if days_between(one[0], at) >= SNAPSHOT_AGE_DAYS]
     if older:

@@ -12,7 +12,7 @@ with engine.execution_options(writing=True).connect() as connection:
         connection=connection,
         target_metadata=Base.metadata,
         render_as_batch=True,
-        transactional_ddl=True,  # also on SQLite, because we begin transactions ourselves
+        transactional_ddl=True,  # also on SQLite, because the engine begins transactions explicitly
     )
     with context.begin_transaction():
         context.run_migrations()

@@ -20,66 +20,64 @@ from sqlalchemy.orm import Mapped, mapped_column
 from digest.db import Base, BigKey, UtcDateTime, partial_index
 from digest.db.tables.papers import ChangeKind
 
-#: Old rows are deleted every day; with this setting PostgreSQL reuses their space sooner.
+#: Old rows are deleted every day. With this setting, PostgreSQL reuses the space of deleted rows sooner.
 VACUUMED = {"autovacuum_vacuum_scale_factor": 0.02}
 
 
 class PressRow(Base):
-    """A press, stored so that any machine can retry a delivery that uses it."""
+    """A press (the prepared content of one publication), stored so that any machine can retry its letters."""
 
     __tablename__ = "press"
 
-    name: Mapped[str] = mapped_column(String(64), primary_key=True)  #: the hash of its content
-    key: Mapped[str] = mapped_column(String(64), index=True)  #: the hash of its inputs
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)  #: the hash of the press's content
+    key: Mapped[str] = mapped_column(String(64), index=True)  #: the hash of the press's inputs
     made_at: Mapped[datetime] = mapped_column(UtcDateTime)
     content: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class DeliveryState(StrEnum):
-    """The states of a delivery. The last six are terminal."""
+    """The states of a delivery; all states from SENT on are terminal."""
 
     QUEUED = "queued"  #: the letter waits until it is due
     CLAIMED = "claimed"  #: a worker holds a lease; nothing has been sent
-    SENDING = (
-        "sending"  #: intent committed; until the reply arrives, it is unknown whether the letter was sent
-    )
+    #: the intent to send is committed; until the server replies, it is unknown whether the letter was sent
+    SENDING = "sending"
     SENT = "sent"  #: the mail server accepted the letter
     FAILED = "failed"  #: the mail server permanently refused the letter
     EXPIRED = "expired"  #: the letter was not sent before `expires_at`
     SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
     STUCK = "stuck"  #: the letter was in doubt too often, or its bytes would differ now; the operator decides
-    EMPTY = "empty"  #: an edition without papers, which is only recorded
+    EMPTY = "empty"  #: the edition had no papers, so no letter was sent
 
 
 class Lane(StrEnum):
-    """The queue of a letter."""
+    """The queue in which a letter waits."""
 
     PROMPT = "prompt"  #: letters that a person is waiting for, such as confirmations and replies
     BULK = "bulk"  #: digests
 
 
 class Delivery(Base):
-    """A letter to one address; the row stores the decision, not the bytes."""
+    """A letter to one address; the row stores what the letter must contain, not the letter's bytes."""
 
     __tablename__ = "delivery"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     subscriber_id: Mapped[int | None] = mapped_column(BigKey)
-    email: Mapped[str | None] = mapped_column(String(320))  #: None after an erasure
+    email: Mapped[str | None] = mapped_column(String(320))  #: None after the reader's data is erased
     letter: Mapped[str] = mapped_column(String(20))
     lane: Mapped[Lane] = mapped_column(String(6))
-    edition: Mapped[str | None] = mapped_column(String(24))  #: digests only
-    dedupe_key: Mapped[str | None] = mapped_column(String(120))  #: all other letters
-    decision: Mapped[str] = mapped_column(default="{}")  #: JSON: the content of the letter
+    edition: Mapped[str | None] = mapped_column(String(24))  #: set only for digests
+    dedupe_key: Mapped[str | None] = mapped_column(String(120))  #: set for all other letters
+    decision: Mapped[str] = mapped_column(default="{}")  #: JSON: what the letter must contain
     press: Mapped[str | None] = mapped_column(String(64))
     key_id: Mapped[str] = mapped_column(String(16), default="")  #: the key that signs the letter's links
     dated_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the Date header of every attempt
-    #: the digest covers papers first seen after `covers_from` and up to `covers_to`
+    #: the digest covers the papers first seen after `covers_from` and no later than `covers_to`
     covers_from: Mapped[datetime | None] = mapped_column(UtcDateTime)
     covers_to: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    covers_paper_id: Mapped[int | None] = mapped_column(
-        BigKey
-    )  #: the subscriber's considered_paper_id before this edition
+    #: the subscriber's `considered_paper_id` before this edition
+    covers_paper_id: Mapped[int | None] = mapped_column(BigKey)
     state: Mapped[DeliveryState] = mapped_column(String(10))
     reason: Mapped[str] = mapped_column(default="")
     due_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: the letter is not sent before this time
@@ -89,21 +87,20 @@ class Delivery(Base):
     lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of the leasing worker
     leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     message_id: Mapped[str | None] = mapped_column(String(120))
-    provider_id: Mapped[str | None] = mapped_column(
-        String(120)
-    )  #: the Message-ID with which a provider replaced our Message-ID
+    #: the Message-ID with which the mail provider replaced `message_id`
+    provider_id: Mapped[str | None] = mapped_column(String(120))
     #: the hash of the bytes of the first attempt
     content_hash: Mapped[str | None] = mapped_column(String(64))
     settled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None while the delivery is open
 
     __table_args__ = (
         # A foreign key would make PostgreSQL look up and lock the reader of each new digest, which takes a
-        # third as long as writing the digest. Publishing locks all readers, so an erasure waits for
-        # publishing; ids are never reused.
+        # third as long as writing the digest. PostgreSQL needs no foreign key here: an erasure waits until
+        # publishing, which locks all readers, has ended, and the ids of erased readers are never reused.
         ForeignKeyConstraint(["subscriber_id"], ["subscriber.id"], ondelete="SET NULL").ddl_if("sqlite"),
         UniqueConstraint("subscriber_id", "edition"),
         CheckConstraint("edition IS NOT NULL OR dedupe_key IS NOT NULL", name="identity"),
-        partial_index(  # digests have no key, so they need no entry
+        partial_index(  # digests have no `dedupe_key`, so they need no entry
             "uq_delivery_dedupe_key",
             "dedupe_key",
             unique=True,
@@ -112,14 +109,14 @@ class Delivery(Base):
         partial_index("ix_delivery_open", "lane", "due_at", where="settled_at IS NULL"),
         partial_index("ix_delivery_provider", "provider_id", where="provider_id IS NOT NULL"),
         partial_index("ix_delivery_in_doubt", "in_doubt", where="in_doubt > 0"),
-        # Each page has free space for the new row versions written by a claim and an intent.
+        # Each page keeps free space for the new row versions that a claim and an intent to send write.
         {"sqlite_autoincrement": True, "info": {"postgresql": {"with": {"fillfactor": 40, **VACUUMED}}}},
     )
 
 
 for index in ("pk_delivery", "uq_delivery_subscriber_id_edition"):
-    # Settling a delivery adds a second entry to these indexes. Without free space for it, PostgreSQL searches
-    # every page for old entries and then splits it, which takes a seventh of its time for a delivery.
+    # Settling a delivery adds a second entry to these indexes. Without free space for that entry, PostgreSQL
+    # searches the page for old entries and splits the page, which takes a seventh of the time per delivery.
     half_full: Any = DDL(f"ALTER INDEX {index} SET (fillfactor = 50)")  # type: ignore[no-untyped-call]
     event.listen(Delivery.__table__, "after_create", half_full.execute_if(dialect="postgresql"))
 
@@ -146,7 +143,7 @@ class Attempt(Base):
 
 
 class Shown(Base):
-    """A paper that was included in a subscriber's digest, recorded so that it is not shown again.
+    """A paper that was included in a subscriber's digest, recorded so that no digest shows the paper again.
 
     A million readers cause eight million new rows a day, so the row is as small as possible. The table has no
     foreign keys, because PostgreSQL would then look up three rows for each new row, and no second index,
@@ -164,7 +161,7 @@ class Shown(Base):
 
 
 class FollowupSent(Base):
-    """An update to a shown paper that was sent to a subscriber; each kind is sent once."""
+    """An update about a shown paper, sent to a subscriber; each kind of update is sent once per paper."""
 
     __tablename__ = "followup_sent"
 

@@ -14,10 +14,10 @@ from digest.db import Base, BigKey, UtcDateTime
 class DumpState(StrEnum):
     """The states of a dump."""
 
-    #: the dump is being loaded, or loading was interrupted and resumes when the file is read again
+    #: the dump is being loaded, or loading was interrupted and continues when the file is read again
     LOADING = "loading"
     LOADED = "loaded"  #: the valid records are in the catalog
-    HELD = "held"  #: the dump is probably incomplete and waits for the operator
+    HELD = "held"  #: the dump is probably incomplete; the operator decides whether to load it
     REJECTED = "rejected"  #: the dump is unreadable or has too many bad records; nothing was loaded
 
 
@@ -31,7 +31,7 @@ class DumpRow(Base):
     path: Mapped[str]
     source: Mapped[str] = mapped_column(String(80), default="folder")
     format: Mapped[str | None] = mapped_column(String(40))
-    date: Mapped[date | None]  #: the day the dump was observed
+    date: Mapped[date | None]  #: the dump's own date, else the operator's, else the day of the file
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     state: Mapped[DumpState] = mapped_column(String(10))
     reason: Mapped[str | None]
@@ -42,12 +42,11 @@ class DumpRow(Base):
     updated: Mapped[int] = mapped_column(default=0)
     unchanged: Mapped[int] = mapped_column(default=0)
     rejected: Mapped[int] = mapped_column(default=0)
-    missing_papers: Mapped[
-        int | None
-    ]  #: number of papers missing according to the dump's own count; 0 if the number is unknown
-    usual_papers: Mapped[int | None]  #: the usual number of papers on its weekday, if the dump has far fewer
+    #: number of papers missing according to the dump's own count; 0 if the number is unknown
+    missing_papers: Mapped[int | None]
+    usual_papers: Mapped[int | None]  #: the usual number on the dump's weekday, if the dump has far fewer
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when the dump's signals were observed
-    #: when the dump's papers count as first seen, if not at `observed_at`
+    #: when the dump's papers count as first seen; None if that is at `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -60,21 +59,21 @@ class SourceRow(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     name: Mapped[str] = mapped_column(String(80), unique=True)  #: hf-daily, arxiv:cs.CL+cs.LG, ...
     kind: Mapped[str] = mapped_column(String(20))  #: the name of the preset, or `url`
-    url: Mapped[str]  #: the beginning of every request's URL
+    url: Mapped[str]  #: the beginning of the URLs of all requests
     order: Mapped[str] = mapped_column(String(10), default="none")  #: ranked, relevance or none
     interval_seconds: Mapped[int]  #: seconds between two polls
     is_on: Mapped[bool] = mapped_column(default=True)
-    since: Mapped[date]  #: when the source was enabled; papers of earlier days are not new
+    since: Mapped[date]  #: the day the source was enabled; papers of earlier days do not count as new
     next_poll_at: Mapped[datetime] = mapped_column(UtcDateTime)
     polled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    failures: Mapped[int] = mapped_column(default=0)  #: consecutive failures
-    result: Mapped[str] = mapped_column(default="")  #: the result of the last poll
+    failures: Mapped[int] = mapped_column(default=0)  #: number of consecutive failed polls
+    result: Mapped[str] = mapped_column(default="")  #: the result of the last poll, in words
     #: ETag and Last-Modified of each URL, for conditional requests
     validators: Mapped[dict[str, list[str | None]]] = mapped_column(JSON, default=dict)
 
 
 class HostRow(Base):
-    """A server we fetch from, and when the next request is allowed."""
+    """A server from which dumps are fetched, and the time from which the next request to it is allowed."""
 
     __tablename__ = "host"
 

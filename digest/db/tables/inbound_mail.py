@@ -15,7 +15,7 @@ class MailState(StrEnum):
     """The states of an incoming mail. Processed mail is deleted."""
 
     NEW = "new"  #: the mail is stored, but not processed yet
-    SHUNTED = "shunted"  #: the mail could not be processed; a person should read it
+    SHUNTED = "shunted"  #: the mail could not be processed and is stored for the operator to read
 
 
 class InboundMail(Base):
@@ -25,7 +25,8 @@ class InboundMail(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     received_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    sender: Mapped[str] = mapped_column(String(320), default="")  #: the envelope sender; empty for bounces
+    #: the envelope sender, which is empty for bounces
+    sender: Mapped[str] = mapped_column(String(320), default="")
     recipient: Mapped[str] = mapped_column(String(320))  #: the envelope recipient
     content: Mapped[bytes] = mapped_column(LargeBinary)
     state: Mapped[MailState] = mapped_column(String(10), index=True)
@@ -33,7 +34,7 @@ class InboundMail(Base):
 
 
 class ReceivedNotice(Base):
-    """A provider's notice, stored so that a repeated notice is counted only once."""
+    """The id of a notice from a mail provider, stored so that a repeated notice is counted only once."""
 
     __tablename__ = "received_notice"
 
@@ -51,19 +52,20 @@ class BounceRow(Base):
         ForeignKey("delivery.id", ondelete="SET NULL"), index=True
     )
     hmac: Mapped[str] = mapped_column(String(64), index=True)
-    #: the address's domain, to detect domains that fail as a whole
+    #: the domain of the address, stored to detect domains at which most deliveries fail
     domain: Mapped[str] = mapped_column(String(255))
-    kind: Mapped[str] = mapped_column(String(10))  #: hard, soft, policy or complaint
+    kind: Mapped[str] = mapped_column(String(10))  #: the kind of failure: hard, soft, policy or complaint
     status: Mapped[str] = mapped_column(
         String(12), default=""
     )  #: enhanced status code such as `5.1.1`; empty if unknown
     diagnostic: Mapped[str] = mapped_column(default="")  #: the server's reply, without addresses
-    reported_by: Mapped[str] = mapped_column(String(10))  #: smtp, dsn, words, report or notice
+    #: the origin of the failure report: smtp, dsn, words, report or notice
+    reported_by: Mapped[str] = mapped_column(String(10))
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: a forgiven failure no longer counts
-    frozen_at: Mapped[datetime | None] = mapped_column(
-        UtcDateTime
-    )  #: set if many addresses of its domain failed at the time
+    #: when the failure was forgiven and no longer counted
+    forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    #: when the failure was frozen, because many addresses of the domain failed; frozen failures do not count
+    frozen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (Index("ix_bounce_domain", "domain", "at"),)
 
@@ -74,7 +76,7 @@ class Suppression(Base):
     __tablename__ = "suppression"
 
     hmac: Mapped[str] = mapped_column(String(64), primary_key=True)
-    reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, complaint, erased
+    reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, complaint or erased
     note: Mapped[str] = mapped_column(default="")
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
@@ -91,13 +93,12 @@ class OptOut(Base):
     kind: Mapped[str] = mapped_column(String(12))
     #: the keyed hash of a suppressed address, or the hash that identifies an erased subscriber
     hmac: Mapped[str] = mapped_column(String(64), default="")
-    reason: Mapped[str] = mapped_column(String(20), default="")  #: the reason of a suppression
+    reason: Mapped[str] = mapped_column(String(20), default="")  #: why the address was suppressed
     #: the subscriber who unsubscribed or was erased
     subscriber_id: Mapped[int | None] = mapped_column(BigKey)
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    saved_at: Mapped[datetime | None] = mapped_column(
-        UtcDateTime
-    )  #: when the opt-out was appended to the file
+    #: when the opt-out was appended to the file
+    saved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (
         partial_index("ix_opt_out_unsaved", "id", where="saved_at IS NULL"),

@@ -14,22 +14,22 @@ from digest.db import Base, BigKey, UtcDateTime
 
 
 class RateCounter(Base):
-    """The counter of one rate.
+    """The counter of one rate limit, such as a number of letters per hour.
 
-    For a token bucket, the row counts the tokens left; for a quota, the letters sent in one part of the
-    period. A quota divides its period (an hour or a day) into 24 parts. Every rate has a part 0, which is
-    locked while letters are counted. Rates per second or minute have only part 0.
+    A rate per second or minute is a token bucket: one row, for part 0, stores the tokens left. A rate per
+    hour or day is a quota: its period is divided into 24 parts, and each row counts the letters sent in one
+    part. Every rate has a row for part 0, which is locked while letters are counted.
     """
 
     __tablename__ = "rate_counter"
 
     scope: Mapped[str] = mapped_column(String(280), primary_key=True)
-    seconds: Mapped[int] = mapped_column(primary_key=True)  #: the period of the rate
-    #: the number of this part, counted from 1970; a quota's period has 24 parts
+    seconds: Mapped[int] = mapped_column(primary_key=True)  #: the length of the rate's period
+    #: for a quota, the number of this part, counted from 1970; 0 for the row that is locked
     part: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    tokens: Mapped[float]  #: for a rate per second or minute, the tokens left at `counted_at`
-    used: Mapped[int]  #: for a quota, the number of letters in this part
-    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: for a rate per second or minute
+    tokens: Mapped[float]  #: for a token bucket, the tokens left at `counted_at`
+    used: Mapped[int]  #: for a quota, the number of letters sent in this part
+    counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: set only for a token bucket
 
 
 class WarmUpDay(Base):
@@ -43,20 +43,20 @@ class WarmUpDay(Base):
 
 
 class ConversationRow(Base):
-    """An SMTP conversation with a domain; a domain with a limit of 2 has the numbers 0 and 1."""
+    """An SMTP conversation with a domain; if two are allowed at a time, they have the numbers 0 and 1."""
 
     __tablename__ = "conversation"
 
     domain: Mapped[str] = mapped_column(String(255), primary_key=True)
-    number: Mapped[int] = mapped_column(
-        primary_key=True
-    )  #: conversations are counted while the row with number 0 is locked
-    lease: Mapped[str] = mapped_column(String(32))  #: the fencing token of the worker that uses it
+    #: a domain's conversations are counted while its row with number 0 is locked
+    number: Mapped[int] = mapped_column(primary_key=True)
+    #: the fencing token of the worker that holds the conversation
+    lease: Mapped[str] = mapped_column(String(32))
     until: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class DomainPause(Base):
-    """A pause of a domain or server, and the observed deferrals of a domain."""
+    """A pause in sending to a domain or server, and the deferrals observed for a domain."""
 
     __tablename__ = "domain_pause"
 
@@ -65,7 +65,7 @@ class DomainPause(Base):
     #: number of consecutive pauses; each is twice as long as the previous one, up to an hour
     strikes: Mapped[int]
     greylists: Mapped[bool]  #: whether the domain defers first attempts and accepts second attempts
-    #: the recipients deferred since the last accepted letter
+    #: the recipients deferred since the domain last accepted a letter
     deferred: Mapped[list[str]] = mapped_column(JSON)
     deferred_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: the time of the last deferral
 

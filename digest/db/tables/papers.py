@@ -33,18 +33,19 @@ class PaperRow(Base):
     comment: Mapped[str] = mapped_column(default="")
     journal: Mapped[str] = mapped_column(default="")
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    #: whether it was loaded as history, so that no digest shows it as new
+    #: whether the paper was loaded as history, so that no digest shows it as new
     is_history: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
-    hidden_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  #: when the operator hid it
-    #: the paper with which this paper was merged
+    #: when the operator hid the paper
+    hidden_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    #: the paper that replaced this paper in a merge
     merged_into: Mapped[int | None] = mapped_column(ForeignKey("paper.id"))
 
     __table_args__ = ({"sqlite_autoincrement": True},)  # ids are never reused
 
 
 class Alias(Base):
-    """A public id or strict title key, and the paper it belongs to."""
+    """A public id or a strict title key, and the paper that it identifies."""
 
     __tablename__ = "alias"
 
@@ -79,15 +80,15 @@ class SignalRow(Base):
 
 
 class ChangeKind(StrEnum):
-    """The changes of papers that readers are notified of."""
+    """The kinds of changes of a paper about which its readers are notified."""
 
     WITHDRAWN = "withdrawn"  #: withdrawn by its authors
     PUBLISHED = "published"  #: published in a journal
-    REWRITTEN = "rewritten"  #: a new version with large changes
+    REWRITTEN = "rewritten"  #: replaced by a new version whose title or abstract is largely different
 
 
 class ChangeRow(Base):
-    """A change of a paper in the catalog; each kind is recorded once."""
+    """A change of a paper in the catalog; each kind of change is recorded once per paper."""
 
     __tablename__ = "change"
 

@@ -21,7 +21,7 @@ class Fingerprint(Base):
 
 
 class EmergencyStop(Base):
-    """An emergency stop of mail; at most one stop of each scope is in force."""
+    """An emergency stop of all mail or of digests; at most one stop of each scope is in force."""
 
     __tablename__ = "emergency_stop"
 
@@ -43,7 +43,7 @@ class Heartbeat(Base):
     host: Mapped[str] = mapped_column(String(255), primary_key=True, server_default="")
     pid: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, server_default="0")
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None for the queue
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None for the row of the task queue
 
 
 class Observation(Base):

@@ -16,9 +16,9 @@ class SubscriberState(StrEnum):
 
     #: the owner has not confirmed the address, and gets only a confirmation and a reminder
     PENDING = "pending"
-    ACTIVE = "active"  #: confirmed; gets digests
+    ACTIVE = "active"  #: the address is confirmed and gets digests
     PAUSED = "paused"  #: the digests are paused until a date, or until the subscriber resumes
-    UNSUBSCRIBED = "unsubscribed"  #: gets nothing
+    UNSUBSCRIBED = "unsubscribed"  #: the address gets no mail
 
 
 class AbstractLength(StrEnum):
@@ -44,59 +44,57 @@ class Subscriber(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     email: Mapped[str] = mapped_column(String(320))  #: the address as typed, for the envelope
-    #: the folded address, so that a person has one row
+    #: the folded address, by which different spellings of an address are recognised as the same
     email_key: Mapped[str] = mapped_column(String(320), unique=True)
     name: Mapped[str] = mapped_column(default="")
-    #: the person who manages the subscription of a group address, such as a mailing list; None for a person
+    #: the address of the person who manages the subscription of a group, such as a mailing list; else None
     owner_email: Mapped[str | None] = mapped_column(String(320))
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
     at: Mapped[time] = mapped_column(default=time(8))  #: the local hour of the digest
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
-    weekday: Mapped[int] = mapped_column(default=0)  #: for the weekly cadence; 0 is Monday
+    weekday: Mapped[int] = mapped_column(default=0)  #: the day of a weekly digest; 0 is Monday
     not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
     #: maximum number of papers in a digest, 1 to 100, for all topics together
     max_papers: Mapped[int] = mapped_column(default=10)
     abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
-    min_papers: Mapped[int] = mapped_column(default=1)  #: minimum number of papers for a digest
-    max_age_days: Mapped[int | None]  #: maximum age of papers, in days since publication
-    wants_trending: Mapped[bool] = mapped_column(default=False)  #: a trending section after the topics
-    wants_nothing_today_letters: Mapped[bool] = mapped_column(
-        default=False
-    )  #: whether to send a short letter when nothing matched
-    #: the version of links that is valid; incrementing it revokes all earlier links
+    min_papers: Mapped[int] = mapped_column(default=1)  #: a digest with fewer papers is not sent
+    max_age_days: Mapped[int | None]  #: maximum number of days since a paper's publication
+    #: whether a trending section follows the topics
+    wants_trending: Mapped[bool] = mapped_column(default=False)
+    #: whether a short letter is sent when no paper matched
+    wants_nothing_today_letters: Mapped[bool] = mapped_column(default=False)
+    #: the version that a valid link must have; incrementing this number revokes all earlier links
     link_version: Mapped[int] = mapped_column(default=0)
     paused_until: Mapped[date | None]
-    is_resumed: Mapped[bool] = mapped_column(default=False)  #: the next digest is a catch-up
-    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None if it follows from the schedule
-    considered_until: Mapped[datetime | None] = mapped_column(
-        UtcDateTime
-    )  #: papers first seen up to this time were considered
-    #: the highest paper id that was considered
+    is_resumed: Mapped[bool] = mapped_column(default=False)  #: whether the next digest is a catch-up
+    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None to compute it from the schedule
+    #: papers first seen up to this time were considered for a digest
+    considered_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    #: the highest id of a paper that was considered for a digest
     considered_paper_id: Mapped[int | None] = mapped_column(BigKey)
-    last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when the last letter was written
+    #: when the last letter to the subscriber was created
+    last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
     full_streaks: Mapped[str | None] = mapped_column(String(50))
     narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they accepted or declined a topic proposed from their saved papers; only papers saved later lead
-    #: to a new proposal
+    #: when the subscriber accepted or declined a topic proposed from their saved papers; only papers saved
+    #: later lead to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they last pressed a button or wrote to us; opening a page does not count, as mail scanners open
-    #: links
+    #: when the subscriber last pressed a button or sent a mail to the service; opening a page does not count,
+    #: because mail scanners open links
     last_active_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     still_reading_step: Mapped[int] = mapped_column(default=0)  #: StillReadingStep
-    still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when this step began
+    still_reading_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: when `still_reading_step` began
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when they unsubscribed; they can undo this for 30 days
+    #: when the subscriber unsubscribed, which the subscriber can undo for 30 days
     unsubscribed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    leaving_reason: Mapped[str] = mapped_column(
-        String(200), default=""
-    )  #: the reason for unsubscribing, if given
-    synced_at: Mapped[datetime | None] = mapped_column(
-        UtcDateTime
-    )  #: the last `subscribers sync` whose file listed the address
+    #: why the subscriber unsubscribed, if a reason was given
+    leaving_reason: Mapped[str] = mapped_column(String(200), default="")
+    #: when `subscribers sync` last read a file that listed the address
+    synced_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: whether `subscribers sync` unsubscribed the address because its file no longer listed it
     is_removed_by_sync: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
@@ -138,7 +136,7 @@ class PackRow(Base):
     version: Mapped[int]
     description: Mapped[str] = mapped_column(default="")
     filters: Mapped[dict[str, str]] = mapped_column(JSON)  #: canonical filters, keyed by name
-    #: the versions of the other packs when this version was published
+    #: the versions that the other packs had when this version was published
     dependency_versions: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
     text: Mapped[str]  #: the source file
     published_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -175,7 +173,7 @@ class Subscription(Base):
 
 
 class SettingsChange(Base):
-    """The latest change of one subscriber's settings, which can be undone until the settings change again."""
+    """The latest change of a subscriber's settings, which can be undone until the settings change again."""
 
     __tablename__ = "settings_change"
 
@@ -210,7 +208,7 @@ class Consent(Base):
     subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
     given_at: Mapped[datetime] = mapped_column(UtcDateTime)
     how: Mapped[str]  #: "confirmed by link", or the operator's own words
-    address: Mapped[str | None] = mapped_column(String(64))  #: the truncated network address of the request
+    address: Mapped[str | None] = mapped_column(String(64))  #: the network address of the request, truncated
 
 
 class Confirmation(Base):
@@ -223,16 +221,15 @@ class Confirmation(Base):
     made_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON; applied when confirmed
-    evidence: Mapped[str] = mapped_column(
-        default=""
-    )  #: the signed mail that requested it; copied to the consent
+    #: JSON: the settings to apply when the request is confirmed
+    requested_settings: Mapped[str] = mapped_column(default="{}")
+    #: the signed mail that requested the confirmation; copied to the consent
+    evidence: Mapped[str] = mapped_column(default="")
     #: keyed hash of the network that sent the form, or of the domain that signed the mail; deleted
     #: after 72 hours
     network: Mapped[str] = mapped_column(String(16), default="")
-    lifts_suppression: Mapped[bool] = mapped_column(
-        default=False
-    )  #: whether the address was suppressed at sign-up
+    #: whether the address was suppressed at sign-up, so that confirming lifts the suppression
+    lifts_suppression: Mapped[bool] = mapped_column(default=False)
 
     __table_args__ = (Index("ix_confirmation_made", "made_at"), {"sqlite_autoincrement": True})
 
@@ -250,6 +247,6 @@ class SignUp(Base):
     requested_settings: Mapped[str] = mapped_column(default="{}")  #: JSON
     asked_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
-    # There is one row per network, so that the first network to enter an address cannot delay the sign-up of
-    # its owner.
+    # An address has one row for each network that entered it, so that a sign-up by a stranger cannot delay
+    # the sign-up of the address's owner.
     __table_args__ = (UniqueConstraint("email_key", "network"), {"sqlite_autoincrement": True})

@@ -1,4 +1,4 @@
-"""Recognise the format of a dump by its content and read the dump as a stream."""
+"""Recognise the format of a dump from its content and read the dump as a stream."""
 
 from digest.dumps.formats.reader_interface import DumpReading, Header, RecordProblem
 from digest.dumps.formats.recognition import FORMATS, format_named, read

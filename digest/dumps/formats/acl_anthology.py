@@ -22,7 +22,7 @@ def recognises(head: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Volume:
-    """The fields of a volume that its papers share."""
+    """The fields that all papers of a volume share."""
 
     title: str = ""
     published: date | None = None
@@ -34,7 +34,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def records(source: DumpInput) -> Items:
-    """Yield a record for each paper; a volume's description precedes its papers."""
+    """Yield a record for each paper; each volume's `meta` element precedes the volume's papers."""
     volume, position = Volume(), 0
     for line, element in xml_stream.elements(source, "meta", "paper"):
         if isinstance(element, RecordProblem):
@@ -47,7 +47,7 @@ def records(source: DumpInput) -> Items:
 
 
 def volume_of(meta: Element) -> Volume:
-    """Return the fields of a volume."""
+    """Return the fields that a volume's `meta` element contains."""
     month = xml_stream.text_at(meta, "month")
     number = field_parsing.MONTH.get(month[:3].capitalize(), 1)
     return Volume(

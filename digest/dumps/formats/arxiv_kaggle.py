@@ -51,7 +51,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def name_of(parsed: Any) -> str:
     """Return the author's name in `["Lind", "Per", "Jr"]` as "Per Lind Jr"."""
-    try:  # the fast path, because a snapshot has ten times as many names as papers
+    try:  # a fast path for most names; a snapshot has ten times as many names as papers
         return " ".join(" ".join((parsed[1], parsed[0], parsed[2])).split())
     except (TypeError, LookupError):
         pass
@@ -60,12 +60,12 @@ def name_of(parsed: Any) -> str:
 
 
 def first_version(versions: Any) -> Any:
-    """Return the date of the first version."""
+    """Return the date of the first of a paper's versions, or None if it is unknown."""
     if not (isinstance(versions, list) and versions and isinstance(versions[0], dict)):
         return None
     return field_parsing.parse_spelled_day(versions[0].get("created"))
 
 
 def first_doi(value: Any) -> Any:
-    """Return the first DOI of a field that may contain several."""
+    """Return the first DOI of a field that may contain several DOIs, or None."""
     return value.split()[0] if isinstance(value, str) and value.strip() else None

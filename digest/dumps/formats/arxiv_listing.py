@@ -40,7 +40,8 @@ RULES = (
     (re.compile(r"(?:%-){8,}"), "cross"),
     (re.compile(r"-{60,}\s*"), "entry"),
 )
-MAX_LINE_LENGTH = 2_000  #: maximum number of characters in a line, and of lines in each part of an entry
+#: maximum characters of a line; also the maximum number of lines in each part of an entry
+MAX_LINE_LENGTH = 2_000
 
 
 def recognises(head: str) -> bool:
@@ -60,7 +61,7 @@ def is_mail(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the listing and check it against its subject line and its final rule."""
+    """Read the listing, and check that it agrees with its subject line and ends with the closing line."""
     head = source.head.replace("\r", "")
     if TRANSFER_ENCODING.search(head.partition("\n\n")[0]):
         source = decode_mail(source)
@@ -92,7 +93,7 @@ def decode_mail(source: DumpInput) -> DumpInput:
 
 
 def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) -> Items:
-    """Yield the records, and a problem if papers or the end of the listing are missing."""
+    """Yield the records, then a problem if announced papers or the closing line are missing."""
     fresh, line, ended = 0, 0, False
     for found in entries(source):
         if isinstance(found, ListingEnd):
@@ -113,7 +114,7 @@ def check_complete(source: DumpInput, announced: int | None, *, must_end: bool) 
 
 @dataclass(frozen=True, slots=True)
 class ListingEnd:
-    """The end of a file that contains listings."""
+    """The last item of `entries`: the number of the last line, and whether a closing line was found."""
 
     line: int
     has_end: bool
@@ -127,12 +128,12 @@ class ListingEntry:
     section: str
     header: list[str] = field(default_factory=list)
     abstract: list[str] = field(default_factory=list)
-    parts: int = 0  #: number of double backslashes read so far
+    parts: int = 0  #: number of lines read so far that begin with a double backslash
     fault: str = ""
 
 
 def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
-    """Yield the entries and finally a ListingEnd."""
+    """Yield the record or problem of each entry, and finally a ListingEnd."""
     section, block, position, number, ended = "new", None, 0, 0, False
     for number, text, fault in source.lines():
         rule = None if fault else next((name for rule, name in RULES if rule.fullmatch(text.rstrip())), None)
@@ -160,7 +161,7 @@ def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
 
 
 def add_line(block: ListingEntry, number: int, text: str, fault: str) -> None:
-    """Add a line to the current entry."""
+    """Add a line to the header or the abstract of an entry, or record the line's fault."""
     if fault:
         block.fault = f"line {number}: {fault}"
     elif text.startswith("\\\\"):
@@ -231,7 +232,7 @@ def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract:
 
 
 def published(entry_fields: dict[str, str], announcement: Announcement) -> date | None:
-    """Return the date of the first version, or None for a replacement, which does not state this date."""
+    """Return the date of a paper's first version, or None for a replacement, which states no such date."""
     return (
         None
         if announcement is Announcement.REPLACED

@@ -26,8 +26,9 @@ from digest.papers import Record
 NAME = "bibtex"
 
 ENTRIES_PER_CHUNK = 100
-CHUNK_LENGTH = 64 * 1024  #: number of characters after which the next entry begins a new chunk
-MAX_CHUNK_LENGTH = 256 * 1024  #: maximum characters of a chunk; a longer chunk contains an invalid entry
+CHUNK_LENGTH = 64 * 1024  #: when a chunk has more characters than this, the next entry begins a new chunk
+#: maximum characters of a chunk; a longer chunk is reported as an entry that is too long
+MAX_CHUNK_LENGTH = 256 * 1024
 MAX_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
 ENTRY = re.compile(r"^[ \t]*@[A-Za-z]{3,30}\s*[{(]", re.MULTILINE)
@@ -35,7 +36,7 @@ FIELD = re.compile(r"^[^\n]*\b(?:title|author)\s*=\s*[{\"\w]", re.IGNORECASE | r
 EXPRESSION = re.compile(r"(?:\"[^\"]*\"|\w+)(?:\s*#\s*(?:\"[^\"]*\"|\w+))+")
 TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
 UNENCLOSE = RemoveEnclosingMiddleware(allow_inplace_modification=True)
-VOLUMES = ("proceedings",)  #: types of entries that describe volumes of papers
+VOLUMES = ("proceedings",)  #: types of entries that describe whole volumes, not papers
 LONGEST_PREFACE = 20  #: maximum number of lines of other text before the first entry
 PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
 
@@ -54,9 +55,9 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def records(source: DumpInput) -> Items:
-    """Yield a record for every entry, and a problem for every other block."""
+    """Yield a record for every entry of a paper, and a problem for every block that cannot be parsed."""
     position = 0
-    strings: list[str] = []  #: the abbreviations of the whole file
+    strings: list[str] = []  #: the lines with abbreviations (@string) in the chunks read so far
     for first_line, text, fault in entry_chunks(source):
         if fault:
             yield RecordProblem(line=first_line, reason=fault)
@@ -69,12 +70,12 @@ def records(source: DumpInput) -> Items:
             line = (block.start_line or 0) + shift
             is_duplicate = isinstance(block, DuplicateBlockKeyBlock)
             entry = block.ignore_error_block if is_duplicate else block
-            if not isinstance(entry, Entry):  # entries with duplicate keys are different papers
+            if not isinstance(entry, Entry):  # entries with the same key count as different papers
                 yield block_problem(block, line)
                 continue
             if entry.entry_type.casefold() in VOLUMES:
                 continue
-            if is_duplicate:  # the parser does not process the values of duplicates
+            if is_duplicate:  # the parser leaves the delimiters around a duplicate's values
                 entry = UNENCLOSE.transform_entry(entry, library)
             position += 1
             values = {
@@ -160,14 +161,14 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
 
 
 def without_braces(text: str) -> str:
-    """Remove the braces that protect capitals from a text; keep the braces of TeX commands."""
+    """Return a text without the braces that protect capitals, but with the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
     return field_parsing.as_text(text[1:-1] if is_enclosed(text) else text)
 
 
 def is_enclosed(text: str) -> bool:
-    """Return whether one pair of braces encloses a whole text."""
+    """Return whether a single pair of braces encloses the whole text."""
     if not (text.startswith("{") and text.endswith("}")):
         return False
     depths = accumulate((char == "{") - (char == "}") for char in text[:-1])

@@ -25,8 +25,8 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one row.
 
-    Each version of a preprint has its own row, and later versions are not news. The rows of `pubs`, which
-    lists preprints later published in journals, have different field names.
+    Each version of a preprint has its own row; a row of a later version is marked as a replacement. The rows
+    of `pubs`, which lists preprints later published in journals, have different field names.
     """
     found = {name.removeprefix("preprint_"): value for name, value in found.items()}
     authors = tuple(filter(None, map(str.strip, field_parsing.as_text(found.get("authors")).split(";"))))

@@ -39,7 +39,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
         title=field_parsing.without_markup(field_parsing.as_text(found.get("title"))),
         abstract=field_parsing.without_markup(found.get("abstract")).removeprefix(
             "Abstract "
-        ),  # the heading in JATS markup
+        ),  # the text of a heading in the JATS markup
         ids=field_parsing.ids_in_urls(*urls)
         | field_parsing.normalised_ids(
             [("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]

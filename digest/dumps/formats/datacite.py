@@ -64,7 +64,7 @@ def objects_in(value: Any) -> list[Mapping[str, Any]]:
 
 
 def first_text(found: list[Mapping[str, Any]], name: str) -> str:
-    """Return the first nonempty value of this name in the objects."""
+    """Return the first non-empty text under this key in the objects, or an empty string."""
     return next(filter(None, (field_parsing.as_text(one.get(name)) for one in found)), "")
 
 

@@ -21,10 +21,10 @@ except ImportError:
     from backports import zstd
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-MAX_BYTES = 16 * 1024**3  #: size limit of the decompressed content
+MAX_BYTES = 16 * 1024**3  #: maximum number of decompressed bytes
 MAX_RATIO = 100
-UNCHECKED_BYTES = 4 * 1024**2  #: number of decompressed bytes after which the ratio is checked
-WINDOW_LOG = 26  #: log2 of the memory that a zstd frame may use, which is 64 MiB
+UNCHECKED_BYTES = 4 * 1024**2  #: the compression ratio is checked only after this many decompressed bytes
+WINDOW_LOG = 26  #: log2 of the memory in bytes that decompressing a zstd frame may use (64 MiB)
 
 MIN_PIECE = 64 * 1024
 MAX_PENDING = 1024**2  #: maximum bytes of a line; a longer line is returned in pieces
@@ -68,16 +68,16 @@ class LimitedDecompressor(RewindableStream):
         self.clear()
 
     def clear(self) -> None:
-        """Discard the content read so far."""
+        """Reset the counts and buffers to their values at the beginning of the content."""
         self.unpacked = 0  #: decompressed bytes
         self.lines = 0  #: number of whole lines read so far
         self.ready = b""
         self.pending = b""  #: the beginning of a line whose end has not been read
         self.is_over = False
-        self.damage = ""  #: the reason why the rest of the content cannot be read
+        self.damage = ""  #: why the rest of the content cannot be read; empty without damage
 
     def restart(self) -> None:
-        """Decompress from the beginning again."""
+        """Return to the beginning of the compressed file, to decompress it again."""
         self.inner.seek(0)
         self.clear()
 
@@ -98,7 +98,7 @@ class LimitedDecompressor(RewindableStream):
         return found
 
     def unpack(self, size: int) -> bytes:
-        """Decompress once and check the limits; record the damage if there is any."""
+        """Return the next piece, or no bytes after damage, which is recorded in `damage`."""
         try:
             found = self.inner.read1(size)
         except DAMAGED_ERRORS as error:
@@ -117,7 +117,7 @@ class LimitedDecompressor(RewindableStream):
 
 
 def with_damage(found: Items, stream: BinaryIO) -> Items:
-    """Yield the items of a dump, followed by a problem if its compressed file is damaged."""
+    """Yield the items of a dump, followed by a problem if the dump's compressed file is damaged."""
     yield from found
     raw = getattr(stream, "raw", None)
     if isinstance(raw, LimitedDecompressor) and raw.damage:

@@ -13,7 +13,7 @@ from digest.papers import id_in, normalised_id
 
 MAX_TEXT = 2_000_000  #: maximum number of characters read from one field
 MAX_URL = 2_000  #: characters
-MAX_NAMES = 20_001  #: one more than the maximum number of authors of a record
+MAX_NAMES = 20_001  #: maximum number of names read from a field, one more than a valid record may have
 
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
 INLINE_TAGS = frozenset(
@@ -34,7 +34,7 @@ WITHDRAWN = re.compile(
 PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
 PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
 NAME_SIGNS = str.maketrans("", "", " _-\t\N{NO-BREAK SPACE}")
-#: The range of timestamps, in seconds since 1970; other numbers are not timestamps.
+#: The range of plausible timestamps, in seconds since 1970; numbers outside it are not dates.
 MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10
 FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
 FIGURE_SCALES = {"": 1.0, "k": 1e3, "m": 1e6}
@@ -42,7 +42,7 @@ IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
 def folded_name(name: str) -> str:
-    """Return the name of a field without case, spaces, hyphens and underscores: `PaperURL` is `paper_url`."""
+    """Return a field's name in lower case, without spaces, hyphens and underscores (`paperurl`)."""
     if name.isalpha() and name.isascii() and name.islower():
         return name
     return name.casefold().translate(NAME_SIGNS)
@@ -85,7 +85,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def without_markup(value: Any) -> str:
-    """Return the text of an HTML or JATS fragment; remove inline tags and replace other tags by spaces."""
+    """Return the text of an HTML or JATS fragment; remove inline tags and replace other tags with spaces."""
     if not isinstance(value, str):
         return ""
     bare = TAG.sub(
@@ -104,7 +104,7 @@ def parse_number(value: Any) -> float | None:
 
 
 def known_signals(**values: Any) -> dict[str, float]:
-    """Return the signals whose values are numbers."""
+    """Return the given signals as numbers, without the signals whose values are not numbers."""
     found = {name: parse_number(value) for name, value in values.items() if value is not None}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -174,7 +174,7 @@ def as_texts(value: Any) -> tuple[str, ...]:
 def split_names(value: Any) -> tuple[str, ...]:
     """Split a line of authors, as in `A, B and C (Some Institute)` or `Ito, K.; Lind, P.`"""
     line = as_text(value)
-    for _ in range(3):  # affiliations may contain parentheses
+    for _ in range(3):  # an affiliation in parentheses may itself contain parentheses
         line = IN_PARENTHESES.sub("", line)
     groups = line.split(";") if ";" in line else line.split(" and ")
     if ";" in line or (len(groups) > 1 and all(group.count(",") == 1 for group in groups)):

@@ -47,7 +47,7 @@ class OpenLink:
 
     element: Any
     url: str
-    first: int  #: the index of the line on which it begins
+    first: int  #: the index of the line on which the link begins
     parts: list[str] = field(default_factory=list)
     image: str = ""
 
@@ -73,7 +73,7 @@ def html_lines(root: Any, base: str) -> list[PageLine]:
 
 
 def is_skipped(element: Any) -> bool:
-    """Return whether an element has no text of a paper: a script, a menu, or something invisible."""
+    """Return whether an element, such as a script, a menu or a hidden part, has no text about papers."""
     if (
         element.tag in SKIPPED
         or element.get("hidden") is not None
@@ -93,7 +93,7 @@ def day_of(element: Any) -> str:
 
 
 class LineWriter:
-    """Collects the text of elements in lines, with their links and images."""
+    """Collects the lines of text in a page's elements, with the links and images of each line."""
 
     def __init__(self, base: str):
         self.base = base
@@ -120,7 +120,7 @@ class LineWriter:
             self.add_image(" ".join((element.get("alt") or "").split()))
 
     def end(self, element: Any) -> None:
-        """End an element, and write the text after it."""
+        """Process the end of an element, and write the text that follows it."""
         tag = element.tag
         if self.open and self.open[-1].element is element:
             self.close(self.open.pop())
@@ -132,7 +132,7 @@ class LineWriter:
             self.separate(before=element.tail)
 
     def separate(self, before: str | None = None) -> None:
-        """Write a space at the boundary of an element, unless text directly follows it."""
+        """Write a space at the boundary of an element, unless text directly follows the boundary."""
         if not before and self.parts and self.parts[-1][-1:].isalnum():
             self.parts.append(" ")
 
@@ -166,7 +166,7 @@ class LineWriter:
             return address
 
     def break_line(self, number: int) -> None:
-        """End the current line with an empty line, so that later lines are never joined to it."""
+        """End the current line and add an empty line, so that no later line is joined to the ended line."""
         text = " ".join("".join(self.parts).split())
         if text or self.images:
             mark = "#" * self.heading + " " if self.heading and text else ""

@@ -19,7 +19,7 @@ from digest.papers import Record, title_key
 NAME = "html"
 
 MAX_PAGE_BYTES = 32 * 1024 * 1024
-#: Elements with which a part of a page may begin when it is copied from a browser.
+#: Elements with which a part of a page that was copied from a browser may begin.
 FRAGMENT_ROOTS = frozenset(
     ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
 )
@@ -57,7 +57,9 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def is_list(papers: list[Record], labels: Set[str]) -> bool:
-    """Return whether texts on a page are papers: they have ids or metadata, or several have links and abstracts.
+    """Return whether the texts found on a page are papers.
+
+    Papers have ids or metadata, or several of them have links and abstracts.
 
     Names do not suffice for a single text, because the words of a menu can look like names.
     """
@@ -75,7 +77,7 @@ def is_list(papers: list[Record], labels: Set[str]) -> bool:
 
 
 def parse(content: bytes) -> Any:
-    """Return the root of a page; raise UnreadableDump if it has no elements."""
+    """Return the root element of a page; raise UnreadableDump if the page has no elements."""
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode() if declared and not is_utf8(content) else "utf-8"
     try:

@@ -27,17 +27,17 @@ from digest.errors import UnreadableDump
 from digest.papers import Record
 
 CHUNK = 1024 * 1024
-MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: size limit of an object that is not in a list
+MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: maximum bytes of an object that is not in a list
 VALUE_SEPARATORS = re.compile(
     r"[\s,\x1e]*"
 )  #: the separators between values, including the record separator of JSON text sequences
 UNFINISHED_LITERAL = re.compile(
     r"[\w.+-]*\s*"
-)  #: a number or word at the end of the text; it may be incomplete
+)  #: a number or word that ends the text read so far, and may therefore be incomplete
 LINE_DELIMITERS = " \t\r,\x1e"  #: characters allowed before and after the object on a line
 TITLE_KEYS = ("title", "papertitle")
 DETAIL_KEYS = ("abstract", "summary", "authors", "author", "creators")
-#: The names of lists of other works.
+#: Keys of lists of other works: works that cite the paper, that it cites, or that are related to it.
 REFERENCES = re.compile(
     r"(?:cit(?:ed|ing|ations?)|references?|related|similar)[_ -]?(?:by|works?|papers?|articles?)?",
     re.IGNORECASE,
@@ -46,13 +46,13 @@ LIST_READ = "the list that was read"
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
-LONGEST_OPENING = 5_000  #: maximum characters between the beginnings of an object and of the list in it
+LONGEST_OPENING = 5_000  #: maximum characters from the beginning of an object to the list in it
 ONLY_A_TITLE = "the object has a title but no other known field"
 MAX_DEPTH = 4  #: number of levels of nested objects that are searched for papers
 
 
 class NotAPaper(ValueError):
-    """An object is not a paper; the message is the reason."""
+    """Raised for an object that is not a paper; the message states the reason."""
 
 
 ObjectConverter = Callable[[dict[str, Any], int, int], Record]
@@ -76,7 +76,7 @@ def read(
 
 
 def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:
-    """Return whether the dump is an empty list and not an error message."""
+    """Return whether the dump contains an empty list and no error message."""
     if "".join(head.split()) == "[]":
         return True
     named = find_list(head, list_names) if head.lstrip().startswith("{") else None
@@ -84,7 +84,7 @@ def is_empty_list(head: str, list_names: tuple[str, ...]) -> bool:
 
 
 def find_list(head: str, list_names: tuple[str, ...]) -> re.Match[str] | None:
-    """Find the beginning of a wrapping object's list under the first of these keys that exists."""
+    """Return the match for the start of the list under the first of these keys found in `head`, or None."""
     return next(filter(None, (re.search(rf'"{name}"\s*:\s*\[', head) for name in list_names)), None)
 
 
@@ -138,7 +138,8 @@ def nested_papers(found_objects: Iterable[LocatedValue]) -> Iterator[LocatedValu
 def is_one_a_line(source: DumpInput) -> bool:
     """Return whether each line contains one object, judging by the first line.
 
-    The dump must have several lines, and the first must be a complete object or unreadable.
+    The dump must have at least two lines that are not blank, and the first of them must be a complete object
+    or unreadable.
     """
     filled = (
         (text.strip(LINE_DELIMITERS), fault) for _, text, fault in source.lines() if text.strip() or fault
@@ -155,7 +156,7 @@ def is_attachment(found: Any) -> bool:
 
 
 def papers_in(found: Any) -> list[Any]:
-    """Return the papers in an object that is not a paper: in all its lists and objects, at any depth.
+    """Return the papers in an object that is not a paper, up to `MAX_DEPTH` levels deep.
 
     The works that a paper refers to are returned only if the object contains no other papers.
     """
@@ -163,7 +164,7 @@ def papers_in(found: Any) -> list[Any]:
 
 
 def collect_papers(found: Any, depth: int, *, with_references: bool = False) -> list[Any]:
-    """Return the papers below an object, or an empty list if the object is a paper."""
+    """Return the papers nested in an object, or an empty list if the object itself is a paper."""
     if not isinstance(found, dict) or depth > MAX_DEPTH or "titles" in found:
         return []
     if has_title(found):
@@ -175,12 +176,12 @@ def collect_papers(found: Any, depth: int, *, with_references: bool = False) -> 
         for paper in papers_of(value, depth, with_references=with_references)
     ]
     if len(papers) == 1 and any(one is papers[0] for one in objects_with_title(found.values())):
-        return []  # a single object with a title describes a part of this object
+        return []  # a single object with a title, such as a journal, describes a part of this object
     return papers
 
 
 def papers_of(value: Any, depth: int, *, with_references: bool) -> list[Any]:
-    """Return the papers in a value of an object: the value itself, or the papers below it.
+    """Return the papers in a value of an object: the value itself, or the papers nested in it.
 
     The elements of a list that contains a paper are returned whether or not they have a title.
     """
@@ -205,7 +206,7 @@ def without_wrapper(found: Any) -> Any:
 
 
 def listed_papers(found: Mapping[str, Any]) -> list[Any]:
-    """Return the papers in the lists of a section, which has a title, but no abstract and no authors."""
+    """Return the papers listed in a section: an object with a title, but without abstract and authors."""
     if has_details(found):
         return []
     lists = (
@@ -220,7 +221,7 @@ def listed_papers(found: Mapping[str, Any]) -> list[Any]:
 
 
 def is_reference_list(key: str, value: Any) -> bool:
-    """Return whether a value is a list of works that a paper refers to, judging by its name."""
+    """Return whether a value is a list of works that a paper refers to, judging by the value's key."""
     return isinstance(value, list) and REFERENCES.fullmatch(key) is not None
 
 
@@ -240,7 +241,7 @@ def objects_with_title(values: Iterable[Any]) -> list[Any]:
 
 
 def only_objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the values that are objects."""
+    """Yield those of the values that are objects."""
     return (one for one in values if isinstance(one, dict))
 
 
@@ -371,7 +372,7 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
 
 
 def papers_beside(text: TextWindow) -> Iterator[LocatedValue]:
-    """Yield the papers that an object contains beside the list that was just read."""
+    """Yield the papers that an object contains in addition to those in the list that was just read."""
     while text.opening and len(text.rest) - text.offset < MAX_OBJECT_BYTES:
         try:
             whole, _ = json.JSONDecoder().raw_decode(
@@ -393,12 +394,12 @@ def truncation_problem(line: int, what: str) -> RecordProblem:
 
 
 def opening_object(text: str) -> str:
-    """Return the part of a text that opens an object and a list in it, or "" if the list is in no object."""
+    """Return the text from an object's `{` to the `[` of a list in it, or "" without such an object."""
     return text[text.index("{") :] if "{" in text and text.endswith("[") else ""
 
 
 class TextWindow:
-    """A sliding window over the text of a dump; it counts lines."""
+    """A sliding window over the text of a dump that keeps count of the lines."""
 
     def __init__(self, source: DumpInput, start: int):
         self.stream = source.rewind()
@@ -413,10 +414,10 @@ class TextWindow:
         self.advance(start)
 
     def read_more(self) -> bool:
-        """Read more text; return False at the end."""
+        """Read more text; return False at the end of the dump."""
         chunk = self.stream.read(
             max(CHUNK, len(self.rest) - self.offset)
-        )  # doubling the window limits how often the parsing of a long value is retried
+        )  # the amount read is doubled, so that parsing a long value is retried only a few times
         raw = self.pending + chunk
         try:
             text, self.pending = raw.decode(), b""
@@ -435,7 +436,7 @@ class TextWindow:
         self.advance(next(VALUE_SEPARATORS.finditer(self.rest, self.offset)).end())
 
     def skip_to(self, pattern: re.Pattern[str]) -> bool:
-        """Skip to the end of the next match; return False if there is no match."""
+        """Skip to the end of the pattern's next match; return False if there is no match."""
         while not (found := pattern.search(self.rest, self.offset)):
             self.advance(max(self.offset, len(self.rest) - LONGEST_OPENING))
             if not self.can_read_more():
@@ -445,7 +446,7 @@ class TextWindow:
         return True
 
     def can_read_more(self) -> bool:
-        """Read more text after a list; return False at the end, or if the text is invalid and thus ignored."""
+        """Read more text after a list; return False at the end of the dump, or if the rest is invalid."""
         try:
             return self.read_more()
         except UnreadableDump:

@@ -34,7 +34,8 @@ MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
 BOLD = re.compile(
     r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
 )
-#: Parts end at brackets, dashes and sentences; the point of an initial (`Ada P. Okafor`) ends no sentence.
+#: The separators between parts of a text: brackets, dashes and the ends of sentences.
+#: The point after an initial (`Ada P. Okafor`) does not end a sentence.
 PART = re.compile(
     r"\n|\s[-–—|·•:]\s|\s{2,}|[()\[\]]|(?<=[.;])(?<!\b[A-ZÀ-ÖØ-Þ]\.)\s+|\*{1,2}|(?<!\w)_|_(?!\w)"
 )
@@ -50,7 +51,7 @@ VENUE = re.compile(
 )
 #: Words that label a link to the paper itself.
 PAPER_WORDS = frozenset("paper|pdf|arxiv|abs|abstract|openreview|doi|html|acl|link|paper link|arxiv link|url|full text|preprint|hf|huggingface|hugging face".split("|"))  # noqa: SIM905  # fmt: skip
-#: Words that label other links of a paper.
+#: Words that label a link to the paper itself or to related pages, such as its code.
 LINK_WORDS = PAPER_WORDS | frozenset(
     (
         "code", "github", "project", "project page", "page", "website", "homepage", "site", "web", "demo",
@@ -81,7 +82,7 @@ COLUMN_NAMES = {
     "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
-#: A table of papers has at least one of these columns besides the titles.
+#: A table of papers has a column of titles and at least one of these columns.
 PAPER_COLUMNS = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
 CELL_END = re.compile(r"(?<!\\)\|")
 ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
@@ -91,13 +92,13 @@ YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
 MIN_TITLE_WORDS = 3
 MIN_ABSTRACT = 100  #: characters
 MIN_BYLINE = 3  #: names
-MIN_USUAL = 0.6  #: minimum share of the names on a byline that look like names
+MIN_USUAL = 0.6  #: minimum share of the entries in a byline that must look like personal names
 LONGEST_NAME = 60
-MAX_CAPITALISED = 0.6  #: maximum share of the words of an abstract that begin with a capital
+MAX_CAPITALISED = 0.6  #: maximum share of an abstract's words that may begin with a capital letter
 WORD = re.compile(r"[^\W\d_]")
 LONGEST_TITLE = 350
 NEW_PARAGRAPH = re.compile(r"\s*(?:$|[-*+•>|#]|\d{1,4}[.)]\s|\w+:(?!//))")
-MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: number of characters of a line that a tool wrapped
+MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: a line with this many characters may have been wrapped by a tool
 LONGEST_NAMES = 4_000
 MAX_LINKS = 40
 
@@ -118,7 +119,7 @@ class ListLink:
 
     @property
     def host(self) -> str:
-        """Return the name of the server."""
+        """Return the host name in the link's address without `www.`, or an empty string."""
         try:
             return (urlsplit(self.url).hostname or "").removeprefix("www.")
         except ValueError:
@@ -190,7 +191,7 @@ def plain_text(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryTitle:
-    """The title of an entry, and the position of the text that contains it."""
+    """The title of an entry, and where the text that contains the title starts and ends."""
 
     text: str
     start: int
@@ -318,7 +319,7 @@ def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
 
 
 def byline_names(line: str) -> tuple[str, ...]:
-    """Return the names on a line in italics, most of which must look like names: some have unusual spellings."""
+    """Return the names on a line in italics if at least `MIN_USUAL` of them look like personal names."""
     if not (found := BYLINE.fullmatch(line)):
         return ()
     names = field_parsing.split_names(LAST_POINT.sub("", plain_text(found["names"].rstrip("\\ "))))
@@ -349,7 +350,7 @@ def day_in(text: str) -> date | None:
 
 
 def venue_in(rest: str) -> str:
-    """Return the venue with its year, such as `ICLR 2026 Oral`, or an empty string."""
+    """Return the venue of a paper with the year, such as `ICLR 2026 Oral`, or an empty string."""
     parts = (
         plain_text(part).strip(" ,.;:")
         for part in re.split(r"[\n()\[\],;|]|\*+|\s-\s|`|\.\s", rest[:LONGEST_NAMES])

@@ -58,7 +58,7 @@ class MarkdownStripper:
         self.references = references
 
     def strip(self, raw: str) -> StrippedLine:
-        """Return a line without its markup, with its links and images."""
+        """Return the text of a line without its markup, and the line's links and images."""
         line = StrippedLine(text=raw)
         line.text = IMAGE.sub(lambda found: self.on_image(found, line), line.text)
         line.text = LINK.sub(lambda found: self.on_link(found, line), line.text)
@@ -72,7 +72,7 @@ class MarkdownStripper:
         return line
 
     def on_image(self, found: re.Match[str], line: StrippedLine) -> str:
-        """Record an image and return its replacement."""
+        """Record an image and return the text that replaces it."""
         alt = (found[1] or found[2] or "").strip()
         line.had_image = True
         if alt and alt.casefold() not in NO_ALT_TEXTS:

@@ -89,7 +89,8 @@ OTHER_ADDRESSES = (
 )
 OTHERS = re.compile(r",?\s*(?:and\s+others|et\.?\s?al\.?)\s*$", re.IGNORECASE)
 TEXT_KEYS = ("name", "url", "text", "full_name", "fullName", "display_name", "literal", "tag")
-NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")  #: the number with which DBLP distinguishes people of one name
+#: the number by which DBLP distinguishes people with the same name
+NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
 ID_SCHEMES = ("arxiv", "doi", "pmid")
 ID_OBJECTS = ("ids", "externalids", "identifiers")
@@ -236,7 +237,7 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
-    """Return the authors, and whether all of them are named: the text may end with `et al.`"""
+    """Return the authors, and whether all are named; a text that ends with `et al.` omits some."""
     may_have_others = isinstance(value, str) and any(word in value[-12:] for word in ("al", "AL", "others"))
     value = field_parsing.as_text(value) if may_have_others else value
     bare = OTHERS.sub("", value) if may_have_others else value
@@ -298,7 +299,7 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts in a list or in a text separated by `;` or `|`; replace an object by its name or URL."""
+    """Return the texts in a list, or in a text that `;` or `|` splits; replace objects with names or URLs."""
     if isinstance(value, str):
         value = value.split(";" if ";" in value or "|" not in value else "|")
     if isinstance(value, dict):
@@ -316,7 +317,7 @@ def elements_of(found: Mapping[str, Any]) -> list[Any]:
 
 
 def text_of(found: Mapping[str, Any]) -> str:
-    """Return the name, the URL or the text in an object; the creators of an export also have two-part names."""
+    """Return the name, URL or text in an object; join a name that is split into two fields."""
     named = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), "")
     parts = (found.get(key) for key in ("firstName", "lastName", "given", "family"))
     return named or " ".join(part for part in parts if isinstance(part, str))

@@ -12,7 +12,8 @@ from digest.dumps.formats.reader_interface import DumpInput, Header, Items, Reco
 
 NAME = "csv"
 
-SEPARATOR_LINE = re.compile(r"sep=.?", re.IGNORECASE)  #: sets the separator for spreadsheets
+#: a line that sets the separator for spreadsheet programs
+SEPARATOR_LINE = re.compile(r"sep=.?", re.IGNORECASE)
 LONGEST_FIELD = 128 * 1024  #: characters
 
 
@@ -89,7 +90,7 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
 
 
 class CsvLines:
-    """The lines of a CSV file for the csv module; it collects faulty lines as problems."""
+    """An iterator over a CSV file's lines for the csv module; faulty lines are collected as problems."""
 
     def __init__(self, source: DumpInput):
         self.lines = source.lines()

@@ -12,7 +12,7 @@ OTHER_LIST_NAMES = (
     "collection",
     "dailyPapers",
     "recommendedPapers",
-)  #: includes the list names of other formats, since an empty list does not reveal its format
+)  #: the keys of lists, also of other formats, since an empty list does not reveal its format
 
 
 def recognises(head: str) -> bool:

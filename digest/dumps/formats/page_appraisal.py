@@ -18,24 +18,24 @@ METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \
 DATE_AT_END = re.compile(rf"\W\d{{1,2}} {MONTHS} (?:19|20)\d\d$")
 LINK = re.compile(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
 METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
-MIN_SIZE = 4_000  #: minimum number of bytes of pages that are checked against `MIN_SHARE`
-MIN_SHARE = 0.04  #: minimum share of titles and abstracts in the text of a page
+MIN_SIZE = 4_000  #: a page with more bytes than this is checked against `MIN_SHARE`
+MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts must make up
 MIN_AGREEMENT = 0.9
-MIN_MARKED = 0.25  #: minimum share of papers with an id, a date or a number
+MIN_MARKED = 0.25  #: minimum share of papers that must have an id, a date, a number or a link to a paper
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
 SHORTEST_ABSTRACT = 80  #: characters; a shorter text without a full stop at its end is not an abstract
-LONGEST_SITE_TEXT = 48  #: characters of a menu, a date or the name of a submitter
-MAX_JUDGED = 5_000  #: maximum number of papers of a page that are rated together
+LONGEST_SITE_TEXT = 48  #: maximum characters of a menu item, a date or a submitter's name
+MAX_JUDGED = 5_000  #: only this many items at the beginning of a page are rated
 
 
 def with_doubts(
     found: Items, *, size: int, announced: int | None = None, may_be_other_text: bool = False
 ) -> Items:
-    """Yield the items of a page, followed by a problem with the reasons why it may have been misread, if any.
+    """Yield the items of a page, then a problem with the reasons, if any, to suspect a misreading.
 
-    `announced` is the number of papers that the page says it lists. `may_be_other_text` states that the
-    reader also finds titles and abstracts in texts that list no papers.
+    `announced` is the number of papers that the page says it lists. Set `may_be_other_text` for a reader
+    that also finds titles and abstracts in texts that list no papers.
     """
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
@@ -56,7 +56,7 @@ def with_doubts(
 
 
 def with_repeated_ids(found: Items, *, may_be_other_text: bool = False) -> Items:
-    """Yield the items of a list, followed by a problem if many papers have the id of another paper."""
+    """Yield the items of a list, then a problem if many papers share ids or few look like papers."""
     judged = list(islice(found, MAX_JUDGED))
     yield from judged
     yield from found
@@ -66,7 +66,7 @@ def with_repeated_ids(found: Items, *, may_be_other_text: bool = False) -> Items
 
 
 def other_text(found: Sequence[Record | RecordProblem]) -> str:
-    """Return a sentence if few papers have anything that other texts lack, or an empty string."""
+    """Return a sentence if too few papers have anything that other texts lack, or an empty string."""
     papers = [one for one in found if isinstance(one, Record)]
     marked = sum(map(is_marked, papers))
     if not papers or marked >= MIN_MARKED * len(papers):
@@ -91,7 +91,7 @@ def is_marked(paper: Record) -> bool:
 
 
 def miscount(papers: int, announced: int | None) -> str:
-    """Return a sentence if the number of papers contradicts the number on the page, or an empty string."""
+    """Return a sentence if far more or fewer papers were found than announced, or an empty string."""
     if announced is None or abs(papers - announced) <= max(MIN_FAULTS - 1, MAX_FAULTS_SHARE * announced):
         return ""
     return f"the page says that it lists {announced:,} papers, but {papers:,} were found"
@@ -161,7 +161,7 @@ def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return the number of papers that only the other reader found, or 0 if both found few in common."""
+    """Return the number of papers that only the other reader found, or 0 if the two rarely agree."""
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
@@ -172,12 +172,12 @@ def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record 
 
 
 def has_doubts(found: Sequence[Record | RecordProblem]) -> bool:
-    """Return whether a reading has faults, or has signals that may belong to other papers."""
+    """Return whether the papers read from a page have faults, or have signals that may be misassigned."""
     return faults_in(found) > 0 or any(isinstance(one, Record) and one.signals for one in found)
 
 
 def faults_in(found: Sequence[Record | RecordProblem]) -> int:
-    """Return the number of problems, of papers without a title or an abstract, and of repeated titles."""
+    """Return the number of faults in what was read: problems, missing abstracts, repeated titles, ..."""
     papers = [one for one in found if isinstance(one, Record)]
     repeated = len(papers) - len({one.title.casefold() for one in papers})
     bare = sum(not one.abstract for one in papers)

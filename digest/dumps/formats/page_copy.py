@@ -46,7 +46,7 @@ LONG_PARAGRAPH = 200
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
 SAMPLE_BYTES = 192 * 1024  #: number of bytes that are read to choose the reader of a page
-MIN_PAPERS = 4  #: minimum number of papers with the same layout
+MIN_PAPERS = 4  #: minimum number of papers from which a page's layout is inferred
 
 
 def recognises(head: str) -> bool:
@@ -59,7 +59,7 @@ def recognises(head: str) -> bool:
 
 
 def reads_better(source: DumpInput, known: Format) -> bool:
-    """Return whether this reader finds more of a page than the reader of a known layout.
+    """Return whether this reader reads a page better than the reader for the page's known layout.
 
     Only the beginning of a long page is read, and a very long page is always read by the other reader.
     """
@@ -132,7 +132,7 @@ def drafts_of(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDra
 
 
 def split_votes(drafts: Sequence[PaperDraft]) -> None:
-    """Remove the upvotes from the titles if the copy joined upvotes to nearly every title of the page."""
+    """Move the upvotes at the beginnings of the titles to the signals, if nearly every title has them."""
     glued = [GLUED_VOTES.match(draft.title) for draft in drafts]
     if not is_on_nearly_all(glued):
         return
@@ -143,7 +143,7 @@ def split_votes(drafts: Sequence[PaperDraft]) -> None:
 
 
 def split_points(drafts: Sequence[PaperDraft]) -> None:
-    """Move the points at the ends of the titles to the upvotes, if nearly every title ends with points."""
+    """Store the points at the ends of the titles as upvotes, if nearly every title ends with points."""
     found = [POINTS_BEHIND.search(draft.title[-30:]) for draft in drafts]
     if is_on_nearly_all(found):
         for draft, points in zip(drafts, found, strict=True):
@@ -161,7 +161,7 @@ def remove_labels(drafts: Sequence[PaperDraft]) -> None:
 
 
 def is_on_nearly_all(found: Sequence[re.Match[str] | None]) -> bool:
-    """Return whether nearly every paper of a page has a feature."""
+    """Return whether there are enough papers and a pattern matched nearly all of them."""
     return len(found) >= MIN_PAPERS and sum(map(bool, found)) >= 0.9 * len(found)
 
 
@@ -195,12 +195,12 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft | None:
 
 
 def fault_of(faults: Sequence[Passage]) -> str:
-    """Return the reason why the first unreadable line cannot be read."""
+    """Return why the first unreadable line cannot be read, or "" if all lines are readable."""
     return f"line {faults[0].number}: {faults[0].fault}" if faults else ""
 
 
 def identify(draft: PaperDraft, segment: Segment) -> None:
-    """Store the id that the paper's own address contains."""
+    """Store in the draft the id that the paper's own address contains."""
     if segment.key is None:
         return
     scheme, name = segment.key
@@ -228,7 +228,7 @@ def split_title(draft: PaperDraft, title: Passage, segment: Segment) -> str:
 
 
 def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noqa: PLR0912  (a branch for each kind of text)
-    """Store the abstract, the authors and the organisation."""
+    """Store the abstract, the authors and the organisation of a paper in its draft."""
     start = (segment.title or 0) + 1
     texts = [
         (index, passage)
@@ -261,7 +261,7 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noq
 
 
 def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tuple[int, Passage]]:
-    """Store the authors' names, even if they span several lines; return the other texts."""
+    """Store the authors' names in the draft, even if they span several lines; return the other texts."""
     rest = []
     for index, passage in texts:
         names = field_parsing.person_names(passage.text) if len(passage.text) < 4000 else ()
@@ -298,7 +298,7 @@ def organization_in(segment: Segment, index: int) -> Organization | None:  # noq
 
 
 def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_above: bool) -> None:
-    """Store the metadata of a passage."""
+    """Store the metadata of a passage in the draft of its paper."""
     for one in passage.found:
         apply_one(draft, one, page, is_above=is_above)
         if one.kind is MetadataKind.STARS and not is_above:
@@ -306,7 +306,7 @@ def apply_found(draft: PaperDraft, passage: Passage, page: PageHeader, *, is_abo
 
 
 def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_above: bool) -> None:
-    """Store one item of metadata.
+    """Store one item of metadata in the draft of its paper.
 
     A number without a label counts upvotes if it is above the title, and comments if it is below the date."""
     match one.kind:
@@ -328,7 +328,7 @@ def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_abov
 
 
 def take_links(draft: PaperDraft, passage: Passage, segment: Segment) -> None:
-    """Store the ids in the addresses below a title."""
+    """Store in the draft the ids that the addresses below the paper's title contain."""
     for link in passage.links:
         key = paper_key(link.url)
         if key and segment.key is None and key[0] != "openreview" and BARE_URL.fullmatch(link.url):

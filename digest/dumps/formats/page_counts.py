@@ -33,11 +33,11 @@ class StatedCount:
     """The number of papers that a page says it lists."""
 
     number: int
-    is_total: bool  #: whether the page may list only a part of the papers
+    is_total: bool  #: whether `number` may include papers that are not on this page
 
 
 def stated_count(line: str) -> StatedCount | None:
-    """Return the count if a line consists of a count, else None."""
+    """Return the number of papers that a line states, or None if the line contains anything else."""
     if len(line) > LONGEST_LINE or not DIGIT.search(line) or not MENTION.search(line):
         return None
     text = line.strip(LEADING_SIGNS)
@@ -50,7 +50,7 @@ def stated_count(line: str) -> StatedCount | None:
 
 
 def count_of_page(stated: Iterable[StatedCount], lines: Iterable[str]) -> int | None:
-    """Return the only count that a page states, or None; also None if the page is continued elsewhere."""
+    """Return the number of papers that a page states, or None if that is unclear or the list continues."""
     known = set(stated)
     ranges = {one for one in known if not one.is_total}
     chosen = ranges or known
@@ -62,5 +62,5 @@ def count_of_page(stated: Iterable[StatedCount], lines: Iterable[str]) -> int | 
 
 
 def whole_number(digits: str) -> int:
-    """Return the number in `1,204`."""
+    """Return the value of a number that is written as `1,204`."""
     return int(digits.replace(",", ""))

@@ -71,16 +71,16 @@ class PageHeader:
     """The information in the header of a page."""
 
     header: Header
-    day: date  #: the latest possible day of a date without a year
-    is_trending: bool = False  #: whether the papers' texts may be summaries instead of abstracts
+    day: date  #: the latest day that a date without a year can mean
+    is_trending: bool = False  #: a trending page may contain summaries instead of abstracts
 
 
 def read_page_header(source: DumpInput) -> PageHeader:
-    """Read the whole page once to find its date and the number of its papers.
+    """Read the whole page once to find the page's date and the number of papers that it states.
 
-    A page omits the year only in dates of the year in which it was made. If it prints a date such as `Dec 27,
-    2025`, the page is therefore from 2026 or later. Raises UnreadableDump for text decoded with the wrong
-    encoding.
+    A page omits the year only in dates of the year in which the page was made. A page that prints a date such
+    as `Dec 27, 2025` is therefore from 2026 or later. Raises UnreadableDump for text that was decoded with
+    the wrong encoding.
     """
     if len(MIS_DECODED.findall(source.head)) > 2:
         raise UnreadableDump(
@@ -162,7 +162,7 @@ def page_order(head: str) -> DumpOrder:
     ]
     named = re.findall(
         r"^(Daily|Trending) Papers *$", above, re.MULTILINE
-    )  # lower on the page, these words are a link
+    )  # elsewhere on the page, these words are only the text of a link
     return "ranked" if set(named) == {"Trending"} else "none"
 
 

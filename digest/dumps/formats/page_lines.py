@@ -27,7 +27,7 @@ TOKEN = (
     rf"|(?P<close>\](?:{TARGET}|{REFERENCE}))"
     r"|(?P<number>\[(?P<digits>\d{1,5})\](?!FOLLOWED))|(?P<open>(?<!\\)\[)|(?P<end>(?<!\\)\])"
 )
-#: In a text browser's copy, `[88][35]` is two numbers; in other copies, it is a link.
+#: In a text browser's copy, `[88][35]` is the numbers of two links; in other copies, it is one link.
 NUMBERED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\("))
 BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 LISTED_ADDRESS = re.compile(
@@ -52,7 +52,7 @@ BRACKETS = re.compile(r"[\[\]]")
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
-MAX_CHUNKS = 8  #: maximum pieces of a line in the text of a link whose beginning is not marked
+MAX_CHUNKS = 8  #: maximum number of text pieces joined to the text of a link whose beginning is not marked
 MAX_LABEL = 300
 MAX_SHORT_LINE = 100  #: in a line with more characters, empty brackets may belong to the text
 ESCAPABLE = "$<>^~'\"@|`"
@@ -73,7 +73,7 @@ class PageLink:
 
 @dataclass(kw_only=True, slots=True)
 class PageLine:
-    """A line without its markup."""
+    """A line of a page without its markup."""
 
     number: int
     text: str
@@ -222,7 +222,7 @@ class LinkFinder:
         self.numbered: tuple[int, int, str] | None = None  #: a text browser's link that is not complete yet
 
     def read(self, text: str) -> LinkFinder:
-        """Read the whole page."""
+        """Read the whole page and return this object, which then contains the links."""
         has_closers = bool(re.search(r"\]\(|\]\[", text))
         digits = [found[1] for found in re.finditer(r"\[(\d{1,5})\](?![(\[:])", text)]
         self.numbers_links = len(digits) >= min(MIN_LINK_NUMBERS, len(self.listed) or MIN_LINK_NUMBERS) and (
@@ -284,7 +284,7 @@ class LinkFinder:
     def on_bracket(self, text: str) -> None:
         """Process a bracket that does not end a link.
 
-        The bracket may end an image's alternative text, or belong to the text.
+        The bracket may end an image's alternative text, or be part of the page's text.
         """
         if text == "]" and self.open:
             place, _ = self.open.pop()
@@ -358,7 +358,7 @@ class LinkFinder:
 
 
 def is_rising(digits: Sequence[str]) -> bool:
-    """Return whether most numbers are one greater than the number before."""
+    """Return whether more than 80% of the numbers are one greater than the number before them."""
     numbers = [int(one) for one in digits]
     rising = sum(after == before + 1 for before, after in pairwise(numbers))
     return rising > 0.8 * (len(numbers) - 1)

@@ -56,7 +56,7 @@ MAX_LINES = 2_000  #: maximum number of lines of one text
 
 
 def recognises(head: str) -> bool:
-    """Return whether the headings of the page are linked titles of papers."""
+    """Return whether the page has headings that are titles and link to papers."""
     titles = [line for line in head.splitlines() if heading_in(line)[0]]
     if not titles:
         return False
@@ -80,7 +80,8 @@ class MarkdownPageReader:
         self.text: list[str] = []  #: the lines of the current paragraph
         self.count: float | None = None  #: the last number whose meaning is not known yet
         self.after_upvote = False
-        self.votes_stand_first: bool | None = None  #: whether upvotes come before the heading
+        #: whether upvotes precede each paper's heading; None if not known yet
+        self.votes_stand_first: bool | None = None
         self.heading: list[str] = []  #: the lines of a heading that is not complete yet
         self.begun_at = 0
         self.is_below_heading = False  #: whether the current line directly follows the heading
@@ -285,7 +286,7 @@ class MarkdownPageReader:
                 self.draft.ids.setdefault(*found)
 
     def end_paragraph(self) -> None:
-        """Add the current paragraph to the paper; the first one is its abstract."""
+        """Add the current paragraph to the paper; the first paragraph becomes the paper's abstract."""
         if not self.text:
             return
         text, self.text = unwrap(" ".join(self.text)), []

@@ -86,7 +86,7 @@ COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
 EMPHASIS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=[\w.])[*_](?!\w)")
 FIGURE_SIGNS = {"upvotes": "▲△⬆🔼↑👍❤🔥👏", "comments": "💬🗨", "stars": "⭐★☆🌟"}
 PART_SEPARATOR = re.compile(rf"\s*[·|•]\s*|\s+(?=[{''.join(FIGURE_SIGNS.values())}])")
-LINK_NUMBER = re.compile(r"\[\d{1,4}\](?=\w)")  #: the number that a text browser gives to a link
+LINK_NUMBER = re.compile(r"\[\d{1,4}\](?=\w)")  #: the number that a text browser writes before a link
 LABELLED_ADDRESS = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?P<kind>arxiv|doi|links?|urls?|pdf|paper|code|github|project(?: page)?)"
     r"(?: (?:id|page|link))?(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<address>\[[^\[\]]*\]\(\S+\)|<?\S+>?)",
@@ -94,7 +94,7 @@ LABELLED_ADDRESS = re.compile(
 )
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
-MAX_FIGURE = 1e15  #: a greater number does not count anything
+MAX_FIGURE = 1e15  #: a number this great or greater is not a count
 MAX_LINE_LENGTH = 200  #: maximum characters of a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
@@ -119,8 +119,8 @@ class MetadataKind(Enum):
     AUTHORS = auto()
     DATE = auto()
     COUNT = auto()  #: a number without a label
-    UPVOTE = auto()  #: the caption of a number
-    SUBMITTER = auto()  #: the caption of a name
+    UPVOTE = auto()  #: the caption `Upvote` without a number
+    SUBMITTER = auto()  #: a caption such as `Submitted by` without a name
     UPVOTES = auto()
     COMMENTS = auto()
     STARS = auto()
@@ -183,7 +183,7 @@ def labelled_authors(line: str) -> tuple[str, ...]:
     """Return the authors on a line with a label such as `Authors:` or `by`."""
     labelled = LABELLED_LINE.fullmatch(line.strip()) if len(line) <= LONGEST_NAMES else None
     found = field_parsing.person_names(labelled["names"]) if labelled and labelled["names"] else ()
-    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` names no person
+    return found if len(found) > 1 or ":" in line else ()  # `by Gradient Descent` names no author
 
 
 def labelled_text(line: str) -> tuple[str, str]:
@@ -263,7 +263,7 @@ def is_navigation(text: str) -> bool:
 
 
 def parse_figure(text: str | None) -> float | None:
-    """Return the number in `3.29k`, `110k` or `1,204`; `-` is 0, and a number of many digits is no figure."""
+    """Return the number in `3.29k`, `110k` or `1,204`, 0 for `-`, and None if it is invalid or too large."""
     if not text:
         return None
     if text == "-":

@@ -60,7 +60,7 @@ CAPTIONS = {
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
-LONG_LINE = 200  #: minimum characters of a long line; a page with many long lines has no wrapped text
+LONG_LINE = 200  #: characters; if many lines of a page are longer, the text of the page is not wrapped
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
@@ -72,16 +72,16 @@ LONGEST_PHRASE = 7  #: words
 class Passage:
     """A text of a paper, a line of metadata, or a text of the site around the papers."""
 
-    first: int  #: the index of its first line
+    first: int  #: the index of the passage's first line
     last: int
-    number: int  #: the number of its first line in the file
+    number: int  #: the number of the passage's first line in the file
     text: str = ""
     found: tuple[MetadataLine, ...] = ()
     links: list[PageLink] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     lines: tuple[str, ...] = ()  #: the lines of the passage, if there are several
-    heading: int = 0  #: the level of a heading
-    label: str = ""  #: "title", "abstract" or "authors" if the page labels it
+    heading: int = 0  #: the level of the heading; 0 for other passages
+    label: str = ""  #: "title", "abstract" or "authors" if the page labels the passage so
     fault: str = ""
     is_site: bool = False
     is_submitter: bool = False
@@ -118,13 +118,13 @@ def with_titles(passages: Sequence[Passage]) -> Iterator[Passage]:
 
 
 def stands_above_date(after: Sequence[Passage]) -> bool:
-    """Return whether the next line has a date, perhaps after a name."""
+    """Return whether the first of these passages has a date, or the second if the first is a name."""
     is_named = len(after) > 1 and after[0].is_text and after[0].first == after[1].first
     return bool(after) and (after[0].has(MetadataKind.DATE) or (is_named and after[1].has(MetadataKind.DATE)))
 
 
 def without_title(passage: Passage) -> tuple[Passage, ...]:
-    """Split the title off the last lines of an abstract, if the line before them ends a sentence."""
+    """Split the next title off the end of an abstract, if the line above that title ends a sentence."""
     if passage.text.endswith("."):
         return (passage,)
     for start in range(len(passage.lines) - 1, max(0, len(passage.lines) - MAX_TITLE_LINES - 1), -1):
@@ -247,12 +247,12 @@ def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> b
 
 
 def ends_title(first: PageLine, line: PageLine) -> bool:
-    """Return whether a line with names follows a text that is labelled as a title."""
+    """Return whether a line contains names and therefore ends the text above it, a labelled title."""
     return labelled_text(first.text)[0] == "title" and len(field_parsing.person_names(line.text)) > 1
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text replaces an image or a form field."""
+    """Return whether a copying tool wrote this text in place of an image or a form field."""
     return len(text) < 60 and bool(PLACEHOLDER.fullmatch(text))
 
 
@@ -357,7 +357,7 @@ def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
 
 
 def is_bullet(text: str, line: PageLine) -> bool:
-    """Return whether a dash is a list bullet, not a zero."""
+    """Return whether a text is a dash that serves as a list bullet, not as a zero."""
     if text != "-":
         return False
     covering = [link.label for link in line.inside]
@@ -386,7 +386,7 @@ def phrases_of(text: str) -> tuple[MetadataLine, ...]:
 
 
 def phrase_end(words: Sequence[str], start: int) -> int:
-    """Return the last possible end of a phrase.
+    """Return the greatest possible end index (exclusive) of the phrase that begins at `start`.
 
     In `6 GitHub 3.29k`, the first number is a separate phrase.
     """

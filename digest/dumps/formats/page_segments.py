@@ -23,7 +23,7 @@ SHORTEST_ABSTRACT = 100
 LONGEST_ORGANIZATION = 120
 LONGEST_CITING_TITLE = 150
 FOOTER = frozenset("previous|next|system theme|company|tos|terms|privacy|careers|back to top|about|website|models".split("|"))  # noqa: SIM905  # fmt: skip
-#: Every paper's address contains at least one of these strings.
+#: The address of every paper contains at least one of these strings.
 ADDRESS_PARTS = ("/papers/", "%2F", "xiv", "doi", "id=", "/10.", "acl", "pubmed")
 
 MIN_RUNS = 4  #: minimum number of addresses that show a page's layout
@@ -36,7 +36,7 @@ class Segment:
     """The passages of one paper."""
 
     passages: Sequence[Passage]
-    title: int | None  #: the index of the title among the passages
+    title: int | None  #: the title's index in `passages`; None without a title
     key: PaperKey | None = None  #: the id in the paper's own address
 
 
@@ -237,7 +237,7 @@ def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
 
 
 def lead_start(passages: Sequence[Passage], first: int, low: int, *, has_votes: bool) -> int:
-    """Return the start of a paper: the index of its title, or of the votes or the submitter before it."""
+    """Return the index of a paper's first passage: its title, or the votes or submitter above the title."""
     start, votes = first, 0
     for index in range(first - 1, low - 1, -1):
         passage = passages[index]
@@ -262,7 +262,7 @@ def end_of_list(passages: Sequence[Passage], last: int) -> int:
 
 
 def heading_level(passages: Sequence[Passage]) -> int:
-    """Return the most common level of headings, or 0 if the page has no headings."""
+    """Return the most common level of the page's headings, or 0 if the page has no headings."""
     levels = Counter(passage.heading for passage in passages if passage.heading and passage.is_text)
     return levels.most_common(1)[0][0] if levels else 0
 
@@ -327,7 +327,7 @@ def titles_above_abstracts(passages: Sequence[Passage]) -> list[int]:
 
 
 def above_byline(passages: Sequence[Passage], texts: list[int]) -> list[int]:
-    """Return the texts above the first list of names, or all texts if no text precedes such a list."""
+    """Return the texts above the first list of names, or all texts if none is above such a list."""
     named = (place for place, i in enumerate(texts) if len(field_parsing.person_names(passages[i].text)) > 1)
     return texts[: next(named, 0)] or texts
 
@@ -351,7 +351,7 @@ def is_organization(passages: Sequence[Passage], index: int) -> bool:
 
 
 def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
-    """Return whether two long texts have only text of the site between them."""
+    """Return whether only text of the site is between two texts, so that both belong to one abstract."""
     return all(passages[i].is_site for i in range(low, place))
 
 

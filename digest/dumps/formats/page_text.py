@@ -53,7 +53,7 @@ class TextBlock:
 
     line: int
     lines: tuple[str, ...]
-    is_labelled: bool = False  #: whether it is labelled as a title
+    is_labelled: bool = False  #: whether the page labels the text as a title
 
     @property
     def one_line(self) -> str:
@@ -167,7 +167,7 @@ def is_title(line: str) -> bool:
 
 @dataclass(kw_only=True, slots=True)
 class PaperDraft:
-    """A paper that is being assembled from its units."""
+    """A paper that is being assembled from its texts, metadata and links."""
 
     line: int
     title: str
@@ -184,7 +184,7 @@ class PaperDraft:
     fault: str = ""
 
     def record(self, position: int, page: PageHeader) -> Record | RecordProblem:
-        """Return the finished paper, or the problem with it."""
+        """Return the finished record, or a problem if the paper cannot be read."""
         if not self.fault and self.abstract is None and len(self.title) > LONGEST_TITLE:
             self.fault = "an abstract with no title above it"
         if self.fault:
@@ -235,7 +235,7 @@ class LoneFigures:
     unassigned: float | None = None  #: the last number whose meaning is not known yet
     is_captioned: bool = False
     come_first: bool | None = None
-    votes_stand_first: bool | None = None  #: whether a number precedes the first title
+    votes_stand_first: bool | None = None  #: whether a number precedes the first title; None if not known yet
 
     def are_comments(
         self, line: MetadataLine, draft: PaperDraft | None, before: PageUnit | None, after: PageUnit | None
@@ -325,7 +325,7 @@ def drafts_of_units(units: Iterable[PageUnit], found: PageHeader) -> Iterator[Pa
 
 
 def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float | None:
-    """Store a link to the paper or to its comments; return `count` unless it is the number of comments."""
+    """Store a link to the paper or its comments; return `count`, or None if it counted the comments."""
     if link.url.endswith("#community") and count is not None:
         draft.signals["comments"] = count
         return None
@@ -338,7 +338,7 @@ def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float |
 
 
 def with_neighbours(units: Iterable[PageUnit]) -> Iterator[tuple[PageUnit | None, PageUnit, PageUnit | None]]:
-    """Yield (previous unit, unit, next unit) for each unit."""
+    """Yield (previous, current, next) for each unit, such as a text, a link or an item of metadata."""
     iterator = iter(units)
     before, unit = None, next(iterator, None)
     while unit is not None:
@@ -348,7 +348,7 @@ def with_neighbours(units: Iterable[PageUnit]) -> Iterator[tuple[PageUnit | None
 
 
 def apply_metadata(draft: PaperDraft, line: MetadataLine, found: PageHeader) -> None:
-    """Store metadata in the draft."""
+    """Store an item of metadata in the draft of the paper to which it belongs."""
     match line.kind:
         case MetadataKind.AUTHORS if line.number is not None:
             draft.n_authors, draft.has_meta = int(line.number), True
@@ -366,7 +366,7 @@ def apply_metadata(draft: PaperDraft, line: MetadataLine, found: PageHeader) -> 
 
 
 def takes_text(draft: PaperDraft, text: TextBlock, after: PageUnit | None) -> bool:
-    """Store the text as the draft's authors, organisation or abstract; return whether it fits."""
+    """Store the text as the draft's authors, organisation or abstract; return whether it is one of these."""
     before_dot = isinstance(after, MetadataLine) and after.kind is MetadataKind.DOT
     before_abstract = (
         draft.abstract is None and isinstance(after, TextBlock) and len(after.one_line) > LONGEST_TITLE
@@ -386,7 +386,7 @@ def takes_text(draft: PaperDraft, text: TextBlock, after: PageUnit | None) -> bo
         and not draft.has_meta
         and MAX_TEXT > len(draft.abstract) > LONGEST_TITLE < len(text.one_line)
     ):
-        draft.abstract += "\n" + text.one_line  # a further paragraph of the abstract
+        draft.abstract += "\n" + text.one_line  # the text is a further paragraph of the abstract
         return True
     return False
 

@@ -33,11 +33,11 @@ LABELLED = re.compile(
 )
 MAX_LINES = 60  #: maximum lines of an entry
 MAX_LINE = 20_000  #: maximum number of characters in a line of an entry
-MIN_PAPERS = 3  #: minimum number of papers in a list
+MIN_PAPERS = 3  #: a dump with fewer papers is not recognised as a list
 
 
 def recognises(head: str) -> bool:
-    """Return whether the dump begins with a table of papers, or with a list mostly without abstracts."""
+    """Return whether the dump begins with a table of papers, or a list of papers mostly without abstracts."""
     if page_layout.is_page(head) or not (page_mark(head)):
         return False
     whole = head[: head.rfind("\n") + 1] if len(head) > HEAD_BYTES // 2 else head
@@ -58,7 +58,7 @@ def page_mark(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the list as a stream."""
+    """Read the papers of the list as a stream."""
     captured = page_layout.capture_date(source.head)
     return Header(date=captured), records(source)
 

@@ -34,7 +34,7 @@ class RecordProblem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
-    """The information about a dump that precedes its first paper."""
+    """The facts about a whole dump that are known before its first paper is read."""
 
     date: date | None = None
     date_inferred: bool = False  #: whether the year was inferred, because the dump prints only month and day
@@ -55,7 +55,7 @@ class DumpReading:
 
 
 class Format(Protocol):
-    """A module that recognises one format by content and reads it as a stream."""
+    """A module that recognises the dumps of one format by their content and reads them as streams."""
 
     @property
     def NAME(self) -> str:  # noqa: N802

@@ -1,4 +1,4 @@
-"""Recognise the format of a dump by its content and read it as a stream.
+"""Recognise the format of a dump from its content and read the dump as a stream.
 
 A reader is a module with a NAME, `recognises(head)` and `read(source)`. This module validates all records,
 so that every record it yields can be stored in the catalog.
@@ -50,7 +50,7 @@ from digest.dumps.formats.reader_interface import (
 from digest.errors import BadField, UnreadableDump
 from digest.papers import Record
 
-#: Every format, in the order in which they are tried.
+#: Every format, in the order in which the formats are tried.
 FORMATS: tuple[Format, ...] = (
     huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, datacite, csl_json, own_json,  # JSON, the most specific first
     rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page, html_page,  # XML and HTML
@@ -85,7 +85,7 @@ KNOWN_BINARY_TYPES = {
     b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
 }
 
-MAX_DOUBTED = 8 * 1024 * 1024  #: maximum number of bytes that are counted for the size of a page
+MAX_DOUBTED = 8 * 1024 * 1024  #: a page's size is counted only up to this number of bytes
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
 MAX_NAMES = 20_000

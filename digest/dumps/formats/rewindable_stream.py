@@ -1,4 +1,4 @@
-"""Define streams derived from another stream, for example by decompressing it."""
+"""Define streams whose content is derived from another stream, for example by decompression."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CrLinesStream(RewindableStream):
         self.inner = inner
 
     def restart(self) -> None:
-        """Read from the beginning again."""
+        """Return to the beginning of the other stream."""
         self.inner.seek(0)
 
     def produce(self, size: int) -> bytes:

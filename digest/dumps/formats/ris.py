@@ -15,7 +15,7 @@ NAME = "ris"
 #: on either side belongs to wrapped text, as in `AI-based`.
 TAG = re.compile(r"\s{0,8}([A-Z][A-Z0-9])(?:\s{1,4}-|-(?=\s|$))[ \u00a0]?(.*)")
 FIRST_TAG = re.compile(r"^\ufeff?\s{0,8}TY(?:\s{1,4}-\s*|-\s+)\w", re.MULTILINE)
-LIKELY_TAG = re.compile(r"TY[\s-]")  #: a simpler pattern that can be searched for much faster
+LIKELY_TAG = re.compile(r"TY[\s-]")  #: matches wherever FIRST_TAG may match, but is much faster to search for
 SECOND_TAG = re.compile(r"\s{0,8}[A-Z][A-Z0-9](?:\s{1,4}-|-(?=\s|$))")
 LONGEST_PREFACE = 50  #: maximum number of lines of other text before the first reference
 

@@ -21,7 +21,8 @@ class TaggedRecord:
     """The tags of one record and their values."""
 
     line: int
-    values: dict[str, list[list[str]]] = field(default_factory=dict)  #: the lines of each value
+    #: by tag, the lines of each of its values
+    values: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def values_of(self, *tags: str) -> list[str]:
         """Return the values under these tags, in the order of the tags."""

@@ -34,7 +34,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def units(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:
-    """Yield the units of each line."""
+    """Yield the items of metadata, the links and the texts on each line."""
     for number, line, fault in lines:
         if fault:
             yield UnreadableLine(line=number, reason=fault)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
 
 BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
-#: The encoding declaration of an XML document; after the conversion, it is wrong.
+#: The encoding declaration of an XML document, which the conversion makes wrong.
 DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+""")
 
 
@@ -31,10 +31,10 @@ class Utf16Stream(RewindableStream):
         self.restart()
 
     def restart(self) -> None:
-        """Convert from the beginning again."""
+        """Return to the beginning of the UTF-16 stream."""
         self.wide.seek(0)
         self.decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
-        self.rest = b""  #: the converted bytes that are not returned yet
+        self.rest = b""  #: converted bytes that have not been returned yet
 
     def produce(self, size: int) -> bytes:
         """Return up to `size` converted bytes, ignoring an odd byte at the end of a truncated file."""

@@ -41,7 +41,7 @@ def root_element_name(head: str) -> str:
 
 
 def elements(source: DumpInput, *names: str) -> Iterator[tuple[int, Element]]:
-    """Yield (line, element) for each closed element with one of these names.
+    """Yield (line, element) for each complete element with one of these names.
 
     An element is cleared before the next one is yielded. Raises UnreadableDump if no element can be read. If
     the document is truncated later, the last item is a RecordProblem.
@@ -112,7 +112,7 @@ def split_piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]
 
 
 def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
-    """Convert each element with one of these names to a record, skipping elements without a record."""
+    """Convert each element with one of these names to a record; skip it if `convert` returns None."""
     position = 0
     for line, element in elements(source, *names):
         if isinstance(element, RecordProblem):

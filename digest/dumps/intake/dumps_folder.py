@@ -152,7 +152,7 @@ def unread_files(folder: Path, loading: Collection[str], *, now: datetime) -> di
 
 
 def arrived_at(path: Path) -> datetime | None:
-    """Return the time at which a file was moved here or last written, or None if it no longer exists."""
+    """Return when a file was moved to its folder or last written, or None if the file no longer exists."""
     try:
         return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_ctime, UTC)
     except FileNotFoundError:

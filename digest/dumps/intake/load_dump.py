@@ -33,8 +33,8 @@ from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
 
-BATCH_RECORDS = 500  #: number of records stored per call
-RECORDS_PER_TRANSACTION = 20_000  #: maximum number of records in a transaction, more than a day's dump has
+BATCH_RECORDS = 500  #: number of records that are stored in the catalog at once
+RECORDS_PER_TRANSACTION = 20_000  #: maximum number of records stored in a transaction; a day's dump has fewer
 
 
 def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
@@ -59,10 +59,10 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
 
     If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than usual
     is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and then rolls back.
-    The result contains the dump's first `show` papers. `figures_at` is the time when the signals in a past
-    day's list were observed, if this was after that day. If a dump is loaded up to `still_news` after its
-    day, its papers count as first seen now. A bad file is reported in the result and never raises an
-    exception.
+    The result contains the dump's first `show` papers. `figures_at` is the time when the signals in the list
+    of a past day were observed, if they were observed after that day. If a dump is loaded up to `still_news`
+    after its day, its papers count as first seen now. A bad file is reported in the result and never raises
+    an exception.
     """
     options = LoadOptions(
         date=date,
@@ -131,7 +131,7 @@ def load_open_file(
 
 
 def observation_day(file: BufferedReader, options: LoadOptions, now: datetime) -> date:
-    """Return the operator's date, or the day on which the file was written."""
+    """Return the date that the operator gave, or the day on which the file was written."""
     modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
     return options.date or min(modified, now).date()
 
@@ -183,7 +183,7 @@ def store_records(  # noqa: PLR0917  (one caller, which passes them in this orde
     options: LoadOptions,
     progress: Progress | None,
 ) -> CatalogCounts:
-    """Store the dump's good records in the catalog, batch by batch."""
+    """Store the dump's valid records in the catalog, batch by batch."""
     tally, read = CatalogCounts(), 0
     reading = formats.read(file, name=path.name, observed_on=survey.observed_on, format=survey.format)
     records = (record for record in reading.records if isinstance(record, Record))

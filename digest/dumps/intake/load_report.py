@@ -11,7 +11,7 @@ from digest.db.tables import DumpState
 from digest.dumps.formats import RecordProblem
 from digest.papers import Record
 
-LATEST = timedelta(days=7)  #: a list that arrives up to this long after its day is still news
+LATEST = timedelta(days=7)  #: papers of a list that arrives up to this long after its day still count as new
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from digest.errors import UnreadableDump
 
 
 class FileChanged(Exception):
-    """The file was written to while it was being read."""
+    """Raised if a file was written to while it was being read."""
 
 
 def open_regular_file(path: Path) -> BufferedReader:

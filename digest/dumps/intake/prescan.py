@@ -29,7 +29,7 @@ MAX_BAD_SHARE = 0.5  #: maximum share of bad records in a dump that is loaded
 DAILY_FORMATS = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that list the papers of one day
 GROWING_FORMATS = ("hf-json", "hf-page")  #: daily formats whose list grows until its day is over
 
-#: Called with the number of papers processed and the total, which is None while the dump is checked.
+#: A function that gets the number of papers processed and their total (None while the dump is checked).
 Progress = Callable[[int, int | None], None]
 
 
@@ -43,7 +43,7 @@ class Survey:
     rejected: int
     problems: tuple[RecordProblem, ...]
     observed_on: date
-    reason: str = ""  #: why the dump is not loaded
+    reason: str = ""  #: why the dump is not loaded; empty if it is loaded
     state: DumpState = DumpState.LOADED  #: the dump's state if storing succeeds
 
 
@@ -102,7 +102,7 @@ def first_records(
 
 
 def rejected_survey(reason: str, observed_on: date) -> Survey:
-    """Return the survey of an unreadable dump."""
+    """Return the survey of an unreadable dump, which is rejected for this reason."""
     return Survey(
         format="",
         header=Header(),
@@ -144,7 +144,7 @@ def verdict(
 def hold_if_short(
     session: Session, row: DumpRow, survey: Survey, options: LoadOptions, now: datetime
 ) -> Survey:
-    """Hold a daily list that is far shorter than usual for its weekday, unless `incomplete_ok` is set."""
+    """Hold a daily list with far fewer papers than usual on its weekday, unless `incomplete_ok` is set."""
     row.usual_papers = None
     if (
         survey.state is not DumpState.LOADED

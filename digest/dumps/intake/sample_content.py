@@ -9,7 +9,7 @@ from digest.db.tables import Attempt, Delivery, DumpRow, PaperRow, Shown, Subscr
 
 
 def remove_samples(session: Session) -> None:
-    """Delete every sample paper, dump and subscriber with their dependent rows, and commit."""
+    """Delete all sample papers, dumps and subscribers with the rows that depend on them, and commit."""
     papers = select(PaperRow.id).where(PaperRow.is_sample)
     subscribers = select(Subscriber.id).where(Subscriber.is_sample)
     session.execute(delete(Shown).where(Shown.subscriber_id.in_(subscribers)))

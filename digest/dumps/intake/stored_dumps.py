@@ -1,4 +1,4 @@
-"""Look up dumps and the records in them that could not be read."""
+"""Look up the stored dumps and their records that could not be read."""
 
 from __future__ import annotations
 

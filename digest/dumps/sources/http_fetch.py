@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 1024**2
 MAX_RATIO = 100  #: maximum ratio of decompressed to compressed bytes; a higher ratio is a decompression bomb
-UNCHECKED_BYTES = 1024**2  #: number of decompressed bytes after which the ratio is checked
-MAX_SECONDS = 120.0  #: time limit for the whole response, including redirects
-MAX_SILENT_SECONDS = 20.0  #: maximum time between two received bytes
+UNCHECKED_BYTES = 1024**2  #: the compression ratio is checked only after this many decompressed bytes
+MAX_SECONDS = 120.0  #: maximum duration of a request, including redirects and reading the response
+MAX_SILENT_SECONDS = 20.0  #: maximum time without receiving any data
 MAX_HOPS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -38,7 +38,7 @@ Resolve = Callable[[str, int], list[str]]
 
 
 class FetchFailed(DigestError):
-    """A document could not be fetched; the message is the reason."""
+    """Raised if a document could not be fetched; the message states the reason."""
 
     def __init__(self, reason: str, *, status: int = 0, retry_after: str | None = None):
         super().__init__(reason)
@@ -58,7 +58,7 @@ class FetchResponse:
 
     @property
     def is_unchanged(self) -> bool:
-        """Return whether the document has not changed and was not sent."""
+        """Return whether the server sent no document, because it has not changed since the last request."""
         return self.status == 304
 
 
@@ -105,7 +105,7 @@ class Fetcher:
     agent: str
     loopback: bool = False
     resolve: Resolve = addresses_of
-    trust: ssl.SSLContext | None = None  #: None for the certificates that this machine trusts
+    trust: ssl.SSLContext | None = None  #: the accepted certificates; None for those that this machine trusts
     most_bytes: int = MAX_BYTES
     most_seconds: float = MAX_SECONDS
     max_silence: float = MAX_SILENT_SECONDS
@@ -147,7 +147,7 @@ class Fetcher:
             with (
                 httpx2.Client(
                     verify=self.trust or True,
-                    trust_env=False,  # a proxy would resolve the host name again without our checks
+                    trust_env=False,  # a proxy would resolve the host name again and not check the address
                     follow_redirects=False,
                     timeout=self.max_silence,
                 ) as client,
@@ -222,7 +222,7 @@ class Fetcher:
     # ── reading the response ────────────────────────────────────────────────────────────────────
 
     def read_response(self, response: httpx2.Response, into: Path, end: float) -> FetchResponse:
-        """Write the content to the file; raise FetchFailed unless the status is 200 or 304."""
+        """Write the content, if any, to the file; raise FetchFailed unless the status is 200 or 304."""
         headers, status = response.headers, response.status_code
         if status not in (200, 304):
             raise FetchFailed(
@@ -257,7 +257,7 @@ class Fetcher:
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Return whether an address is public; if an IPv6 address embeds an IPv4 address, check the IPv4 address."""
+    """Return whether an address is public, or whether the IPv4 address that it embeds is public."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in NAT64:
@@ -275,7 +275,7 @@ def url_without_query(url: str) -> str:
 
 
 def storable_header(value: str | None) -> str | None:
-    """Return a header value if it can be stored and sent back later, else None."""
+    """Return a header's value if the value can be stored and sent back in a later request, else None."""
     return value if value and len(value) <= 200 and value.isprintable() else None
 
 

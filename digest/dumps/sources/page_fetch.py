@@ -1,4 +1,4 @@
-"""Fetch one page at the operator's request and load it, following the same rules as for sources.
+"""Fetch one page at the operator's request and load it, with the same restrictions as for sources.
 
 The site's robots.txt is read first. Each server gets one request at a time, with pauses between requests.
 """
@@ -44,7 +44,7 @@ def load_page(context: PollContext, url: str, *, dry_run: bool = False, **option
 
 
 def fetch_page(context: PollContext, url: str) -> Path:
-    """Write a page with its address to a file in the sources' folder, and return the path."""
+    """Fetch a page into a file in the sources' folder, add the page's address, and return the path."""
     folder = context.folder / folder_name(source_presets.short_name(url))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_robots(context, url, folder)

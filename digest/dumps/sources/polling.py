@@ -46,7 +46,7 @@ class PollResult:
 
     source: str
     state: str  #: loaded, unchanged, empty, held, rejected or failed
-    result: str  #: the result in words
+    result: str  #: what happened, in words for the operator
     requests: int = 0
     dumps: tuple[LoadResult, ...] = ()
     next_poll_at: datetime | None = None
@@ -142,10 +142,10 @@ def poll_source(context: PollContext, row: SourceRow) -> PollResult:
 def back_fill(
     context: PollContext, name: str, *, days: int, progress: Callable[[int], None] | None = None
 ) -> PollResult:
-    """Fetch the last `days` of a source as history, and commit.
+    """Fetch a source's lists of the last `days` days as history, and commit.
 
-    The papers are added to the catalog but are not news. Fetching stops at the first failure. Lists loaded
-    before the failure remain loaded and are not loaded again the next time.
+    The papers are added to the catalog, but no digest shows them as new. Fetching stops at the first failure.
+    Lists loaded before the failure remain loaded and are not loaded again the next time.
     """
     row = registry.get(context.session, name)
     context.session.commit()
@@ -165,7 +165,7 @@ def make_requests(
     is_conditional: bool,
     progress: Callable[[int], None] | None = None,
 ) -> PollResult:
-    """Make these requests and the requests for their further pages, until a request fails."""
+    """Make these requests and those for their further pages until one fails; return the combined result."""
     loads: list[LoadResult] = []
     requests = 0
     validators: dict[str, list[str | None]] = {}
@@ -195,7 +195,7 @@ def make_requests(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestResult:
-    """The result of one request."""
+    """The dumps loaded from one response, and the request for the next page, if any."""
 
     validators: list[str | None]
     loads: tuple[LoadResult, ...] = ()
@@ -205,7 +205,7 @@ class RequestResult:
 def make_request(
     context: PollContext, row: SourceRow, source_request: SourceRequest, *, is_conditional: bool
 ) -> RequestResult:
-    """Make one request and load the response; raise FetchFailed if it fails or cannot contain papers."""
+    """Make one request and load its response; raise FetchFailed without a response that can have papers."""
     known = (row.validators.get(source_request.url) if is_conditional else None) or [None, None]
     path = (
         context.folder
@@ -273,7 +273,7 @@ def load_fetched(
     path: Path,
     validators: list[str | None],
 ) -> RequestResult:
-    """Load a fetched file as a dump unless it contains no papers; delete it if it is empty or known."""
+    """Load a fetched file as a dump; delete a file that contains no papers or was loaded before."""
     content = path.read_bytes()
     following = source_presets.next_page(row.kind, source_request, content)
     if is_empty(path, source_request.day or context.now.date()):
@@ -296,7 +296,7 @@ def load_fetched(
     if loaded.is_known:
         kept.unlink()
     if not loaded.is_loaded:
-        validators = [None, None]  # fetch it again next time, when it may be complete
+        validators = [None, None]  # so that the next poll fetches the list again, which may then be complete
     return RequestResult(validators=validators, loads=(loaded,), next=following)
 
 
@@ -348,7 +348,7 @@ def folder_name(source: str) -> str:
 
 
 def file_name(source_request: SourceRequest) -> str:
-    """Return a file name for a request that is unique within a poll."""
+    """Return a file name for a request; no two requests of a poll have the same file name."""
     day = f"{source_request.day:%Y-%m-%d}" if source_request.day else "new"
     return f"{day}-{source_request.page}-{short_hash(source_request.url)}"
 

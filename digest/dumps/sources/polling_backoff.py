@@ -1,4 +1,4 @@
-"""Compute when to poll a server again, based on consecutive failures and its Retry-After header."""
+"""Compute when to poll a server again, from its consecutive failures and its Retry-After header."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 FIRST_BACKOFF = timedelta(minutes=5)
 MAX_BACKOFF = timedelta(days=1)
-MAX_RETRY_AFTER = timedelta(days=7)  #: limit for Retry-After, which may exceed our own backoff
+MAX_RETRY_AFTER = timedelta(days=7)  #: the longest wait that a Retry-After header can cause
 
 
 def next_request_at(now: datetime, *, failures: int, retry_after: datetime | None) -> datetime:
@@ -17,7 +17,7 @@ def next_request_at(now: datetime, *, failures: int, retry_after: datetime | Non
 
 
 def parse_retry_after(value: str | None, now: datetime) -> datetime | None:
-    """Return the time in a Retry-After header (seconds or a date), or None if it is missing or invalid."""
+    """Return the time in a Retry-After header (seconds or a date); None without a valid header."""
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
         return now + min(timedelta(seconds=int(text[:9])), MAX_RETRY_AFTER)

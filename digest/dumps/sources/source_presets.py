@@ -41,7 +41,7 @@ class SourceRequest:
     url: str
     day: date | None = None  #: the day of the papers; None for the latest papers
     page: int = 0
-    is_history: bool = False  #: whether the papers are added to the catalog but are not news
+    is_history: bool = False  #: whether the papers are added to the catalog without being shown as new
     has_figures: bool = False  #: whether the signals, such as votes, were observed now and not on `day`
 
 
@@ -50,7 +50,7 @@ class SourcePreset:
     """A known server and how to poll it."""
 
     kind: str
-    url: str  #: the beginning of the URL of every request
+    url: str  #: the beginning of the URLs of all requests
     order: str = "none"
     interval: timedelta
     back_fill: int = 0  #: number of days of history that are fetched by default when the source is added
@@ -90,12 +90,13 @@ PRESETS = {
         for kind in ("biorxiv", "medrxiv")
     },
 }
-MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=15), timedelta(days=7)  #: allowed time between two polls
+#: the shortest and longest allowed time between two polls
+MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=15), timedelta(days=7)
 ARXIV_API = "https://export.arxiv.org/api/query"
 
 
 def preset_for(name: str) -> SourcePreset:
-    """Return the preset for a source's name or URL; raise BadField if it is invalid."""
+    """Return the preset for a source's name or URL; raise BadField if the name or URL is invalid."""
     kind, _, rest = name.partition(":")
     if "://" in name:
         parts = parts_of(name)
@@ -129,7 +130,7 @@ def preset_for(name: str) -> SourcePreset:
 
 
 def parts_of(url: str) -> SplitResult:
-    """Return the parts of a URL; raise BadField if it is invalid."""
+    """Return the parts of a URL; raise BadField if the URL is invalid."""
     try:
         return urlsplit(url)
     except ValueError as error:
@@ -157,7 +158,7 @@ def without_secrets(url: str) -> str:
 
 
 def pause_for(kind: str) -> timedelta:
-    """Return the pause after a request to the server of a source of this kind."""
+    """Return how long to pause after a request to the server of a source of this kind."""
     return PRESETS[kind].pause if kind in PRESETS else timedelta(seconds=1)
 
 
@@ -166,7 +167,7 @@ def pause_for(kind: str) -> timedelta:
 
 def poll_requests(kind: str, name: str, url: str, *, today: date, since: date) -> tuple[SourceRequest, ...]:
     """Return the requests of one poll; lists from before `since`, the source's first day, are history."""
-    if kind == "hf-daily":  # a list grows and its votes change for two days
+    if kind == "hf-daily":  # for two days, papers are added to a list and their votes change
         days = [today - timedelta(days=back) for back in range(DAYS_LOOKED_BACK, -1, -1)]
         return tuple(hf_day(url, day, is_history=day < since) for day in days)
     if kind == "arxiv":
@@ -232,7 +233,7 @@ def rxiv_days(
 
 
 def next_page(kind: str, request: SourceRequest, content: bytes) -> SourceRequest | None:
-    """Return the request for the next page, or None after the last one."""
+    """Return the request for the page after this response, or None after the last page."""
     follow = NEXT_PAGE_READERS.get(kind)
     return follow(request, content) if follow else None
 
@@ -251,7 +252,7 @@ def next_arxiv_page(request: SourceRequest, content: bytes) -> SourceRequest | N
 
 
 def next_rxiv_page(request: SourceRequest, content: bytes) -> SourceRequest | None:
-    """Return the request for the next page, or None.
+    """Return the request for the next page of bioRxiv's or medRxiv's API, or None after the last page.
 
     The cursor counts records, and `total` may be a number or a string.
     """

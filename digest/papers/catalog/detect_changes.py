@@ -9,11 +9,11 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: minimum share of common words; with less, the text counts as rewritten
+SAME_TEXT_SHARE = 0.5  #: minimum share of words that two texts share; below it, the text counts as rewritten
 MAX_DETAIL_LENGTH = 300  #: maximum characters stored as the detail of a change
 
-#: Names and DOI prefixes of preprint servers. The prefix 10.1101 is shared with journals; a preprint's
-#: DOI continues with a digit.
+#: Names and DOI prefixes of preprint servers. Journals use the prefix 10.1101 too, but after it, only the
+#: DOI of a preprint continues with a digit.
 PREPRINT_SERVERS = re.compile(
     r"\b(arxiv|corr|biorxiv|medrxiv|chemrxiv|psyarxiv|techrxiv|ssrn|zenodo|openreview|research square|"
     r"preprints?|figshare|authorea|hal|osf)\b",
@@ -25,7 +25,7 @@ PREPRINT_DOI = re.compile(
 
 
 def detect_changes(before: Row, after: Row, other: Row) -> Iterator[tuple[ChangeKind, str]]:
-    """Yield (kind, detail) of each change when the row `other` turned `before` into `after`."""
+    """Yield (kind, detail) for each change that adding the data of `other` made to a paper's row."""
     if Announcement.WITHDRAWN == after["announcement"] != before["announcement"]:
         yield ChangeKind.WITHDRAWN, change_detail(other["comment"])
     if is_journal(after["journal"]) and not is_journal(before["journal"]):

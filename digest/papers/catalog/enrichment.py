@@ -11,7 +11,7 @@ from digest.papers import Announcement, Record
 Row = dict[str, Any]  #: the values of a row of the table `paper`, keyed by column
 
 MAX_LIST_ITEMS = 60  #: maximum number of categories or URLs stored with a paper
-MIN_REWRITTEN_LENGTH = 200  #: minimum characters of a new abstract; a shorter text may be only a part of it
+MIN_REWRITTEN_LENGTH = 200  #: a later version's abstract with fewer characters may be only an excerpt
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
 
 
@@ -74,8 +74,8 @@ def enrich_row(row: Row, other: Row) -> Row:
 def is_better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract should replace the stored one.
 
-    Any abstract is better than none, the authors' abstract is better than an AI summary, and otherwise
-    the abstract of a later version or the longer abstract is better.
+    Any abstract is better than none, and the authors' abstract is better than an AI summary. Otherwise, the
+    abstract of a later version or the longer abstract is better.
     """
     if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False
@@ -92,7 +92,7 @@ def text_length(text: str) -> int:
 
 
 def is_better_date(row: Row, other: Row) -> bool:
-    """Return whether the other date is better: it is the only date, or the only date not inferred."""
+    """Return whether the other date is better: the only known date, or the only one that is not inferred."""
     if other["published"] is None:
         return False
     return row["published"] is None or (row["published_inferred"] and not other["published_inferred"])

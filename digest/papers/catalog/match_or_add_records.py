@@ -45,7 +45,7 @@ class CatalogCounts:
 
 
 def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> CatalogCounts:
-    """Store a batch of records (hundreds at a time) and their appearance in `dump`.
+    """Store a batch of hundreds of records and their appearances in `dump`; return the counts of papers.
 
     Storing the same batch again changes nothing.
     """
@@ -63,7 +63,7 @@ def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> Catalo
 
 
 def lock_catalog_writes(session: Session) -> None:
-    """Wait until no other transaction writes papers."""
+    """Wait until no other transaction writes papers; then exclude others until this transaction ends."""
     db.lock(session, CATALOG_LOCK_ID)
 
 
@@ -71,7 +71,7 @@ def lock_catalog_writes(session: Session) -> None:
 class BatchPaper:
     """A paper in a batch: its row, its ids, and flags for the data that must be written."""
 
-    id: int  #: negative until the paper has a row
+    id: int  #: the paper's id, or a negative number until the paper has a row
     row: Row
     ids: dict[str, set[str]] = field(default_factory=dict)
     is_changed: bool = False  #: whether the paper's row has changed
@@ -102,7 +102,7 @@ class CatalogBatch:
         self.latest: dict[tuple[int, str], float] = {}
         self.merged: dict[int, int] = {}
         self.changes: dict[tuple[int, ChangeKind], str] = {}  #: {(paper, kind of change): detail}
-        self.created = 0  #: papers created in this batch
+        self.created = 0  #: number of papers created in this batch
 
     # ── gather ──────────────────────────────────────────────────────────────────────────────────
 
@@ -173,7 +173,7 @@ class CatalogBatch:
         self.note_observation(paper, record)
 
     def find_paper(self, record: Record, title: Key | None) -> BatchPaper | None:
-        """Return the paper that a record belongs to; merge the papers if there are several."""
+        """Return the paper that a record belongs to, or None; merge the papers if there are several."""
         keys = ids_of_record(record)
         found = [self.paper_by_id[key] for key in keys if key in self.paper_by_id]
         if title in self.paper_by_id and not self.papers[self.paper_by_id[title]].contradicts(keys):
@@ -280,7 +280,7 @@ class CatalogBatch:
         return paper
 
     def update_papers(self, papers: Sequence[BatchPaper]) -> None:
-        """Update the rows that changed."""
+        """Update the rows of the papers that changed."""
         if papers:
             statement = update(PAPER_TABLE).where(PAPER_TABLE.c.id == bindparam("which"))
             self.connection.execute(statement, [{"which": paper.id, **paper.row} for paper in papers])
@@ -345,5 +345,5 @@ class CatalogBatch:
 
 
 def age_key(paper: BatchPaper) -> tuple[bool, Any, int]:
-    """Return a sort key by age: stored papers by the date they were first seen, then new papers."""
+    """Return a sort key for papers from old to new: stored papers by first sighting, then new papers."""
     return paper.id < 0, paper.row["first_seen_at"], abs(paper.id)

@@ -35,7 +35,7 @@ def papers(
     until: datetime | None = None,
     news_only: bool = False,
 ) -> list[Paper]:
-    """Return the unmerged papers first seen in the half-open window (since, until], in id order.
+    """Return the unmerged papers first seen after `since` and no later than `until`, in id order.
 
     With `news_only`, back-filled, replaced, withdrawn and hidden papers are also excluded.
     """
@@ -126,7 +126,8 @@ def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sou
 def find(session: Session, reference: str) -> Paper:
     """Return the paper with the given catalog id, external id, URL or exact title.
 
-    For a merged paper, return the paper it was merged into. Raises NotFound with the most similar title.
+    For a merged paper, return the paper it was merged into. Raises NotFound, with the most similar title in
+    the message.
     """
     stripped = reference.strip()
     for paper_id in candidate_ids(session, stripped):
@@ -198,9 +199,9 @@ def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
 
 
 def observed_at(session: Session, *, until: datetime) -> datetime | None:
-    """Return the timestamp of the latest dump up to `until`.
+    """Return the time of the latest dump that was observed no later than `until`.
 
-    Trending scores are computed for this timestamp, so that they are reproducible.
+    Trending scores are computed for this time, so that the scores are reproducible.
     """
     query = select(func.max(DUMP_TABLE.c.observed_at)).where(
         DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= until
@@ -280,7 +281,7 @@ def appearances_query(ids: Sequence[int], as_of: datetime) -> Select[Any]:
 
 
 def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
-    """Return the timestamps of all dumps loaded up to `as_of`, in order."""
+    """Return the times at which the loaded dumps were observed, up to `as_of`, in order."""
     query = select(DUMP_TABLE.c.observed_at).where(
         DUMP_TABLE.c.state == DumpState.LOADED.value, DUMP_TABLE.c.observed_at <= as_of
     )
@@ -288,7 +289,7 @@ def dump_moments(session: Session, as_of: datetime) -> list[datetime]:
 
 
 def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
-    """Return when lists with new papers arrived in the dumps folder and from enabled sources.
+    """Return the arrivals of lists with new papers in the dumps folder and from enabled sources.
 
     Held lists are included. Lists that arrived more than a day after their date are excluded.
     """
@@ -310,7 +311,7 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
 
 
 def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[int, int]]:
-    """Return {paper id: sort key}; the key is the position in this or in the newest dump with the paper.
+    """Return {paper id: sort key}; the key is the paper's position in this dump, or in its newest dump.
 
     A merged paper is listed by the id of the paper it was merged into. Raises NotFound for an unknown dump.
     """
@@ -331,7 +332,7 @@ def require_dump(session: Session, dump_id: int) -> None:
 
 
 def state(session: Session) -> tuple[object, ...]:
-    """Return a key that is cheap to compute and changes whenever the catalog changes."""
+    """Return a value that is cheap to compute and changes whenever the catalog changes."""
     is_hidden = PAPER_TABLE.c.hidden_at.is_not(None)
     hidden = select(func.count(), func.max(PAPER_TABLE.c.hidden_at)).where(is_hidden)
     dumps = select(func.max(DumpRow.id), func.count(), func.max(DumpRow.read_at))
