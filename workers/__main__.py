@@ -63,7 +63,7 @@ def run_worker() -> int:
     )  # Celery warns root users about pickle, which we do not accept
     options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-    worker_ready.connect(lambda **_: heart.start(), weak=False)  # when the worker is connected to the broker
+    worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker
     try:
         app.worker_main(["--quiet", "worker", *options])
     finally:

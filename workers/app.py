@@ -13,7 +13,7 @@ from kombu import Exchange, Queue
 from digest.settings import load_settings
 
 PROMPT, BULK = "prompt", "bulk"  #: the queues: letters that people wait for, and digests
-#: Maximum seconds of a task: more than a server's reply may take (600), less than a lease (900).
+#: Time limit of a task in seconds: longer than a server's reply may take (600), shorter than a lease (900).
 TIME_LIMIT = 780
 
 
@@ -21,8 +21,8 @@ def make_app(broker_url: str) -> Celery:
     """Return a Celery application for a broker.
 
     Messages are acknowledged when they are received, so the broker does not redeliver the task of a worker
-    that died; a sweep finds its work in the database when the lease has expired. Losing Redis therefore loses
-    no work.
+    that died; a sweep finds the unfinished work in the database when the lease has expired. Losing Redis
+    therefore loses no work.
     """
     app = Celery("digest", broker=broker_url, include=["workers.tasks"])
     app.conf.update(
@@ -45,7 +45,7 @@ def make_app(broker_url: str) -> Celery:
         task_acks_late=False,
         task_default_queue=PROMPT,
         task_ignore_result=True,
-        task_publish_retry=False,  # the scheduler enqueues again at its next tick
+        task_publish_retry=False,  # the scheduler enqueues the task again at its next tick
         task_queues=[Queue(name, Exchange(name), routing_key=name) for name in (PROMPT, BULK)],
         task_soft_time_limit=TIME_LIMIT - 30,
         task_time_limit=TIME_LIMIT,

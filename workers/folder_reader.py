@@ -57,7 +57,7 @@ def is_settled(state: tuple[int, int]) -> bool:
 
 
 def load_dumps(context: AppContext) -> None:
-    """Load all dumps in the folder; afterwards the scheduler finds the due digests."""
+    """Load all dumps in the folder; the scheduler then finds the digests that are due."""
     with context.write_session() as session:
         loads = intake.load_folder(
             session,

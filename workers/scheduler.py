@@ -1,8 +1,8 @@
 """Run the scheduler, which queries the database for due work at fixed intervals and enqueues tasks.
 
-Every tick is idempotent. The due time of a digest depends on the subscriber's time zone and is stored
-in the database; the scheduler runs in UTC. Two schedulers may run at the same time, and while no scheduler
-runs, no work is lost.
+Every periodic job (a tick) is idempotent. The due time of a digest depends on the subscriber's time zone and
+is stored in the database; the scheduler runs in UTC. Two schedulers may run at the same time, and while no
+scheduler runs, no work is lost.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def probe_queue() -> None:
 def watch() -> None:
     """Stop mail if a threshold is exceeded, and queue letters to the operator about problems.
 
-    A web server reports a scheduler that has died.
+    If the scheduler itself has died, a web server reports this.
     """
     context = app_context()
     with context.write_session() as session:
@@ -159,7 +159,7 @@ def confirm() -> None:
 
 
 def process_stored_mail() -> None:
-    """Process stored mail and notices that their receiver failed to process."""
+    """Process mail and notices that were stored but not processed when they were received."""
     context = app_context()
     with context.write_session() as session:
         inbound.process_stored_mails(
@@ -168,7 +168,7 @@ def process_stored_mail() -> None:
 
 
 def save_opt_outs() -> None:
-    """Append new opt-outs to the file in this machine's data directory, which a restore reads."""
+    """Append new opt-outs to the file that a restore reads, in this machine's data directory."""
     context = app_context()
     with context.write_session() as session:
         path = context.settings.data_dir / backups.OPT_OUT_FILE
@@ -176,7 +176,7 @@ def save_opt_outs() -> None:
 
 
 def tidy() -> None:
-    """Delete old files in this machine's dumps folder, and enqueue the deletion of old rows; once a day."""
+    """Once a day, delete old files in this machine's dumps folder, and enqueue the deletion of old rows."""
     context = app_context()
     intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.keep.dumps)
     enqueue(tasks.tidy, queue=BULK)
@@ -189,7 +189,7 @@ TICKS: dict[Tick, float] = {
 
 
 def enqueue(task: Task[Any, Any], *arguments: Any, queue: str, times: int = 1) -> None:
-    """Enqueue a task, unless the queue still contains messages."""
+    """Enqueue a task `times` times, unless the queue still contains messages."""
     if times and count_queued(queue) == 0:
         for _ in range(times):
             task.apply_async(arguments, queue=queue)

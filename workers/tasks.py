@@ -20,7 +20,7 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
-MAX_DELIVERY_TIME = timedelta(seconds=20)  #: time after which a task ends, so that other tasks can run
+MAX_DELIVERY_TIME = timedelta(seconds=20)  #: time after which a long task ends, so that other tasks can run
 
 
 @app.task(queue=BULK)
@@ -37,7 +37,7 @@ def poll_source(name: str) -> None:
 
 @app.task(queue=BULK)
 def publish() -> None:
-    """Prepare the press for the due digests, and enqueue a task for each chunk of subscribers."""
+    """Prepare the content of the due digests (the press), and enqueue a task for each subscriber chunk."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         press = publishing.prepare_press(

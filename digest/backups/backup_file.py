@@ -88,7 +88,7 @@ def complete(writing: Connection, *, keys: Mapping[str, str], now: datetime) -> 
 
 
 def fold_log(engine: Engine) -> None:
-    """Move the write-ahead log into the file, so that the backup is a single file."""
+    """Move the write-ahead log into the database file, so that the backup is a single file."""
     connection = engine.raw_connection()
     try:
         connection.cursor().execute("PRAGMA journal_mode=DELETE")
@@ -127,7 +127,10 @@ def open_backup(path: Path) -> Iterator[BackupFile]:
 
 
 def read_backup(path: Path, engine: Engine) -> BackupFile:
-    """Read the time, the keys and the number of rows of a backup; raise UsageError or SetupMismatch."""
+    """Read the time, the keys and the number of rows of a backup.
+
+    Raises UsageError if the file is not a backup, and SetupMismatch if its schema is of another version.
+    """
     try:
         found, needed = db.revision(engine), db.newest_revision()
         is_backup = inspect(engine).has_table(KEYS.name)

@@ -28,7 +28,7 @@ BATCH_ROWS = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SavedOptOut:
-    """A line of the file."""
+    """One opt-out, as stored in a line of the file of opt-outs."""
 
     id: int
     kind: OptOutKind
@@ -40,10 +40,10 @@ class SavedOptOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SavedOptOuts:
-    """The content of the file."""
+    """The content of the file of opt-outs."""
 
     opt_outs: tuple[SavedOptOut, ...] = ()  #: the opt-outs in the order of the file
-    #: number of unreadable lines; if a crash truncated a line, its opt-out is written again
+    #: number of unreadable lines; an opt-out whose line was truncated by a crash is written again
     damaged: int = 0
 
 
@@ -51,9 +51,9 @@ class SavedOptOuts:
 
 
 def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) -> int:
-    """Append the opt-outs that are not in the file yet, and return their number; commits.
+    """Append the opt-outs that are not in the file yet, commit, and return their number.
 
-    A crash before the commit leaves lines that the next call writes again, which changes nothing.
+    After a crash before the commit, the next call appends the same lines again, which does no harm.
     """
     saved = 0
     while rows := bounces.unsaved_opt_outs(session, limit=BATCH_ROWS):
@@ -65,14 +65,14 @@ def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) ->
 
 
 def subscriber_hashes(session: Session, site: Site, rows: Sequence[OptOut]) -> dict[int | None, str]:
-    """Return the identifying hashes of the subscribers of these opt-outs, keyed by subscriber id."""
+    """Return the keyed hashes that identify the subscribers of these opt-outs, keyed by subscriber id."""
     ids = {row.subscriber_id for row in rows if not row.hmac}
     found = session.execute(select(Subscriber.id, Subscriber.created_at).where(Subscriber.id.in_(ids)))
     return {number: bounces.subscriber_hash(site, number, created_at) for number, created_at in found}
 
 
 def line_of(row: OptOut, hmac: str) -> str:
-    """Return an opt-out as a line of the file."""
+    """Return an opt-out as a line of the file of opt-outs."""
     fields = {"id": row.id, "at": row.at.isoformat(), "kind": row.kind, "hmac": hmac}
     return json.dumps(fields | {"reason": row.reason, "subscriber_id": row.subscriber_id})
 
@@ -106,7 +106,7 @@ def read_opt_outs(path: Path) -> SavedOptOuts:
 
 
 def parse_line(line: bytes) -> SavedOptOut:
-    """Return the opt-out of a line; raise ValueError, KeyError or TypeError if the line is damaged."""
+    """Parse a line of the file; raise ValueError, KeyError or TypeError if the line is damaged."""
     fields = json.loads(line)
     return SavedOptOut(
         id=int(fields["id"]),

@@ -34,9 +34,11 @@ class RestoreReport:
     made_at: datetime  #: when the backup was made
     rows: int
     letters: int  #: number of open letters recorded as expired
-    editions: int  #: number of editions since the backup recorded as expired
-    opt_outs: int  #: number of opt-outs after the backup that changed a subscriber or the suppression list
-    damaged: int  #: number of lines in the file of opt-outs that cannot be read
+    editions: int  #: number of editions due since the backup and recorded as expired
+    #: number of opt-outs made since the backup that were applied again and changed a subscriber or the
+    #: suppression list
+    opt_outs: int
+    damaged: int  #: number of unreadable lines in the file of opt-outs
 
 
 def restore(
@@ -68,14 +70,14 @@ def restore(
 
     replaced = database_copy.MACHINE_TABLES
     counts = database_copy.copy(backup.engine, target, progress, replaces=replaced, finish=finish)
-    db.truncate_log(target)  # its log contains the rows of readers who were erased after the backup
+    db.truncate_log(target)  # the log contains the rows of readers who were erased after the backup
     return RestoreReport(made_at=backup.made_at, rows=sum(counts.values()), damaged=saved.damaged, **figures)
 
 
 def change_restored(
     session: Session, backup: BackupFile, site: Site, saved: SavedOptOuts, *, now: datetime
 ) -> dict[str, int]:
-    """Stop all mail, end open letters and editions, and repeat the opt-outs; return the counts."""
+    """Stop all mail, expire open letters and editions, and apply the opt-outs again; return the counts."""
     session.execute(delete(Observation).where(Observation.name == MADE))
     made = f"{backup.made_at:%Y-%m-%d %H:%M} UTC"
     limits.emergency_stop(session, f"restored from the backup of {made}", scope=limits.ALL, now=now)

@@ -1,8 +1,8 @@
 """Change a restored database so that nobody is mailed twice, and nobody who opted out is mailed again.
 
-A backup does not contain later events. Therefore all mail is stopped, every open delivery
-and every edition up to the restore ends as expired, and the next digests consider only newer papers. The
-opt-outs after the backup come from the file of `backups.opt_out_file`. The caller commits.
+A backup does not contain later events. Therefore all mail is stopped, every open delivery and every edition
+that was due before the restore ends as expired, and the next digests consider only newer papers. Opt-outs
+made since the backup are read from the file of `backups.opt_out_file`. The caller commits.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
 from digest.subscribers import schedule_of
 
-RESTORED = "restored"  #: the reason why a restore ended letters and editions
-NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file
+RESTORED = "restored"  #: the recorded reason of letters and editions that a restore ended
+NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file of opt-outs
 BATCH_READERS = 1_000
 
 
 def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetime) -> tuple[int, int]:
-    """Record all unsent letters and due editions as expired; return the number of both.
+    """Record all unsent letters and due editions as expired; return both numbers.
 
-    Sign-ups that wait for their confirmation are deleted: the confirmation may have been sent.
+    Sign-ups that wait for a confirmation letter are deleted, because the letter may have been sent already.
     """
     restore_point.set_restore_point(session, now)
     letters = outbox.expire_open(session, RESTORED, now=now)
@@ -84,7 +84,7 @@ def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
 def record_editions(
     session: Session, readers: Iterable[Subscriber], *, made_at: datetime, now: datetime
 ) -> int:
-    """Record the past editions of these readers as expired; return the number of new records."""
+    """Record the editions of these readers that were due since the backup as expired; return their number."""
     by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in past_editions(reader, made_at=made_at, now=now):
@@ -107,7 +107,7 @@ def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> li
 
 
 def apply_opt_outs(session: Session, site: Site, saved: Iterable[SavedOptOut], *, now: datetime) -> int:
-    """Repeat the opt-outs that the backup does not contain; return the number that changed anything."""
+    """Apply the opt-outs that the backup lacks; return the number of changed addresses and subscribers."""
     known = {(row.id, row.kind) for row in session.execute(select(OptOut.id, OptOut.kind))}
     new = [one for one in saved if (one.id, one.kind) not in known]
     record_as_saved(session, new, now=now)
@@ -123,14 +123,14 @@ def apply_opt_outs(session: Session, site: Site, saved: Iterable[SavedOptOut], *
 
 
 def record_as_saved(session: Session, saved: Sequence[SavedOptOut], *, now: datetime) -> None:
-    """Add these opt-outs to the database, as rows that are in the file already."""
+    """Add these opt-outs to the database, marked as already in the file."""
     rows = [asdict(one) for one in saved]
     db.insert_many(session, OptOut, rows, shared={"saved_at": now}, key=("id",))
     db.advance_sequences(session.connection(), [cast(Table, OptOut.__table__)])
 
 
 def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
-    """Suppress the addresses whose last entry is a suppression, and return their number."""
+    """Suppress the addresses whose last opt-out in the file is a suppression, and return their number."""
     last = {one.hmac: one for one in saved}
     session.execute(delete(Suppression).where(db.one_of(Suppression.__table__.c.hmac, list(last))))
     rows = [
@@ -145,9 +145,10 @@ def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
 def apply_to_subscriber(
     session: Session, site: Site, number: int, events: Iterable[SavedOptOut], *, now: datetime
 ) -> bool:
-    """Erase or unsubscribe a subscriber as these opt-outs require; return whether this changed anything.
+    """Erase or unsubscribe a subscriber as these opt-outs require; return whether the subscriber changed.
 
-    The hash must match the subscriber, because the file may contain opt-outs of an earlier database.
+    Opt-outs whose hash does not match the subscriber are ignored, because they may be from an earlier
+    database.
     """
     subscriber = session.get(Subscriber, number)
     if subscriber is None:

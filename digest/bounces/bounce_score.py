@@ -31,15 +31,15 @@ FAILURE_WEIGHTS = {
 }
 SUPPRESS_AT_SCORE = 5.0  #: the score at which an address is suppressed
 SCORE_LASTS = timedelta(days=7)  #: how long the score lasts after the last failure
-#: Longer periods for subscribers who get less mail and therefore have fewer failures in a given time.
+#: Longer periods, by cadence, for subscribers who get less mail and therefore have fewer failures.
 SCORE_LASTS_BY_CADENCE = {"weekly": timedelta(days=15), "monthly": timedelta(days=64)}
 REFUSED_TWICE_WITHIN = timedelta(
     days=64
 )  #: two 5.1.1 refusals on different days within this time suppress the address
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
-MASS_FAILURE_COUNT = 10  #: minimum number of addresses that fail within a day at a broken domain
-MASS_FAILURE_SHARE = 0.2  #: minimum share of failing addresses among a broken domain's subscribers
+MASS_FAILURE_COUNT = 10  #: minimum number of a broken domain's addresses that fail within a day
+MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers whose addresses fail within a day
 
 DELETE_BATCH = 500  #: number of rows deleted in one transaction
 #: The start of a suppression's note; the domain follows.
@@ -169,21 +169,21 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     )
     if not failing or failing < MASS_FAILURE_COUNT:
         return False
-    most = int(failing / MASS_FAILURE_SHARE)  # with more readers, the share would be too small
+    most = int(failing / MASS_FAILURE_SHARE)  # with more subscribers, the failing share is below the minimum
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
 
 
 def is_accepted() -> ColumnElement[bool]:
-    """Return the condition that the operator accepted a failure's address as gone."""
+    """Return the SQL condition that the operator accepted the address of a failure as gone."""
     return exists().where(
         Suppression.hmac == BounceRow.hmac, Suppression.note == ACCEPTED_NOTE + BounceRow.domain
     )
 
 
 def freeze_domain(session: Session, domain: str, now: datetime) -> None:
-    """Freeze a domain's hard failures of the last day, and lift the suppressions they caused."""
+    """Freeze a domain's hard failures of the last day, and lift the suppressions that they caused."""
     recent = (
         BounceRow.domain == domain,
         BounceRow.at > now - MASS_FAILURE_WINDOW,
@@ -223,7 +223,7 @@ def frozen_domains(session: Session, *, since: datetime) -> dict[str, int]:
 def forgive_domain(
     session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
 ) -> tuple[int, int]:
-    """Forgive a domain's failures from `since` on, and commit; a dry run only counts.
+    """Forgive a domain's failures from `since` on, and commit; a dry run only counts them.
 
     Returns the number of forgiven failures and the number of lifted suppressions.
     """
@@ -238,7 +238,7 @@ def forgive_domain(
 
 
 def commit_unless(is_dry_run: bool, session: Session) -> None:  # noqa: FBT001
-    """Commit, or roll back a dry run."""
+    """Commit, or roll back if this is a dry run."""
     if is_dry_run:
         session.rollback()
     else:
@@ -248,7 +248,7 @@ def commit_unless(is_dry_run: bool, session: Session) -> None:  # noqa: FBT001
 def accept_failures(
     session: Session, *, domain: str, since: datetime, now: datetime, is_dry_run: bool = False
 ) -> int:
-    """Suppress the addresses of a domain's frozen failures, and commit; a dry run only counts.
+    """Suppress the addresses of a domain's frozen failures, and commit; a dry run only counts them.
 
     Returns the number of addresses added to the suppression list.
     """
@@ -270,8 +270,8 @@ def lift_confirmed_suppression(
 ) -> bool:
     """Lift a suppression if the owner of the address confirmed; return whether it was lifted.
 
-    `confirmed` is the time of the confirmation request. Earlier bounces no longer count; otherwise the
-    next failure would suppress the address again. Suppressions by the operator or an erasure are kept, as
+    `confirmed` is the time of the confirmation request. Bounces recorded so far no longer count; otherwise
+    the next failure would suppress the address again. Suppressions by the operator or an erasure are kept, as
     are suppressions newer than the request.
     """
     found = suppressions.find_suppression(session, site, email)
@@ -284,7 +284,7 @@ def lift_confirmed_suppression(
 
 
 def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime, now: datetime) -> int:
-    """Lift the suppressions of these address hashes that bounces caused from `since` on; return their number."""
+    """Lift the suppressions of these hashes that bounces caused from `since` on, and return their number."""
     return suppressions.unsuppress_matching(
         session,
         Suppression.hmac.in_(hashes),
@@ -316,7 +316,7 @@ def list_failures(
 
 
 def count_failures(session: Session, *, domain: str | None = None, kind: FailureKind | None = None) -> int:
-    """Return the number of failures and complaints that meet the conditions."""
+    """Return the number of failures and complaints of this domain and kind, if given."""
     return (
         session.scalar(select(func.count()).select_from(BounceRow).where(*failure_conditions(domain, kind)))
         or 0
@@ -324,7 +324,7 @@ def count_failures(session: Session, *, domain: str | None = None, kind: Failure
 
 
 def failure_conditions(domain: str | None, kind: FailureKind | None) -> list[ColumnElement[bool]]:
-    """Return the conditions that select a domain and a kind."""
+    """Return the SQL conditions that select a domain and a kind, if given."""
     conditions = []
     if domain is not None:
         conditions.append(BounceRow.domain == addresses.ascii_domain(domain))
@@ -353,7 +353,8 @@ def failure_report(row: BounceRow) -> dict[str, Any]:
 def delete_old_failures(session: Session, *, before: datetime) -> Iterator[int]:
     """Delete failures and complaints older than `before`; yield the number in each batch. The caller commits.
 
-    Ids ascend with time. Suppressions that were caused by the deleted failures remain.
+    Ids ascend with time, so the oldest rows have the lowest ids. Suppressions that were caused by the deleted
+    failures remain.
     """
     oldest = select(BounceRow.id, BounceRow.at).order_by(BounceRow.id).limit(DELETE_BATCH)
     while past := [row.id for row in session.execute(oldest) if row.at < before]:

@@ -1,7 +1,8 @@
 """Record opt-outs: suppressions, unsubscribes and erasures, so that a restored backup cannot undo them.
 
-Each opt-out is recorded in the transaction of the change. The scheduler, or else the next command that writes,
-appends the rows to a file outside the database (`backups.opt_out_file`). Callers commit, except for `mark_saved`.
+Each opt-out is recorded in the transaction that makes the change. The scheduler (without a scheduler, the
+next command that writes) appends the rows to a file outside the database (`backups.opt_out_file`). Callers
+commit, except for `mark_saved`.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ class OptOutKind(StrEnum):
 def record_suppressions(
     session: Session, kind: OptOutKind, hashes: Collection[str], *, reason: str = "", now: datetime
 ) -> None:
-    """Record that the addresses with these hashes were suppressed or unsuppressed."""
+    """Record that the addresses with these hashes were suppressed or unsuppressed, as `kind` states."""
     shared = {"kind": kind, "reason": reason, "at": now}
     db.insert_many(session, OptOut, [{"hmac": one} for one in hashes], shared=shared)
 
 
 def record_subscribers(session: Session, kind: OptOutKind, ids: Collection[int], *, now: datetime) -> None:
-    """Record that these subscribers unsubscribed or resubscribed."""
+    """Record that these subscribers unsubscribed or resubscribed, as `kind` states."""
     rows = [{"subscriber_id": number} for number in ids]
     db.insert_many(session, OptOut, rows, shared={"kind": kind, "hmac": "", "reason": "", "at": now})
 
@@ -66,7 +67,7 @@ def unsaved_opt_outs(session: Session, *, limit: int) -> list[OptOut]:
 
 
 def mark_saved(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Record that these opt-outs are in the file; commits."""
+    """Record that these opt-outs are in the file, and commit."""
     session.execute(update(OptOut).where(OptOut.id.in_(ids)).values(saved_at=now))
     session.commit()
 

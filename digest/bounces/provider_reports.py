@@ -113,7 +113,7 @@ def read_complaint(block: dict[str, Any]) -> tuple[MailReport, str]:
     recipient = ""
     people = block.get("complainedRecipients")
     if isinstance(people, list) and len(people) == 1 and isinstance(people[0], dict):
-        recipient = text_field(people[0], "emailAddress")  # SES names all recipients who may have complained
+        recipient = text_field(people[0], "emailAddress")  # with several, SES does not know who complained
     kind = text_field(block, "complaintFeedbackType") or "abuse"
     if kind == "not-spam":
         return NoActionNeeded(reason="a reader marked a letter as not spam"), recipient

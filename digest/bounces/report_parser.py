@@ -27,7 +27,7 @@ SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 #: An enhanced status (RFC 3463) in text.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-#: Only this many bytes of a mail are read, since some mail is crafted to be slow to parse.
+#: Maximum number of bytes of a mail that are read, since some mail is crafted to be slow to parse.
 MAX_BYTES = 256 * 1024
 MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's reply that are stored
 MAX_READ = 2000  #: maximum number of characters of a server's reply that are parsed
@@ -48,9 +48,9 @@ class Failure:
     """A report that a letter did not arrive."""
 
     kind: FailureKind
-    status: str = ""  #: `5.1.1`
+    status: str = ""  #: the enhanced status, such as `5.1.1`
     diagnostic: str = ""  #: the server's reply, without addresses
-    reported_by: str = "dsn"  #: dsn, words, report, notice or smtp
+    reported_by: str = "dsn"  #: how the failure was reported: dsn, words, report, notice or smtp
     recipients: tuple[str, ...] = ()
     #: the mailboxes where delivery failed, such as those of a group's members; empty if the report names none
     failed_mailboxes: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Complaint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoActionNeeded:
-    """The result for a mail that needs no action, with the reason."""
+    """The result for a mail that needs no action, with the reason why it needs none."""
 
     reason: str
 
@@ -96,7 +96,7 @@ def read_report(content: bytes) -> MailReport | None:
 
 
 def is_automatic(message: Message) -> bool:
-    """Return whether a mail is automatic, and so must not be answered (RFC 3834)."""
+    """Return whether a mail was sent automatically, so that it must not be answered (RFC 3834)."""
     submitted = str(message.get("Auto-Submitted", "no")).split(";")[0].strip().lower()
     precedence = str(message.get("Precedence", "")).strip().lower()
     return (
@@ -163,7 +163,7 @@ def failure_in_blocks(blocks: list[Message], whole: str) -> Failure:
 
 
 def most_precise_status(status: str, diagnosis: str) -> str:
-    """Return the status of a report, or the one in its text if the first is missing or vague (`5.0.0`)."""
+    """Return `status`, or the status in the server's text if `status` is missing or vague (`5.0.0`)."""
     given, in_text = STATUS.search(status), STATUS.search(diagnosis)
     if given and not (given[2] == given[3] == "0" and in_text):
         return given[0]
@@ -294,7 +294,8 @@ REFUSED_BY_POLICY = re.compile(
 #: Gmail's text with 5.2.1 for a mailbox that is currently receiving too much mail.
 RECEIVING_TOO_FAST = re.compile(r"receiving mail (?:at a rate|too quickly)", re.IGNORECASE)
 
-#: The text of a policy deferral that lasted until the sending server gave up; the reader did not cause it.
+#: The status of deferrals for policy reasons that lasted until the sending server gave up; no reader caused
+#: them.
 POLICY_DEFERRAL = re.compile(r"(?<![\d.])4\.7\.\d")
 
 #: Statuses of class 5 that are not hard failures, as `subject.detail` (RFC 3463, RFC 7505, and practice).
@@ -325,7 +326,7 @@ def failure_kind_in_context(status: str, words: str, whole: str) -> FailureKind:
 
 
 def failure_kind_of_status(subject: str, detail: str, words: str) -> FailureKind:
-    """Return the kind of `5.SUBJECT.DETAIL`."""
+    """Return the kind of a failure with the status `5.SUBJECT.DETAIL`."""
     status = f"{subject}.{detail}"
     if subject in {"6", "7"} or status in POLICY_STATUSES:
         return FailureKind.POLICY

@@ -24,7 +24,7 @@ from digest.site_profile import Site
 
 
 class SuppressionReason(StrEnum):
-    """Why an address is suppressed."""
+    """The reason why an address is suppressed."""
 
     OPERATOR = "operator"  #: the operator suppressed the address
     BOUNCE = "bounce"  #: mail to the address bounces
@@ -49,7 +49,7 @@ class SuppressionEntry:
 def suppress(
     session: Session, site: Site, email: str, reason: SuppressionReason, note: str, now: datetime
 ) -> bool:
-    """Suppress an address; return whether it was added. An existing entry keeps its reason."""
+    """Add an address to the suppression list; return whether it was new. Existing entries stay unchanged."""
     row = {"hmac": address_hmac(site, email), "reason": SuppressionReason(reason), "note": note, "since": now}
     result = session.execute(
         db.upsert(session, Suppression).values(row).on_conflict_do_nothing().returning(Suppression.hmac)
@@ -62,14 +62,14 @@ def suppress(
 def suppress_many(
     session: Session, site: Site, emails: Iterable[str], reason: SuppressionReason, note: str, now: datetime
 ) -> None:
-    """Suppress addresses in one statement. Existing entries keep their reason."""
+    """Add many addresses to the suppression list at once. Existing entries stay unchanged."""
     suppress_hashes(session, [address_hmac(site, email) for email in emails], reason, note, now)
 
 
 def suppress_hashes(
     session: Session, hashes: Iterable[str], reason: SuppressionReason, note: str, now: datetime
 ) -> int:
-    """Suppress the addresses with these hashes; return the number added to the list."""
+    """Add the addresses with these hashes to the suppression list; return the number of new entries."""
     distinct = dict.fromkeys(hashes)
     listed = session.connection().execute(SUPPRESSED_QUERY, {"hashes": distinct.keys()})
     known = {row[0] for row in listed}
@@ -81,12 +81,12 @@ def suppress_hashes(
 
 
 def unsuppress(session: Session, site: Site, email: str, *, now: datetime) -> bool:
-    """Remove an address from the list; return whether it was listed."""
+    """Remove an address from the suppression list; return whether it was on the list."""
     return bool(unsuppress_matching(session, Suppression.hmac == address_hmac(site, email), now=now))
 
 
 def unsuppress_matching(session: Session, *conditions: ColumnElement[bool], now: datetime) -> int:
-    """Remove the entries that meet these conditions, and return their number."""
+    """Remove the suppression entries that meet these conditions, and return their number."""
     removing = delete(Suppression).where(*conditions).returning(Suppression.hmac)
     removed = session.scalars(removing.execution_options(synchronize_session=False)).all()
     opt_outs.record_suppressions(session, OptOutKind.UNSUPPRESSED, removed, now=now)
@@ -94,21 +94,21 @@ def unsuppress_matching(session: Session, *conditions: ColumnElement[bool], now:
 
 
 def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
-    """Suppress an address for the operator; return whether it was added to the list; commits."""
+    """Suppress an address at the operator's request, and commit; return whether the entry is new."""
     is_new = suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
     session.commit()
     return is_new
 
 
 def unsuppress_by_operator(session: Session, site: Site, email: str, *, now: datetime) -> None:
-    """Allow mail to an address again, or raise NotFound; commits."""
+    """Remove an address from the suppression list, and commit; raise NotFound if it is not on the list."""
     if not unsuppress(session, site, email, now=now):
         raise NotFound(f"{email} is not suppressed.")
     session.commit()
 
 
 def find_suppression(session: Session, site: Site, email: str) -> SuppressionEntry | None:
-    """Return the entry of an address, or None."""
+    """Return the suppression entry of an address, or None if the address is not suppressed."""
     row = session.get(Suppression, address_hmac(site, email))
     return suppression_entry(row) if row else None
 
@@ -138,7 +138,7 @@ def find_suppressed(
 
 
 def list_suppressions(session: Session) -> list[SuppressionEntry]:
-    """Return all entries, oldest first."""
+    """Return all entries of the suppression list, oldest first."""
     rows = session.scalars(select(Suppression).order_by(Suppression.since, Suppression.hmac))
     return [suppression_entry(row) for row in rows]
 
@@ -151,5 +151,5 @@ def suppression_entry(row: Suppression) -> SuppressionEntry:
 
 
 def address_hmac(site: Site, email: str) -> str:
-    """Return the keyed hash of the folded address."""
+    """Return the keyed hash of an address, which is the same for equivalent spellings of the address."""
     return address_hash(site, addresses.fold_address(email))

@@ -1,1 +1,1 @@
-"""Send the letters in the outbox once, within all limits, and record their outcomes."""
+"""Send each letter in the outbox once, within all limits, and record their outcomes."""

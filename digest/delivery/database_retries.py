@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 
 MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: shortest and longest pause between two tries, in seconds
-#: The note added to the error when the retries end.
+#: The note added to the last error when the retries end without success.
 GIVEN_UP = "The database did not become available in time."
 
 
 class Try:
-    """One try of a block, and its database error, if any."""
+    """One attempt to run a block, and the database error that it raised, if any."""
 
     def __init__(self, error: DBAPIError | None = None, *, is_retry: bool = False):
-        self.is_retry = is_retry  #: the previous try may have been committed
+        self.is_retry = is_retry  #: whether an earlier try failed; its commit may have succeeded
         self.error = error
 
     def __enter__(self) -> Try:
@@ -48,11 +48,11 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield a `Try` for each attempt to commit a block, until an attempt keeps its database connection.
+    """Yield a `Try` for each attempt to commit a block, until one does not lose its connection.
 
-    Each try uses a new connection. `lost` is the error of the caller's own first attempt, if any. Raises the
-    last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping` returns True.
-    The block must be safe to run again after a commit whose reply was lost.
+    Each try uses a new connection. `lost` is the error of an attempt that the caller made before, if any.
+    Raises the last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`
+    returns True. The block must be safe to run again after a commit whose reply was lost.
     """
     pause, lost_at = FIRST_PAUSE, 0.0
     one = Try(lost)
@@ -92,5 +92,5 @@ def retriable(error: BaseException | None) -> DBAPIError | None:
 
 
 def first_line(error: DBAPIError) -> str:
-    """Return the first line of the driver's message."""
+    """Return the first line of the database driver's error message."""
     return str(error.orig).strip().partition("\n")[0]

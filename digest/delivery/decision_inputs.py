@@ -25,7 +25,7 @@ from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
 
-MAX_KNOWN = 20_000  #: maximum number of filters that a run caches, about 2 MB
+MAX_KNOWN = 20_000  #: maximum number of filters that a delivery run caches (about 2 MB)
 FILTER_COLUMNS: Any = FilterRow.__table__.c
 FILTERS_QUERY = select(FILTER_COLUMNS.id, FILTER_COLUMNS.canonical).where(
     db.one_of_few(FILTER_COLUMNS.id, db.values_param("ids", FILTER_COLUMNS.id))
@@ -56,7 +56,7 @@ def load_context(
 def load_digests(claimed: Sequence[ClaimedDelivery]) -> dict[int, Digest]:
     """Return the digest decisions among these deliveries, keyed by delivery id.
 
-    A decision that cannot be read is left out; rendering it logs the error.
+    A decision that cannot be parsed is left out; the error is logged when the letter is rendered.
     """
     found = {}
     for delivery in claimed:

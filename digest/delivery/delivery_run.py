@@ -25,19 +25,19 @@ __all__ = ["DeliveryReport", "deliver"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliveryReport:
-    """The number of deliveries by result."""
+    """The number of deliveries with each result in one run."""
 
     sent: int = 0
-    deferred: int = 0  #: requeued, because the server deferred them or no server responded
+    deferred: int = 0  #: letters requeued because a server deferred them or no server responded
     failed: int = 0
     suppressed: int = 0
     expired: int = 0
     stuck: int = 0
-    in_doubt: int = 0  #: possibly accepted; retried after the lease ends
+    in_doubt: int = 0  #: letters that may have been accepted; they are retried after their lease ends
 
 
 @gc_control.gc_paused()
-def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the session by keyword)
+def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the session are keywords)
     session: Session,
     *,
     site: Site,
@@ -58,10 +58,10 @@ def deliver(  # noqa: PLR0913  (the entry point of a delivery run; all but the s
     """Deliver due letters, prompt letters first, until none is left or no server responds.
 
     A crash leaves at most one window in doubt. A `window` of 1 leaves at most one letter in doubt, and costs
-    one or two more commits per message. If the database is lost while a window is being sent, the run waits
-    for the database. `limit` is the maximum number of deliveries to claim. No further window begins after
-    `max_time`, or when `is_stopping` returns True. With `sleep`, the run itself waits for tokens of a rate,
-    up to `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are requeued.
+    one or two more commits per message. If the database connection is lost while a window is being sent, the
+    run waits for the database. `limit` is the maximum number of deliveries to claim. No further window begins
+    after `max_time`, or when `is_stopping` returns True. With `sleep`, the run itself waits for tokens of a
+    rate limit, up to `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are requeued.
     """
     worker = worker_loop.Worker(
         outbox=outbox.open_outbox(session),

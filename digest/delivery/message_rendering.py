@@ -100,8 +100,7 @@ def render_content(
 def letter_headers(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
 ) -> Sequence[tuple[str, str]]:
-    """Return the Reply-To header and, for a bulk letter, the list headers; for any other, the reply
-    headers."""
+    """Return the Reply-To header, and a bulk letter's list headers or any other letter's reply headers."""
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
     reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))
@@ -124,8 +123,8 @@ def address_for_replies(
 ) -> str:
     """Return the Reply-To address of a letter; empty for a letter to an address that is not the subscriber's.
 
-    A reply to a mail passed on to the operator goes to the mail's writer. Other replies can confirm a
-    subscription or change settings.
+    If the letter passes a mail on to the operator, a reply goes to the writer of that mail. Other replies can
+    confirm a subscription or change settings.
     """
     if "writer" in decision:
         return str(decision["writer"])
@@ -140,7 +139,7 @@ def address_for_replies(
 def render_digest(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState, message_id: str
 ) -> bytes:
-    """Return the bytes of a digest, assembled from the press with which it was composed."""
+    """Return the bytes of a digest, assembled from the prepared content (press) of its publication."""
     copy = personalization.personalize(
         context.site,
         delivery_id=delivery.id,
@@ -156,7 +155,7 @@ def render_digest(
         is_group=bool(recipient.group),
     )
     assembler = context.assemblers[delivery.press or ""]
-    # A decision that could not be parsed is parsed again, to raise the error.
+    # A decision that could not be parsed is parsed again here, to raise the error.
     digest = context.digests.get(delivery.id) or Digest.from_json(delivery.decision)
     return assembler.message(digest, copy)
 

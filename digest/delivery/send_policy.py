@@ -1,7 +1,7 @@
 """Decide which letters a delivery run may not send yet.
 
-`limits` defines the limits, pauses and stops; this module applies them to one run. A standstill is detected
-when a window reserves its tokens, so the check needs no query of its own.
+`limits` defines the limits, pauses and stops; this module applies them to one run. Reserving tokens for a
+window also shows whether all digests must wait, so this check needs no query of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from digest.delivery.transports import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
-LASTING_WAIT = timedelta(minutes=5)  #: all due letters are postponed if no letter may be sent for this long
+LASTING_WAIT = timedelta(minutes=5)  #: if no digest may be sent for this long, all due digests are postponed
 POSTPONE_BATCH = 5_000  #: number of letters postponed in one transaction
 THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: minimum time between two checks of the stop thresholds
 MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; a smaller canary is not conclusive
@@ -30,15 +30,15 @@ MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; a smaller can
 
 @dataclass(kw_only=True)
 class SendPolicy:
-    """The limits on one run, and their state as known to the run."""
+    """The limits on one delivery run, and their state as last read by the run."""
 
     session: Session
     rules: SendLimits
     lane: Lane = Lane.PROMPT  #: the lane of the current claim
-    standstill: Wait | None = None  #: a wait for all digests
+    standstill: Wait | None = None  #: the wait of all digests, if none may be sent now
     can_wait: bool = False  #: whether the run itself waits for tokens if they will be available soon
     refill: Wait | None = None  #: how long the run itself waits, because no claimed digest has a token
-    met_standstill: bool = False  #: whether the last window was held by a wait for all digests
+    met_standstill: bool = False  #: whether the last window was not sent because all digests must wait
     canary_waits: dict[str, Wait] = field(default_factory=dict)  #: waits for canaries, keyed by edition
     #: the domains with stored deferrals or pauses, as of the last claim
     troubled: TroubledDomains = field(default_factory=TroubledDomains)
@@ -61,8 +61,8 @@ class SendPolicy:
     def is_blocked(self, lane: Lane, now: datetime) -> bool:
         """Return whether no due letter of a lane may be sent now.
 
-        In a long standstill, every due letter is postponed. Expired letters and letters of dead workers
-        cannot be postponed, so the run must claim them.
+        If digests must wait for `LASTING_WAIT` or longer, postpone every due digest and return False: expired
+        digests and digests of dead workers cannot be postponed, so the run must claim them.
         """
         self.lane, self.met_standstill = lane, False
         if lane is not Lane.BULK:
@@ -78,7 +78,7 @@ class SendPolicy:
         return False
 
     def postpone(self, wait: Wait, now: datetime) -> None:
-        """Postpone every due digest."""
+        """Postpone every due digest until the given wait ends, and commit each batch."""
         postponed = POSTPONE_BATCH
         while postponed == POSTPONE_BATCH:
             postponed = outbox.postpone(
@@ -94,7 +94,7 @@ class SendPolicy:
     # ── after a claim ───────────────────────────────────────────────────────────────────────────
 
     def waiting_for_canary(self, claimed: Sequence[ClaimedDelivery], now: datetime) -> dict[int, Wait]:
-        """Return the waits of the letters that must wait for their edition's canary."""
+        """Return the waits of the letters that must wait for the results of their edition's canary."""
         canary = self.rules.canary
         if canary is None or self.lane is not Lane.BULK:
             return {}
@@ -126,7 +126,7 @@ class SendPolicy:
     def reserve(
         self, emails: Mapping[int, str], *, lease: str, now: datetime, tried: Collection[int] = ()
     ) -> Reservation:
-        """Reserve tokens for a window and return which of its letters wait."""
+        """Reserve tokens for a window, and return the decision about each of its letters."""
         if self.standstill and self.lane is Lane.BULK:
             return Reservation(decisions=dict.fromkeys(emails, self.standstill))
         is_urgent = self.lane is Lane.PROMPT
@@ -146,10 +146,10 @@ class SendPolicy:
     def finish_window(
         self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome], *, lease: str, now: datetime
     ) -> None:
-        """Release unused tokens, end our conversations with domains, and pause domains and servers.
+        """Release unused tokens, end this worker's conversations, and pause domains and servers.
 
         A domain is paused if it deferred letters, and a server if it did not respond. Rows are written in the
-        order of their names, so that two workers cannot deadlock.
+        order of the domains' and servers' names, so that two workers cannot deadlock.
         """
         untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
         self.release([(each.delivery, each.message.server) for each in untried], now)
@@ -172,7 +172,7 @@ class SendPolicy:
     def replies(
         self, going: Mapping[int, RenderedDelivery], outcomes: Sequence[Outcome]
     ) -> dict[str, list[LetterReply]]:
-        """Return the replies of each domain that deferred a letter, now or earlier."""
+        """Return the replies of the domains that deferred a letter now or earlier, keyed by domain."""
         found: dict[str, list[LetterReply]] = {}
         for each in outcomes:
             delivery = going[each.delivery_id].delivery
@@ -218,7 +218,7 @@ class SendPolicy:
             self.check_thresholds(now)
 
     def check_thresholds(self, now: datetime) -> None:
-        """Stop mail if a threshold is exceeded; commits."""
+        """Stop mail if a threshold is exceeded, and commit."""
         if not self.rules.stop_thresholds:
             return
         reading = limits.check_thresholds(self.session, self.rules.stop_thresholds, now=now)

@@ -18,7 +18,7 @@ from digest.delivery.transports import Outcome, Verdict
 from digest.editions import shown
 from digest.site_profile import Site
 
-SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server is not tried after it did not respond
+SILENT_SERVER_PAUSE = timedelta(seconds=60)  #: how long a server that did not respond is not tried
 RESULTS = {
     Verdict.ACCEPTED: "sent",
     Verdict.DEFERRED: "deferred",
@@ -87,7 +87,7 @@ class SentWindow:
 
     @property
     def description(self) -> str:
-        """Return the description of this outcome for the log."""
+        """Return a description of this window's outcome for the log."""
         return f"the outcome of {plurals.count(len(self.letters), 'letter')}"
 
 
@@ -105,12 +105,15 @@ class OutcomeRecorder:
     def is_disconnected(self, window: SentWindow) -> bool:
         """Return whether no server is available.
 
-        If letters are assigned to servers, servers without a reply are paused instead.
+        If letters are assigned to servers, return False: each server that did not reply is paused instead.
         """
         return window.had_no_reply and not self.policy.assigns_servers
 
     def fits_fast_path(self, window: SentWindow) -> bool:
-        """Return whether a window can be settled with the next intent, because no domain's record changes."""
+        """Return whether a window can be settled in the same statement as the next intents.
+
+        All letters must have been accepted in the same way, and the record of no domain may change.
+        """
         return window.is_uniform and not self.policy.learns_from(window.letters)
 
     def record(self, window: SentWindow, *, may_be_recorded: bool) -> Counter[str]:
@@ -134,7 +137,7 @@ class OutcomeRecorder:
         return tally
 
     def record_sent(self, window: SentWindow) -> int:
-        """Record the accepted letters and their provider ids; return the number still under our lease."""
+        """Record the accepted letters and their provider ids; return how many letters we still held."""
         sent = self.outbox.settle(
             window.accepted_ids,
             DeliveryState.SENT,
@@ -151,7 +154,7 @@ class OutcomeRecorder:
         return len(sent)
 
     def record_unsent(self, window: SentWindow, outcome: Outcome) -> dict[str, int]:
-        """Record one letter that was not accepted, and return its result."""
+        """Record one letter that was not accepted; return its result as a count, such as {"deferred": 1}."""
         letter, now, reason = window.letters[outcome.delivery_id], window.ended_at, outcome_text(outcome)
         delivery, due_at, is_tried = letter.delivery, now, False
         match outcome.verdict:
@@ -204,7 +207,7 @@ def end_unsent(
 ) -> int:
     """Settle a delivery as unsent; return 1 if we held it, else 0.
 
-    Unless the delivery is stuck, its papers are released, because the reader cannot have seen them.
+    Unless the delivery is stuck, its papers may be sent again, because the reader cannot have seen them.
     """
     ids = box.settle([delivery.id], state, reason, from_state=was, lease=delivery.lease, now=now)
     if state is not DeliveryState.STUCK:

@@ -21,7 +21,7 @@ Letter = tuple[ClaimedDelivery, RenderedDelivery | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """The unprocessed letters that we hold under one lease, and the previous window if unsettled."""
+    """The unprocessed letters that we hold under one lease, and the previous window if not yet settled."""
 
     deliveries: Sequence[ClaimedDelivery] = ()
     context: RenderContext  #: the data loaded for rendering
@@ -30,7 +30,7 @@ class Claimed:
     checked_at: datetime  #: when we last checked for urgent letters
     #: letters rendered while the database executed a statement
     rendered: Mapping[int, RenderedDelivery | None] = field(default_factory=dict)
-    waits: Mapping[int, Wait] = field(default_factory=dict)  #: letters that wait for tokens
+    waits: Mapping[int, Wait] = field(default_factory=dict)  #: the waits for tokens, keyed by delivery id
     unsettled: SentWindow | None = None  #: the previous window, which is settled with the next intent
     is_disconnected: bool = False  #: whether no server responded, so that the other letters wait
     done: int = 0  #: number of letters that this run has processed

@@ -22,7 +22,7 @@ def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bo
 def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) -> tuple[int, int]:
     """Lift every stop; return the number of stops, and the number of waiting letters that are now due.
 
-    A dry run only counts.
+    A dry run only counts the stops and letters.
     """
     lifted = limits.lift_stops(session, now=now)
     due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
@@ -58,7 +58,7 @@ def require_stuck(session: Session, ids: Collection[int]) -> None:
 
 
 def commit_unless_dry(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or roll back a dry run."""
+    """Commit, or roll back if this is a dry run."""
     if is_dry_run:
         session.rollback()
     else:

@@ -30,8 +30,8 @@ class CheckedWindow:
     """The letters of a window that may be sent, and the results of the others."""
 
     sendable: Mapping[int, RenderedDelivery]
-    short: Mapping[int, Wait]  #: letters that we hold until their tokens are available
-    tally: Counter[str]  #: deliveries by result
+    short: Mapping[int, Wait]  #: waits of letters that we hold until they get tokens, by delivery id
+    tally: Counter[str]  #: number of settled and requeued deliveries by result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class WindowCheck:
         return self.reserve(sendable, tally)
 
     def suppressed(self, window: Sequence[ClaimedDelivery]) -> tuple[set[int], set[int]]:
-        """Return the ids of deliveries to suppressed addresses, and the ids that must not be sent.
+        """Return the ids of deliveries to suppressed addresses, and the ids of those that must not be sent.
 
         A confirmation that lets the owner lift the suppression may be sent.
         """
@@ -127,7 +127,7 @@ def unblocked(window: Sequence[Letter], now: datetime) -> dict[int, RenderedDeli
 def postpone(box: Outbox, waits: Mapping[int, Wait], *, lease: str) -> None:
     """Requeue the letters that must wait, without using up an attempt.
 
-    Letters with the same wait share one statement.
+    Letters with the same wait are requeued in one statement.
     """
     ids_by_wait: dict[Wait, list[int]] = {}
     for number, wait in waits.items():

@@ -5,9 +5,9 @@
 
 If a worker dies, its deliveries become due again when their lease ends: in doubt if their intent was
 committed and no outcome was recorded, else unchanged. Outcomes of a window may be recorded together with the
-next intent. If a worker loses the database after a window was sent, it retries recording the outcomes for up
-to three quarters of the lease, and continues if that succeeds. No transaction is open while a worker renders
-a message or waits for a server.
+next intent. If a worker loses its database connection after a window was sent, it tries to record the
+outcomes for up to three quarters of the lease, and continues if that succeeds. No transaction is open while a
+worker renders a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ UNLIMITED = SendLimits()
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """The resources of a conversation with the mail server; its progress is stored in its step."""
+    """The resources of a conversation with the mail server; the current step stores the progress."""
 
     outbox: Outbox
-    context: RenderContext  #: the part that is the same for all letters
+    context: RenderContext  #: the part of the context that is the same for all letters
     caches: Caches
     transport: Transport
     policy: SendPolicy
@@ -58,11 +58,11 @@ class Worker:
     sleep: Callable[[float], None] | None = None  #: if None, letters without tokens are requeued
     is_stopping: Callable[[], bool] = lambda: False
     progress: Callable[[int], None] = lambda _done: None
-    lane: Lane | None = None  #: the only lane; if None, all lanes, urgent letters first
+    lane: Lane | None = None  #: the only lane to claim from; if None, all lanes, urgent letters first
     window: int = 50
     limit: int | None = None  #: maximum number of letters to claim
     ends_at: datetime | None = None  #: the time after which no further window begins
-    tally: Counter[str] = field(default_factory=Counter)  #: deliveries by result
+    tally: Counter[str] = field(default_factory=Counter)  #: number of deliveries by result
 
     @property
     def session(self) -> Session:
@@ -71,7 +71,7 @@ class Worker:
 
     @cached_property
     def recorder(self) -> OutcomeRecorder:
-        """Return the recorder of outcomes."""
+        """Return the object that records the outcomes of windows."""
         return OutcomeRecorder(outbox=self.outbox, site=self.context.site, policy=self.policy)
 
     def is_over(self, held: Claimed) -> bool:
@@ -82,7 +82,7 @@ class Worker:
     def tries(
         self, held: Claimed, description: str, lost: DBAPIError | None = None
     ) -> Iterable[database_retries.Try]:
-        """Return tries of a block whose commit must not be lost, for up to three quarters of the lease."""
+        """Retry a block whose commit must not be lost, for up to three quarters of the lease."""
         deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
         return database_retries.tries(
             self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
@@ -92,8 +92,8 @@ class Worker:
 def converse(worker: Worker) -> None:
     """Execute one step after another until nothing is due or the run is over.
 
-    If the database is lost, the outcome of the last window is recorded when the database is available again,
-    and the run continues.
+    If the database connection is lost, the outcome of the last window is recorded when the database is
+    available again, and the run continues.
     """
     step: Step | None = Claimed(context=worker.context, checked_at=LONG_AGO)
     while step:
@@ -126,7 +126,7 @@ def next_step(worker: Worker, step: Step) -> Step | None:
 
 
 def begin_window(worker: Worker, held: Claimed) -> Step | None:
-    """Render the next window, or take the step that must precede it."""
+    """Render the next window, or take the step that must come first."""
     if worker.is_over(held):
         give_back(worker, held)
         return None
@@ -176,7 +176,7 @@ def claim_lane(worker: Worker, before: Claimed, lane: Lane, size: int) -> Claime
 
 
 def load(worker: Worker, held: Claimed) -> Claimed:
-    """Requeue the letters that wait for their edition's canary, and load the data to render the others."""
+    """Requeue the letters that wait for canary results, and load the data to render the others."""
     now = worker.clock()  # later than `checked_at` if the lease was renewed
     waits = worker.policy.waiting_for_canary(held.deliveries, now)
     if waits:
@@ -208,7 +208,7 @@ def check_for_urgent(worker: Worker, held: Claimed) -> Claimed | None:
 
 
 def wait_for_tokens(worker: Worker, held: Claimed) -> Claimed | None:
-    """Wait briefly if every held letter waits for a token; otherwise return None.
+    """If every held letter waits for a token, wait briefly and return the letters; otherwise return None.
 
     The lease is renewed when less than half of it is left.
     """
@@ -270,8 +270,8 @@ def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDeliver
 def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
     """Commit the intent to send the letters that may be sent; each call commits at most once.
 
-    A subscriber who unsubscribed or was suppressed before the commit gets no letter. Letters that the first
-    statement does not intend are checked individually.
+    A subscriber who unsubscribed or was suppressed before the commit gets no letter. Letters for which the
+    first statement records no intent are checked individually.
     """
     if step.intended is None:
         return intend_unblocked(worker, step) if worker.policy.is_unrestricted else replace(step, intended={})
@@ -282,7 +282,7 @@ def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
 
 
 def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
-    """Settle the previous window and intend the unblocked letters, and render the next window.
+    """Settle the previous window, record intents for the unblocked letters, and render the next window.
 
     The next window is rendered while the database executes the statement.
     """
@@ -311,7 +311,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
 
 
 def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -> Intended:
-    """Intend the letters that may be sent; settle or requeue the others."""
+    """Record intents for the letters that may be sent; settle or requeue the others."""
     now, first, began = worker.clock(), left[0][0], monotonic()
     check = window_checks.WindowCheck(
         outbox=worker.outbox, site=worker.context.site, policy=worker.policy, lease=first.lease, now=now
@@ -322,7 +322,7 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
     ids = worker.outbox.intend(intents, lease=first.lease, until=until)
     lost = [each for number, each in checked.sendable.items() if number not in ids]
     worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
-    # Another worker holds these letters, or their recipient has just changed and they are rendered again.
+    # Another worker holds these letters, or they must be rendered again for a recipient who has just changed.
     again = {each.delivery.id: Wait(now, "") for each in lost}
     window_checks.postpone(worker.outbox, again, lease=first.lease)
     failpoints.reach("intending")
@@ -395,7 +395,7 @@ def settle(worker: Worker, step: Sent) -> Settled:
 
 
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Commit the outcome of the previous window, retrying if the database is lost.
+    """Commit the outcome of the previous window, and retry if the database connection is lost.
 
     Retries end after three quarters of the lease.
 
@@ -409,7 +409,7 @@ def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> 
     lost = None if worker.is_stopping() else database_retries.retriable(error)
     for one in worker.tries(held, window.description, lost):
         with one:
-            worker.session.rollback()  # a transaction that an error left open, such as a claim
+            worker.session.rollback()  # ends a transaction that an error left open, such as a claim
             may_be_recorded = one.is_retry or error is not None
             tally = worker.recorder.record(window, may_be_recorded=may_be_recorded)
             failpoints.reach("settling")
@@ -434,7 +434,7 @@ def count(worker: Worker, held: Claimed, window: SentWindow, tally: Counter[str]
 
 
 def give_back(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Record the previous window, and requeue the letters that we hold and will not send."""
+    """Record the outcome of the previous window, and requeue the letters that we hold and will not send."""
     if database_retries.is_given_up(error):
         held = replace(held, leased_at=-inf)  # the run does not wait for the database again
     try:
@@ -451,7 +451,7 @@ def release(worker: Worker, held: Claimed) -> Claimed:
     Requeueing is safe even if the reply to the commit of their intent was lost, because no byte was sent.
     """
     if not held.deliveries:
-        worker.session.rollback()  # a transaction that an error left open
+        worker.session.rollback()  # ends a transaction that an error left open
     else:
         released = 0
         for one in worker.tries(

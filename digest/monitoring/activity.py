@@ -42,7 +42,7 @@ class Series:
 
     @property
     def total(self) -> int:
-        """Return the number of events."""
+        """Return the total number of events in the period."""
         return sum(self.per_day)
 
 

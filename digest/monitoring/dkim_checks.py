@@ -88,7 +88,7 @@ def check_receiver_verdict(content: bytes) -> Iterator[CheckOutcome]:
     """Report the SPF, DKIM and DMARC results that the receiver recorded in the letter."""
     found = parsed_letter(content).get_all("Authentication-Results", [])
     results: dict[str, str] = {}
-    for name, result in RESULT.findall(str(found[0])) if found else ():  # the first is from the last receiver
+    for name, result in RESULT.findall(str(found[0])) if found else ():  # the last receiver's header is first
         results.setdefault(name.lower(), result.lower())
     if not results:
         return

@@ -40,7 +40,7 @@ class ActiveStop:
     """An emergency stop in force."""
 
     id: int
-    scope: str  #: all, or bulk for the digests
+    scope: str  #: the mail that is stopped: all, or bulk for digests only
     since: datetime
     reason: str
 
@@ -64,12 +64,12 @@ class LatestDump:
 class Figures:
     """The figures of the service at one time."""
 
-    subscribers: Mapping[str, int]  #: by state
-    deliveries: Mapping[str, int]  #: by state
+    subscribers: Mapping[str, int]  #: number of subscribers, keyed by state
+    deliveries: Mapping[str, int]  #: number of deliveries, keyed by state
     in_doubt: int  #: number of deliveries with an attempt whose outcome is unknown
     bounces: Mapping[str, int]  #: number of bounces in the last day, keyed by kind
-    suppressions: Mapping[str, int]  #: by reason
-    mail_in: Mapping[str, int]  #: by state
+    suppressions: Mapping[str, int]  #: number of suppressed addresses, keyed by reason
+    mail_in: Mapping[str, int]  #: number of received messages, keyed by state
     papers: int
     last_paper_at: datetime | None  #: when the newest paper was first seen
     dumps: int
@@ -86,7 +86,7 @@ class Figures:
 
 
 def count_figures(session: Session, *, now: datetime) -> Figures:
-    """Return the current figures."""
+    """Return the figures of the service at `now`."""
     waiting = (
         select(Delivery.lane, func.count(), func.min(Delivery.due_at))
         .where(outbox.is_due(now))

@@ -44,7 +44,7 @@ class Problem:
         return self.severity in {Severity.FAILURE, Severity.OUTAGE}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
+        """Return the fields of the problem for the JSON output."""
         return asdict(self) | {"is_warning": self.is_warning}
 
 
@@ -58,21 +58,21 @@ class Check:
 
 
 def passed(subject: str, message: str) -> Check:
-    """Return the check of a component that works."""
+    """Return the result for a component that works."""
     return Check(subject=subject, message=message)
 
 
 def warning(subject: str, message: str, fix: str) -> Check:
-    """Return the check of a component that works but should be improved."""
+    """Return the result for a component that works but should be improved."""
     return failed(subject, message, fix, severity=Severity.WARNING)
 
 
 def outage(subject: str, message: str, fix: str, *facts: str) -> Check:
-    """Return the check of an essential component that does not work."""
+    """Return the result for an essential component that does not work."""
     return failed(subject, message, fix, *facts, severity=Severity.OUTAGE)
 
 
 def failed(subject: str, message: str, fix: str, *facts: str, severity: Severity = Severity.FAILURE) -> Check:
-    """Return the check of a component that does not work; the problem's cause is the component."""
+    """Return the result for a component that does not work; `subject` is also the cause of the problem."""
     problem = Problem(cause=subject, message=message, fix=fix, facts=facts, severity=severity)
     return Check(subject=subject, problems=(problem,))

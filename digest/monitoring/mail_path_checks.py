@@ -63,7 +63,7 @@ def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
 
 
 def check_proxy_count(site: Site, probe: ProxyProbe) -> CheckOutcome:
-    """Compare the number of proxies that the probe passed with DIGEST_PROXIES."""
+    """Check that DIGEST_PROXIES is the number of proxies that the probe passed."""
     seen, trusted = probe.proxies_seen, probe.proxies_trusted
     if site.is_https and seen == 0:
         message = "The https proxy does not pass on the visitor's address."
@@ -104,7 +104,7 @@ def check_spf(site: Site) -> CheckOutcome:
 
 
 def check_dkim_record(signer: Signer) -> CheckOutcome:
-    """Check that the DNS has the key that signs letters."""
+    """Check that the DNS contains the public key of this signer."""
     found = "".join(txt_records(signer.dns_name)).replace(" ", "")
     public_key = signer.dns_record.replace(" ", "").partition("p=")[2]
     if public_key and f"p={public_key}" in found:
@@ -146,7 +146,7 @@ def check_reverse_dns(host: str) -> CheckOutcome:
 def send_and_check_test_letter(
     context: AppContext, email: str, received_at: Path | None
 ) -> Iterator[CheckOutcome]:
-    """Send a test letter with the headers of a digest, and check it as sent, or as received in a Maildir.
+    """Send a test letter with a digest's headers, and check the letter as sent, or as received in a Maildir.
 
     Raises DigestError with the server's reply if the letter is not accepted, and DnsUnavailable if the DNS
     cannot be queried.

@@ -193,7 +193,7 @@ def log_in(server: MailServer) -> tuple[smtplib.SMTP, list[str]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
-    """A file system that the service writes to, identified by one of its folders."""
+    """A file system that the service writes to, identified by a folder on it."""
 
     folder: Path
     free: int  #: number of bytes that can still be written
@@ -246,7 +246,7 @@ def check_data(settings: Settings, disks: Sequence[Disk]) -> Check:
 
 
 def disk_problem(disk: Disk) -> Problem:
-    """Return the problem of a disk with little space: a warning until it is full."""
+    """Return the problem of a disk with little free space; it is a warning until the disk is full."""
     return Problem(
         cause="disk",
         message=f"{'The disk is full' if disk.is_full else 'The disk is nearly full'}: {disk}",

@@ -36,7 +36,7 @@ ROLES = ("scheduler", "worker")  #: roles that must run together
 ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
 #: An optional role without a heartbeat for this long counts as stopped on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
-#: Time without a finished task, longer than a task may take, so that busy workers are not reported.
+#: Workers are reported if no task ends for this time, which is longer than a task may take.
 STALLED_AFTER = timedelta(minutes=15)
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 #: The mail server is reported if it defers this many letters and the last of them was tried within this time.
@@ -46,7 +46,7 @@ NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
 SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
 FEW_DOMAINS = 3  #: maximum number of broken domains reported separately; more are reported together
 MAX_NAMED = 20
-UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump counts
+UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump remains valid
 FAILING_AFTER = (
     6  #: consecutive failures of a source: about three hours, with delays doubling from five minutes
 )
@@ -58,7 +58,7 @@ FAILING_AFTER = (
 def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
     """Yield a problem for each role that has stopped, or that has lost processes.
 
-    An installation run by cron has no long-running processes, so none are reported.
+    An installation run by cron has no long-running processes, so no process is reported as stopped.
     """
     present = {process.role for process in found}
     for role in [*ROLES, *sorted(present - {*ROLES})] if present else []:
@@ -172,8 +172,8 @@ def overdue_lanes(
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if no attempt was accepted or refused since the latest five letters were first tried.
 
-    Repeated deferrals of a few older letters are not enough, since their mailboxes may be full. Deferrals
-    that may be greylisting are ignored, as in the emergency stop.
+    Repeated deferrals of a few older letters are not enough, since the recipients' mailboxes may be full.
+    Deferrals that may be greylisting are ignored, as they are for emergency stops.
     """
     latest = attempts_without_greylisting(session)
     firsts = sorted({row.delivery_id: place for place, row in enumerate(latest)}.values())[
@@ -268,7 +268,7 @@ def policy_refusals(session: Session, now: datetime) -> Iterator[Problem]:
 
 
 def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem for each domain where many addresses failed at once, or one for many domains."""
+    """Yield a problem for each domain where many addresses failed at once; many domains share one problem."""
     broken = bounces.frozen_domains(session, since=now - DAY)
     if len(broken) > FEW_DOMAINS:
         yield Problem(

@@ -10,7 +10,7 @@ from digest.errors import BadField
 
 WAIT_SECONDS = 60.0  #: how long to wait for a letter to reach the Maildir
 PAUSE_SECONDS = 0.5
-HEAD_BYTES = 64 * 1024  #: number of bytes at the start of a file that contain the Message-ID
+HEAD_BYTES = 64 * 1024  #: number of bytes at the start of a file that are searched for the Message-ID
 
 
 def read_letter(path: Path, message_ids: tuple[str, ...], *, timeout: float = WAIT_SECONDS) -> bytes | None:

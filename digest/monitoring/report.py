@@ -1,6 +1,6 @@
 """Make the report on the service for `digest status`, `digest doctor`, /readyz, /metrics and alarms.
 
-A check that fails with an error is itself a problem in the report.
+A check that raises an error is itself reported as a problem.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Report:
 
 
 def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: bool = False) -> Report:
-    """Check the service; with `logs_in`, also the TLS and passwords of the mail servers."""
+    """Check the service; with `logs_in`, also check the TLS and passwords of the mail servers."""
     figures, database = check_database(engine, now)
     disks = probes.writable_disks(settings)
     checks = (
@@ -77,7 +77,7 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
 
 
 def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
-    """Return the figures and the checks of the database; the figures are None if it is unusable."""
+    """Return the figures and the checks of the database; the figures are None if the database is unusable."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision()):
@@ -94,14 +94,14 @@ def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Itera
 
 
 def schema_check(fact: str) -> Check:
-    """Return the check of a database whose schema has another revision than this code needs."""
+    """Return the failed check of a database whose schema is not at the revision that this code needs."""
     message = "The database has another schema: digest db upgrade"
     problem = Problem(cause="schema", message=message, fix="Run: digest db upgrade", facts=(fact,))
     return Check(subject="database", problems=(problem,))
 
 
 def unusable_database(error: Exception, where: str) -> Check:
-    """Return the check of a database that cannot be used, with its error message."""
+    """Return the failed check of a database that cannot be used, with the error message."""
     cause = error.__cause__ or error
     reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
     fix = "Nothing is stored or sent until it works. Check the database server, its disk space and DIGEST_DATABASE_URL."

@@ -46,7 +46,7 @@ def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[
 
 
 def run_check(subject: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Run a check; an error that it raises is itself a problem."""
+    """Run a check; an error that the check raises is reported as a problem."""
     try:
         yield from check()
     except DigestError as error:
@@ -86,7 +86,7 @@ def check_secrets(settings: Settings) -> Iterator[Check]:
 
 
 def check_dumps(settings: Settings) -> Iterator[Check]:
-    """Check the folder for dumps."""
+    """Check that the folder for dumps exists and can be read and written."""
     folder = settings.dumps
     if not folder.is_dir():
         yield warning(

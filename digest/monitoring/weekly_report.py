@@ -17,7 +17,7 @@ from digest.monitoring.activity import Activity, activity
 from digest.site_profile import Site
 
 WEEK = timedelta(days=7)
-SENT_FROM = timedelta(hours=8)  #: on Monday, in the service's time zone
+SENT_FROM = timedelta(hours=8)  #: time on Monday from which the letter is sent, in the service's time zone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

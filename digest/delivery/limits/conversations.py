@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from digest.delivery.limits.decisions import MAX_CLOCK_SKEW, Wait, is_ahead
 
-BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: how long letters to a domain at its limit wait
-#: As long as a lease: if a worker dies, its conversations end with its lease.
+BUSY_DOMAIN_PAUSE = timedelta(seconds=10)  #: how long letters wait if their domain has no free conversation
+#: Maximum length of a conversation: as long as a lease, so that a dead worker's conversations end too.
 CONVERSATION_LIFE = timedelta(seconds=900)
 
 
@@ -24,7 +24,7 @@ class ConversationLease(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversations:
-    """The conversations with one domain, keyed by number; some may have ended."""
+    """The conversations with one domain, keyed by number, including conversations that may have ended."""
 
     domain: str
     limit: int
@@ -46,13 +46,13 @@ class Conversations:
         return Wait(now + BUSY_DOMAIN_PAUSE, f"{self.domain} has {self.limit} conversation{plural} with us")
 
     def begin(self, lease: str, now: datetime) -> Conversations:
-        """Return the conversations with this worker's added, under its own number or the lowest free one."""
+        """Return the conversations with this worker's added, under its current or the lowest free number."""
         active = self.active(now)
         own = [number for number, each in active.items() if each.lease == lease]
         number = own[0] if own else next(each for each in count() if each not in active)
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return the conversations of the other workers; a row without a lease is not a conversation."""
+        """Return the conversations of the other workers, without those that have no lease."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-MAX_CLOCK_SKEW = timedelta(seconds=60)  #: maximum difference between the clocks of two workers
+MAX_CLOCK_SKEW = timedelta(seconds=60)  #: how far the clocks of two workers may differ
 ALL_MAIL = "*"  #: the scope of a limit on all mail; all other scopes are domains or servers
 
 
 class Allowed(NamedTuple):
-    """The letter may be sent."""
+    """The decision that a letter may be sent now."""
 
-    server: str = ""  #: the server that must send it, if servers have rates
+    server: str = ""  #: the server that must send the letter; empty unless servers have rates
 
 
 class Wait(NamedTuple):
-    """A letter's wait: its end and its reason."""
+    """The decision that a letter must wait: until when, and why."""
 
     until: datetime
     reason: str

@@ -1,8 +1,8 @@
 """Distinguish domains that greylist from domains that limit our rate, and pause the latter.
 
-Pure. A greylisting server defers each recipient's first try and accepts the second. A server that limits our
-rate may defer any letter. One deferral therefore delays only its own letter. A domain is paused after several
-different recipients were deferred in a row.
+Pure. A greylisting server defers the first try for each recipient and accepts the second. A server that
+limits our rate may defer any letter. One deferral therefore delays only the deferred letter. A domain is
+paused after letters to several different recipients were deferred in a row.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too quickly
-NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause after a server did not respond although others did
+NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respond although others did
 #: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
-#: mail.
+#: mail again.
 RETRY_HEAD_START = timedelta(seconds=90)
 
 #: Status codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
@@ -44,17 +44,17 @@ class LetterReply(NamedTuple):
 
 
 def is_slow_down(code: int | None, reply: str, phase: str) -> bool:
-    """Return whether several replies like this one mean that we send too much to a domain."""
+    """Return whether several replies like this one would mean that we send too much to a domain."""
     return phase in {"rcpt", "data", "dot"} and (code == 421 or bool(SLOW_DOWN.search(reply)))
 
 
 def may_be_greylisting(code: int | None, phase: str) -> bool:
-    """Return whether a deferral is about this recipient; the code 421 is about the connection."""
+    """Return whether a deferral is about its recipient; the code 421 is about the connection."""
     return phase == "rcpt" and code != 421
 
 
 def throttle_pause(reply: str) -> timedelta | None:
-    """Return how long to wait if a server replies that we send too much through it, else None."""
+    """Return how long to pause a server whose reply says that we send too much, else None."""
     if QUOTA_EXCEEDED.search(reply):
         return QUOTA_PAUSE
     return SPEED_PAUSE if SENDING_TOO_FAST.search(reply) else None
@@ -85,14 +85,14 @@ class Pause:
         return is_ahead(self.until, now, at_most=MAX_PAUSE)
 
     def strike(self, now: datetime) -> Pause:
-        """Return the pause after one more strike: 5, 10, 20, ... minutes, at most an hour."""
+        """Return the next pause: 5, 10, 20, ... minutes, at most an hour; an active pause stays unchanged."""
         if self.is_active(now):  # another letter of the same window began the pause
             return self
         strikes = self.strikes + 1 if abs(now - self.until) < STRIKES_FORGOTTEN_AFTER else 1
         return Pause(until=now + min(FIRST_PAUSE * 2 ** min(strikes - 1, 10), MAX_PAUSE), strikes=strikes)
 
     def wait(self, scope: str, *, is_tried: bool = True) -> Wait:
-        """Return the wait of a letter; deferred letters are sent earlier than new letters."""
+        """Return the wait that the pause imposes on a letter; deferred letters wait less than new letters."""
         return Wait(self.until if is_tried else self.until + RETRY_HEAD_START, pause_reason(scope))
 
 
@@ -133,7 +133,7 @@ class DomainRecord:
 
 
 class TroubledDomains(NamedTuple):
-    """The domains with stored deferrals, pauses or greylisting, which an accepted letter may change."""
+    """The domains whose stored deferrals, pauses or greylisting an accepted letter may change."""
 
     strikes: frozenset[str] = frozenset()  #: domains that recently deferred a letter or were paused
     greylisters: frozenset[str] = frozenset()

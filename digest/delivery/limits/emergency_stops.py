@@ -1,8 +1,8 @@
 """Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
 Deferrals are counted among the letters first tried in the last hour, bounces and complaints among the letters
-tried in the last 24 hours. Nothing from before the last resume counts. A stop for policy refusals stops all
-mail; every other stop stops digests only.
+tried in the last 24 hours. Attempts and reports from before mail was last resumed do not count. Too many
+policy refusals stop all mail; every other threshold stops digests only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_ATTEMPTS = 20_000
 #: Number of latest reports of each kind that are used to find when the reported letters were sent.
 MAX_REPORTS = 200
 
-#: Minimum number of reports of each kind that stops mail: two complaints about ten letters are too few.
+#: Minimum count of each kind that can stop mail: for example, two complaints about ten letters are too few.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
-#: Gmail's and Yahoo's limit for a sender in good standing; at 0.3 % they refuse mail.
+#: The share at which the operator is warned: Gmail and Yahoo ask for less, and refuse mail at 0.3 %.
 WARN_AT = {"complaints": 0.001}
 
-#: Minimum number of attempts for a letter's deferrals to count; fewer may be greylisting.
+#: Minimum number of attempts for a letter's deferrals to count; fewer deferrals may be greylisting.
 GREYLISTING_ATTEMPTS = 3
 CLOSING_CODE = 421  #: the code with which a server closes the connection
 SYSTEM_STATUS = "4.3.%"  #: the pattern of statuses about the mail system, not the recipient (RFC 3463, X.3.X)
@@ -99,7 +99,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Count the letters first tried within the hour; return how many were always deferred, and the total."""
+    """Return how many letters first tried after `hour` were always deferred, and how many were tried."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -125,11 +125,11 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 
 
 def attempts_by_letter(attempts: Any) -> Any:
-    """Return a subquery of letters: the time of each first attempt, and the attempts' common verdict.
+    """Return a subquery of one row for each letter: the time of its first attempt, and its common verdict.
 
-    The verdict is "" if the attempts differ or may be greylisting. A few letters that are deferred
-    repeatedly, long after all others were accepted, therefore do not stop mail. Greylisting does not stop
-    mail either, because the second or third attempt succeeds.
+    The verdict is "" if the verdicts of the attempts differ, or if the deferrals may be greylisting. A few
+    letters that are deferred repeatedly, long after all others were accepted, therefore do not stop mail.
+    Greylisting does not stop mail either, because the second or third attempt succeeds.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
     is_open = and_(
@@ -149,7 +149,7 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 
     Reports are bounces or complaints, as selected by `kind`. The first pair covers the latest attempts. The
     second covers the attempts near those named in the latest reports, since some reports arrive minutes or
-    hours later. Yields nothing without reports.
+    hours after the attempt. Yields nothing without reports.
     """
     latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
@@ -166,7 +166,7 @@ def count_among_tried(
 ) -> tuple[int, int]:
     """Return the number of reported letters among these attempts, and the number of letters tried.
 
-    A complaint that names a reader but no letter counts if it came after the first of these attempts.
+    A complaint that names a reader but no letter counts if it arrived after the first of these attempts.
     """
     letters = select(func.count(attempts.c.delivery_id.distinct())).scalar_subquery()
     begins = select(func.min(attempts.c.ended_at)).scalar_subquery()
@@ -183,7 +183,7 @@ def count_among_tried(
 def middle_attempt_of_reports(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]]
 ) -> int | None:
-    """Return the id of the median attempt among those named in reports; SMTP replies are not reports."""
+    """Return the id of the median attempt among those named in reports other than SMTP replies."""
     reports = (
         select(latest.c.delivery_id)
         .where(*conditions, latest.c.delivery_id.is_not(None), latest.c.reported_by != "smtp")

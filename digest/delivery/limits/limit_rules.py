@@ -25,7 +25,8 @@ from digest.errors import BadField
 RATE_PATTERN = re.compile(
     r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
 )
-#: Letters on each day of a warm-up, unless the operator sets a table. After the last day there is no limit.
+#: Maximum number of letters on each day of a warm-up, unless the operator sets a table. After the last day
+#: there is no limit.
 DEFAULT_WARM_UP = (
     200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
 )  # fmt: skip
@@ -82,13 +83,13 @@ class Canary:
         return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
 
     def is_first(self, delivery_id: int) -> bool:
-        """Return whether this letter is in the canary; the choice is by hash, so all workers agree."""
+        """Return whether this letter is in the canary; its id decides, so all workers agree."""
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
     def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
         """Return how long the rest of an edition waits, at most the configured time.
 
-        A machine with a wrong clock therefore cannot prolong the wait.
+        A time stored by a machine with a wrong clock therefore cannot prolong the wait.
         """
         ends_at = min(until, now + self.wait)
         share = f"{self.share * 100:g} %"
@@ -100,13 +101,13 @@ class SendLimits:
     """All limits that the operator set."""
 
     rates: tuple[Rate, ...] = ()
-    #: maximum number of conversations by domain; "" means all other domains
+    #: maximum number of simultaneous conversations, keyed by domain; "" means all other domains
     conversation_limits: Mapping[str, int] = field(default_factory=dict)
-    servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
+    servers: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
     hours: SendHours | None = None
     warm_up: WarmUp | None = None
     canary: Canary | None = None
-    #: the shares of failed letters at which mail is stopped
+    #: the shares of failed letters at which mail is stopped, keyed by the kind of failure
     stop_thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -131,14 +132,14 @@ class SendLimits:
 
 
 def parse_shared_limits(text: str) -> SendLimits:
-    """Return the limits of `50/s, 100000/day, example.org 20/min, 20 at once`, or raise BadField."""
+    """Parse limits such as `50/s, 100000/day, example.org 20/min, 20 at once`, or raise BadField."""
     return SendLimits(rates=parse_rates(text), conversation_limits=parse_conversation_limits(text))
 
 
 def parse_rates(
     text: str, *, server: str = "", setting: str = "DIGEST_RATES", burst: float = BURST_SECONDS
 ) -> tuple[Rate, ...]:
-    """Return the rates of `50/s, 100000/day, example.org 20/min`, or raise BadField."""
+    """Parse rates such as `50/s, 100000/day, example.org 20/min`, or raise BadField."""
     return tuple(
         Rate(
             domain=ascii_domain(rule["domain"] or ""),
@@ -188,7 +189,7 @@ def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]
 
 
 def parse_send_hours(text: str, zone: str) -> SendHours | None:
-    """Return the hours of `06:00-22:00`, or None for all day; raise BadField if they cannot be parsed."""
+    """Parse hours such as `06:00-22:00`, or raise BadField; return None for an empty string."""
     if not text.strip():
         return None
     opens, dash, closes = text.partition("-")
@@ -201,7 +202,7 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
 
 
 def parse_warm_up(text: str, zone: str) -> WarmUp | None:
-    """Return the warm-up of `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty string.
+    """Parse a warm-up such as `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty string.
 
     Raises BadField if the text cannot be parsed.
     """
@@ -233,7 +234,7 @@ def parse_canary(text: str) -> Canary | None:
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:
-    """Return the thresholds keyed by name, or raise BadField; for `never`, return an empty dict."""
+    """Parse stop thresholds, keyed by name, or raise BadField; return an empty dict for `never`."""
     found = {}
     for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
         match = STOP_THRESHOLD_PATTERN.fullmatch(part)
@@ -247,5 +248,5 @@ def parse_stop_thresholds(text: str) -> dict[str, float]:
 
 
 def thresholds_text(thresholds: Mapping[str, float]) -> str:
-    """Return thresholds as the operator writes them."""
+    """Return thresholds as text, in the form in which the operator writes them."""
     return ", ".join(f"{name} {share * 100:g}%" for name, share in thresholds.items()) or "never"

@@ -12,9 +12,10 @@ from digest.delivery.limits.domain_pauses import Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Allowance
 
-STOP_RECHECK = timedelta(hours=1)  #: interval between checks of stopped mail; `resume` takes effect at once
-STOPPED_PREFIX = "stopped: "  #: prefix of the wait reason of stopped mail
-ALL, BULK = "all", "bulk"  #: the scope of an emergency stop: all mail, or digests
+#: How long stopped letters wait before they are checked again, unless mail is resumed earlier.
+STOP_RECHECK = timedelta(hours=1)
+STOPPED_PREFIX = "stopped: "  #: the start of the reason why a stopped letter waits
+ALL, BULK = "all", "bulk"  #: the scopes of emergency stops: all mail, or digests
 
 Decision = Allowed | Wait
 Shortage = tuple[Allowance, Wait]  #: an allowance that has no token, and the wait until it has one
@@ -39,19 +40,19 @@ class Window:
 class Limiter:
     """All limits on a window, with their current counts."""
 
-    servers: tuple[ServerShare, ...] = ()  #: empty if no server has a rate
+    servers: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
     stops: Mapping[str, str] = field(default_factory=dict)  #: the reasons of emergency stops, keyed by scope
-    pauses: Mapping[str, Pause] = field(default_factory=dict)  #: pauses by domain or server
+    pauses: Mapping[str, Pause] = field(default_factory=dict)  #: pauses, keyed by domain or server
     allowances: tuple[Allowance, ...] = ()
     conversations: Mapping[str, Conversations] = field(
         default_factory=dict
-    )  #: conversations by domain, for domains with a limit
-    #: credit by server; the server with the most credit is next
+    )  #: conversations, keyed by domain, for domains with a limit
+    #: credit of each server, which grows by its weight; the server with the most credit sends the next letter
     credit: Mapping[str, int] = field(default_factory=dict)
     standstill: Wait | None = None  #: a wait for all letters of this lane
 
     def reserve(self, window: Window, now: datetime) -> Reservation:
-        """Take a token of each limit for each letter that may be sent; the others wait."""
+        """Take one token of every limit for each letter that may be sent; the other letters wait."""
         if standstill := self.lane_wait(window, now):
             stopped = replace(self, standstill=standstill)
             return Reservation(decisions=dict.fromkeys(window.domains, standstill), limiter=stopped)
@@ -77,7 +78,7 @@ class Limiter:
         return None if window.is_urgent else self.pause_wait(ALL_MAIL, now)
 
     def pause_wait(self, scope: str, now: datetime, *, is_tried: bool = True) -> Wait | None:
-        """Return the wait until a pause of the scope ends, or None."""
+        """Return the wait until the pause of a domain or server ends, or None if it is not paused."""
         pause = self.pauses.get(scope)
         return pause.wait(scope, is_tried=is_tried) if pause and pause.is_active(now) else None
 
@@ -115,7 +116,7 @@ class Limiter:
         return after.take(domain, chosen, window, now), Allowed(chosen)
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
-        """Return the allowance of these scopes with the longest wait, or None if each has a token."""
+        """Return the allowance of these scopes with the longest wait, and the wait; None without a wait."""
         waits = [
             (each, each.wait(now, can_wait=window.can_wait))
             for each in self.allowances
@@ -136,9 +137,9 @@ class Limiter:
         return replace(self, allowances=taken, conversations=conversations)
 
     def postpone(self, short: Allowance, wait: Wait, *, is_for_all: bool) -> tuple[Limiter, Decision]:
-        """Return how long the next letter must wait for an allowance.
+        """Return the updated limiter, and the decision that a letter waits for a token of an allowance.
 
-        If the allowance covers all mail, all letters wait.
+        With `is_for_all`, all letters of the lane wait.
         """
         longer = replace(short, waiting=short.waiting + 1)
         allowances = tuple(longer if each is short else each for each in self.allowances)
@@ -174,5 +175,5 @@ class Reservation:
 
     @property
     def standstill(self) -> Wait | None:
-        """Return the wait that applies to the whole lane; for a `Refill`, the worker itself waits."""
+        """Return the wait of the whole lane, or None; if the wait is a `Refill`, the worker itself waits."""
         return self.limiter.standstill

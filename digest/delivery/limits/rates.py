@@ -19,19 +19,19 @@ ONE_DAY = timedelta(days=1)
 #: Maximum time that a worker itself waits for a token; a letter that must wait longer is requeued.
 MAX_TOKEN_WAIT = timedelta(seconds=10)
 #: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover
-#: short delays.
+#: short delays of a worker.
 BURST_SECONDS = 2.0
-SES_BURST_SECONDS = 0.5  #: the same capacity for Amazon SES, which counts letters per second
+SES_BURST_SECONDS = 0.5  #: the capacity for Amazon SES, which counts letters per second
 
 Part = TypeVar("Part", int, date)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """A number of letters per period: to one domain, through one server, or in total.
+    """The maximum number of letters per period: to one domain, through one server, or in total.
 
-    A rate per second or minute is a token bucket. A rate per hour or day is a quota, which may be used up at
-    once.
+    A rate per second or minute is enforced by a token bucket. A rate per hour or day is a quota, which may be
+    used up at once.
     """
 
     domain: str = ""
@@ -47,7 +47,7 @@ class Rate:
 
     @property
     def text(self) -> str:
-        """Return the rate as the operator writes it."""
+        """Return the rate as text, in the form in which the operator writes it."""
         return f"{self.server or self.domain} {self.amount}/{UNIT_NAMES[self.seconds]}".strip()
 
     @property
@@ -122,8 +122,8 @@ class Quota:
     """
 
     rate: Rate
-    used: Mapping[int, int]  #: number of letters, keyed by part; parts are numbered from 1970 on
-    waiting: int = 0  #: letters that wait
+    used: Mapping[int, int]  #: number of letters sent in each part; parts are numbered from 1970 on
+    waiting: int = 0  #: number of letters that wait
 
     @property
     def scope(self) -> str:
@@ -132,7 +132,7 @@ class Quota:
 
     @property
     def length(self) -> timedelta:
-        """Return the length of a part."""
+        """Return the length of one part of the quota's hour or day."""
         return timedelta(seconds=self.rate.seconds / QUOTA_PARTS)
 
     def at(self, now: datetime) -> Quota:
@@ -179,14 +179,14 @@ class WarmUp:
     table: tuple[int, ...]
     zone: str
     used: Mapping[date, int] = field(default_factory=dict)
-    waiting: int = 0  #: letters that wait
+    waiting: int = 0  #: number of letters that wait
     scope = ALL_MAIL
 
     def __str__(self) -> str:
         return f"{self.since}: {', '.join(map(str, self.table))}"
 
     def day_of(self, now: datetime) -> date:
-        """Return the operator's local day."""
+        """Return the date at `now` in the operator's time zone."""
         return now.astimezone(zone_of(self.zone)).date()
 
     def at(self, now: datetime) -> WarmUp:

@@ -25,8 +25,8 @@ from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Limiter, Reservation, Window
 from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
 
-#: How long ended rows are kept: longer than a month, because the canary of a monthly edition is needed for a
-#: month.
+#: How long rows are kept after their pause, conversation or canary has ended: longer than a month, because
+#: the canary of a monthly edition is needed for a month.
 KEEP_ROWS_FOR = timedelta(days=45)
 
 COUNTERS, DAYS, CONVERSATIONS, PAUSES, CANARIES, STOPS = (
@@ -53,7 +53,7 @@ def lock_rows(session: Session, table: Table, rows: Sequence[Mapping[str, Any]])
 
 
 def write_changes(session: Session, table: Table, before: Rows, after: Rows) -> None:
-    """Delete the removed rows, and write new and changed rows."""
+    """Delete the rows that `after` lacks, and write the rows that are new or changed in it."""
     keys = key_names(table)
     if gone := sorted(before.keys() - after.keys()):
         is_key = and_(*[table.__table__.c[name] == bindparam(f"the_{name}") for name in keys])
@@ -115,7 +115,7 @@ def release(
 
 
 def save(session: Session, before: Limiter, after: Limiter) -> None:
-    """Write the differences between two limiters."""
+    """Write the differences between two limiters to the database."""
     write_changes(session, RateCounter, counter_rows(before.allowances), counter_rows(after.allowances))
     write_changes(session, WarmUpDay, day_rows(before.allowances), day_rows(after.allowances))
     held = conversation_rows(before.conversations)
@@ -133,7 +133,7 @@ WAITS_QUERY = union_all(
 def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Limiter:
     """Return a limiter with the pauses of these scopes and the emergency stops.
 
-    This single query runs for every window.
+    Both are read in a single query, because every window needs them.
     """
     found = session.connection().execute(WAITS_QUERY, {"scopes": sorted(scopes), "now": now}).all()
     return Limiter(
@@ -145,7 +145,7 @@ def load_blocks(session: Session, scopes: Collection[str], now: datetime) -> Lim
 def load_allowances(
     session: Session, rules: SendLimits, domains: Collection[str], now: datetime
 ) -> tuple[Allowance, ...]:
-    """Lock and return the allowances for letters to these domains."""
+    """Lock and return the allowances (buckets, quotas and warm-up) for letters to these domains."""
     rates = [rate for rate in rules.all_rates if not rate.domain or rate.domain in domains]
     fresh = {
         (rate.scope, rate.seconds): {
@@ -183,7 +183,7 @@ def load_warm_up(session: Session, warm_up: WarmUp) -> WarmUp:
 
 
 def counter_rows(allowances: Iterable[Allowance]) -> Rows:
-    """Return the rows of buckets and quotas."""
+    """Return the database rows of the buckets and quotas among these allowances."""
     found: Rows = {}
     for each in allowances:
         if isinstance(each, Bucket):
@@ -196,7 +196,7 @@ def counter_rows(allowances: Iterable[Allowance]) -> Rows:
 
 
 def day_rows(allowances: Iterable[Allowance]) -> Rows:
-    """Return the rows of warm-ups."""
+    """Return the database rows of the warm-ups among these allowances."""
     warm_ups = [each for each in allowances if isinstance(each, WarmUp)]
     return {(each.since, day): {"used": used} for each in warm_ups for day, used in each.used.items()}
 
@@ -221,7 +221,7 @@ def load_conversations(
 
 
 def conversation_rows(conversations: Mapping[str, Conversations]) -> Rows:
-    """Return the rows of conversations."""
+    """Return the database rows of these conversations."""
     return {
         (domain, number): each._asdict()
         for domain, of_domain in conversations.items()
@@ -230,7 +230,7 @@ def conversation_rows(conversations: Mapping[str, Conversations]) -> Rows:
 
 
 def end_conversations(session: Session, rules: SendLimits, emails: Collection[str], *, lease: str) -> None:
-    """End our conversations with the domains of these addresses, so that other workers can begin theirs."""
+    """End this worker's conversations with the domains of these addresses, so that others can begin."""
     before = load_conversations(session, rules, {domain_of(email) for email in emails})
     after = {domain: each.end(lease) for domain, each in before.items()}
     write_changes(session, ConversationRow, conversation_rows(before), conversation_rows(after))
@@ -256,7 +256,7 @@ def record_replies(session: Session, replies: Mapping[str, Sequence[LetterReply]
 
 
 def pause_rows(records: Mapping[str, DomainRecord]) -> Rows:
-    """Return the rows of pauses."""
+    """Return the database rows of these domain records."""
     return {
         (scope,): {
             "until": each.pause.until, "strikes": each.pause.strikes, "greylists": each.greylists,
@@ -274,7 +274,7 @@ TROUBLED_QUERY = select(
 
 
 def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains:
-    """Return the domains that greylist, or recently deferred letters or were paused."""
+    """Return the domains that greylist, and those that recently deferred letters or were paused."""
     lately = now - domain_pauses.STRIKES_FORGOTTEN_AFTER
     found = session.connection().execute(TROUBLED_QUERY, {"lately": lately}).all()
     return TroubledDomains(
@@ -284,7 +284,7 @@ def load_troubled_domains(session: Session, *, now: datetime) -> TroubledDomains
 
 
 def pause_server(session: Session, server: str, until: datetime) -> None:
-    """Pause a server until a time; an empty name pauses all servers."""
+    """Pause a server until the time `until`; an empty name pauses all servers."""
     pause = DomainRecord(pause=Pause(until=until))
     write_changes(session, DomainPause, {}, pause_rows({server or ALL_MAIL: pause}))
 
@@ -301,8 +301,9 @@ def canary_waits(
 ) -> dict[str, Wait]:
     """Return when each edition's wait for the results of its canary ends.
 
-    The wait of a new edition begins here, unless the canary would have fewer than `min_canary` letters. In
-    that case it begins when enough letters are due, since readers in other time zones are due later.
+    This call begins the wait of each new edition, unless the canary would have fewer than `min_canary`
+    letters. In that case the wait begins when enough letters are due, because letters to other time zones
+    become due later.
     """
     canary = rules.canary
     if canary is None:

@@ -71,7 +71,7 @@ from digest.delivery.outbox.transitions import (
 
 
 def open_outbox(session: Session) -> Outbox:
-    """Return the outbox in the session's database."""
+    """Return the outbox that uses the session's database."""
     return implementation(db.dialect_name(session))(session)
 
 

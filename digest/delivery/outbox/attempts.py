@@ -28,7 +28,7 @@ class AttemptRecord(Struct, frozen=True):
 def record_attempts(
     session: Session, attempts: Iterable[AttemptRecord], *, lease: str, now: datetime
 ) -> None:
-    """Store these attempts."""
+    """Store these attempts under the lease of their deliveries."""
     rows = [
         {
             "delivery_id": attempt.delivery_id,
@@ -54,8 +54,8 @@ def is_recorded(
     """Return whether the outcome of these deliveries is stored; used after a commit that may have failed.
 
     If deliveries were attempted, the outcome is stored if an attempt with this lease and end time is stored.
-    Otherwise it is stored if we hold none of the deliveries. The commit may still be in progress, so this
-    function first waits for the row locks of these deliveries.
+    Otherwise the outcome is stored if none of the deliveries is held under this lease. The commit may still
+    be in progress, so this function first waits for the row locks of these deliveries.
     """
     columns = (DELIVERY_TABLE.c.state, DELIVERY_TABLE.c.lease)
     locking = select(*columns).where(db.one_of(DELIVERY_TABLE.c.id, ids)).with_for_update()

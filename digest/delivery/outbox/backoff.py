@@ -33,7 +33,7 @@ def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
 
 
 def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: datetime) -> None:
-    """Withdraw the letter with this key if it is still queued."""
+    """Withdraw the letter with this dedupe key if it is still queued."""
     waiting = (DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
     session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
@@ -46,7 +46,7 @@ def expire_open(session: Session, reason: str, *, now: datetime) -> int:
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw the unsent deliveries among these, and erase the recipient and content of all of them."""
+    """Withdraw the unsent deliveries among these, and erase recipient and content of all the deliveries."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}
@@ -74,8 +74,8 @@ def readdress_queued(session: Session, subscriber_id: int, *, old: str, new: str
 def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now: datetime, limit: int) -> int:
     """Postpone up to `limit` due letters of a lane that are not leased; return their number.
 
-    No letter is postponed beyond its expiry. A letter that has already expired stays due, so that it ends at
-    once.
+    No letter is postponed beyond its expiry. A letter that has already expired stays due, so that the next
+    claim ends it.
     """
     idle = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
@@ -95,7 +95,7 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:
-    """Make the letters due now whose wait reason begins with `reason`; return their number."""
+    """Make every letter whose wait reason begins with `reason` due now; return the number of letters."""
     waiting = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
         DELIVERY_TABLE.c.reason.startswith(reason, autoescape=True),

@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.delivery.outbox.open_deliveries import ATTEMPT_TABLE, DELIVERY_TABLE
 
-DELETE_BATCH = 1_000  #: number of rows per transaction; a thousand take a few hundredths of a second
+DELETE_BATCH = 1_000  #: rows per transaction; deleting a thousand takes a few hundredths of a second
 
-#: Letters that an address gets only once; their keys are kept forever.
+#: Kinds of letters that an address gets only once; the keys of these letters are kept forever.
 ONCE_ONLY = frozenset({"invite", "reminder"})
 
 
@@ -44,14 +44,14 @@ def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
 
 
 def open_among(session: Session, ids: Collection[int]) -> set[int]:
-    """Return the deliveries among these that are not settled."""
+    """Return the ids of the deliveries among these that are not settled."""
     among = db.one_of(DELIVERY_TABLE.c.id, list(ids))
     found = select(DELIVERY_TABLE.c.id).where(among, DELIVERY_TABLE.c.settled_at.is_(None))
     return set(session.scalars(found)) if ids else set()
 
 
 def compact_deliveries(session: Session, ids: Collection[int]) -> None:
-    """Clear the columns that only sending needs.
+    """Clear the columns of these deliveries that are needed only for sending.
 
     The decisions of digests are kept for the archive and `digest why`.
     """

@@ -11,7 +11,7 @@ from digest import addresses
 from digest.db.tables import Delivery, DeliveryState, Subscriber
 from digest.errors import NotFound
 
-BATCH_ROWS = 500  #: rows read at once
+BATCH_ROWS = 500  #: number of rows read at once
 
 
 def list_deliveries(
@@ -35,7 +35,7 @@ def count_deliveries(
 
 
 def conditions_for(state: DeliveryState | None, email: str | None) -> list[ColumnElement[bool]]:
-    """Return the conditions for a state, and for an address of the subscriber or of the delivery."""
+    """Return the SQL conditions for a state, and for an address of the subscriber or of the delivery."""
     conditions: list[ColumnElement[bool]] = [] if state is None else [Delivery.state == state]
     if email is not None:
         ids = select(Subscriber.id).where(Subscriber.email_key == addresses.fold_address(email))

@@ -1,4 +1,4 @@
-"""Write letters to the outbox in the transaction of the decision to send them."""
+"""Write letters to the outbox in the transaction that decides to send them."""
 
 from __future__ import annotations
 
@@ -116,13 +116,14 @@ def queue_new_digests(
 ) -> None:
     """Write digests like `queue_digests`, but with ids from `reserve_ids` and without waiting for a reply.
 
-    Raises IntegrityError if a subscriber already has the edition: now, or later in a block of `db.pipelined`.
+    Raises IntegrityError if a subscriber already has the edition; in a block of `db.pipelined`, the error is
+    raised later.
     """
     db.insert_many(session, Delivery, rows, shared=shared_values(rows, shared))
 
 
 def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that all digests share and that the rows leave out."""
+    """Return the values of the columns that all digests share and that the rows leave out."""
     own = rows[0] if rows else {}
     return {name: value for name, value in {**DIGEST_DEFAULTS, **shared}.items() if name not in own}
 
@@ -130,13 +131,13 @@ def shared_values(rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) 
 def reserve_ids(session: Session, count: int) -> Sequence[int]:
     """Return ids for `count` new deliveries.
 
-    On SQLite they must be used before other deliveries are written.
+    On SQLite the ids must be used before other deliveries are written.
     """
     return db.reserve_keys(session, Delivery, count)
 
 
 def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
-    """Return the subscribers among these whose edition already exists."""
+    """Return the ids of the subscribers among these whose digest of the edition is in the outbox already."""
     query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
         db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
         db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),

@@ -67,14 +67,14 @@ def recipients_query(dialect: str) -> Select[Any]:
 
 
 def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
-    """Return the subscribers that still exist, keyed by id."""
+    """Return the subscribers with these ids that still exist, keyed by id."""
     return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
 
 
 def load_recipients_with_versions(
     session: Session, ids: Iterable[int | None]
 ) -> dict[int, tuple[RecipientState, str]]:
-    """Return the subscribers that still exist, keyed by id, each with the version of its row."""
+    """Return the subscribers with these ids that still exist, keyed by id, each with its row's version."""
     known = {number for number in ids if number is not None}
     if not known:
         return {}
@@ -95,7 +95,7 @@ def recipient_state(  # noqa: PLR0913, PLR0917  (the columns of one row)
     not_after: time | None,
     group: str,
 ) -> RecipientState:
-    """Return the state in a subscriber's row, cached because thousands of subscribers share settings."""
+    """Return the state in a subscriber's row, cached because many subscribers have the same settings."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )

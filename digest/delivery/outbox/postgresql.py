@@ -1,4 +1,4 @@
-"""Intend and settle deliveries on PostgreSQL, which executes statements while the worker renders.
+"""Record intents and settle deliveries on PostgreSQL, which executes statements while the worker renders.
 
 The driver needs a microsecond for each value of a list, so a list is sent as one text.
 """
@@ -35,8 +35,8 @@ LETTER_COLUMNS = {
 def intend_sql(guards: str) -> str:
     """Return the statement that records an intent for each letter that we hold and that is not blocked.
 
-    A suppressed address, or a condition in `guards`, blocks a letter. The range of ids makes the planner
-    expect few rows, like `db.hint_few_rows`.
+    A suppressed address, or a condition in `guards`, blocks a letter. The condition on the range of ids makes
+    the planner expect few rows, like `db.hint_few_rows`.
     """
     return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
         message_id = new.message_id, content_hash = new.content_hash
@@ -64,8 +64,8 @@ INTEND_UNBLOCKED = intend_sql(
             WHERE pause.scope = ANY ({split_list("paused")}) AND pause.until > %(now)s
         )""",  # noqa: S608
 )
-#: Settles the previous window. The two windows have no letter in common, so the order of the statements does
-#: not matter.
+#: The statement that settles the previous window. The two windows have no letter in common, so the order of
+#: the statements does not matter.
 SETTLE_ACCEPTED = f"""ended AS (
     UPDATE delivery SET state = 'sent', reason = '', settled_at = %(settled_at)s, lease = NULL, leased_until = NULL
     WHERE id = ANY (CAST(%(settled)s AS bigint[])) AND state = 'sending' AND lease = %(settled_lease)s
@@ -97,7 +97,7 @@ class PostgresqlOutbox(Outbox):
     def settle_and_intend(
         self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
-        """Settle an accepted window and intend the next window in one statement.
+        """Settle an accepted window and record the intents of the next window in one statement.
 
         The statement is committed while the block runs. The session keeps its connection without an open
         transaction, because taking a new connection for each window would cost as much as the statement.
@@ -121,7 +121,7 @@ class PostgresqlOutbox(Outbox):
 
 
 def fetch_reply(cursor: Any) -> tuple[int, set[int]]:
-    """Return the single row of the result."""
+    """Return the number of settled letters, and the ids of the letters that may be sent."""
     ended, held = cursor.fetchone()
     return ended, set(held)
 

@@ -1,4 +1,4 @@
-"""Count and list deliveries."""
+"""Count the due deliveries of a lane, and the deliveries in each state."""
 
 from __future__ import annotations
 

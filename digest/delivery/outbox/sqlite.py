@@ -1,4 +1,4 @@
-"""Intend and settle deliveries on SQLite, which executes each statement in our own process."""
+"""Record intents and settle deliveries on SQLite, which executes each statement in our own process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ INTEND_UNBLOCKED = intend_statement(
 
 
 class SqliteOutbox(Outbox):
-    """The outbox on SQLite."""
+    """The outbox on SQLite, where each statement ends before our process continues."""
 
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
         """Record the intent to send these letters; return the ids of those that may be sent until `until`."""
@@ -76,7 +76,7 @@ class SqliteOutbox(Outbox):
     def settle_and_intend(
         self, accepted: AcceptedWindow | None, following: NextWindow
     ) -> Iterator[FetchReply]:
-        """Settle an accepted window and intend the next window before the block runs."""
+        """Settle an accepted window and record the intents of the next window before the block runs."""
         ended = self.settle_accepted(accepted) if accepted else 0
         failpoints.reach("settling")
         held = self.execute(

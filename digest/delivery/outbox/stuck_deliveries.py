@@ -26,8 +26,8 @@ def stuck_ids(session: Session) -> list[int]:
 def retry_stuck(session: Session, ids: Collection[int], *, now: datetime) -> set[int]:
     """Requeue stuck deliveries for one more attempt, and return their ids.
 
-    The attempt may send different bytes than before. The letter is sent even if its edition has ended,
-    because the operator requested the attempt.
+    The bytes sent may differ from those of earlier attempts. The letter is sent even if its edition has
+    ended, because the operator requested the attempt.
     """
     again = {
         "state": DeliveryState.QUEUED,
@@ -53,7 +53,7 @@ def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> s
 
 
 def change_stuck(session: Session, ids: Collection[int], values: dict[str, Any]) -> set[int]:
-    """Set these columns of the stuck deliveries among these ids; return the changed ids."""
+    """Change columns of the stuck deliveries among these ids; return the ids of the changed deliveries."""
     is_stuck = (db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.state == DeliveryState.STUCK)
     changing = update(DELIVERY_TABLE).where(*is_stuck).values(**values)
     return fetch_ids(session, changing.returning(DELIVERY_TABLE.c.id))

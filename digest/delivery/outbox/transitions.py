@@ -31,7 +31,7 @@ from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is
 
 #: Length of a lease, longer than the time limits of tasks and of server replies.
 LEASE = timedelta(seconds=900)
-RENEW_AFTER = timedelta(seconds=60)  #: a lease taken more recently is not renewed
+RENEW_AFTER = timedelta(seconds=60)  #: a lease that began more recently than this is not renewed
 
 
 class ClaimedDelivery(NamedTuple):
@@ -113,18 +113,18 @@ class Outbox(ABC):
     def lease_deliveries(self, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
         """Lease the queued deliveries among these, and return their ids.
 
-        The statement's condition is the state; with the condition of the open index, PostgreSQL would read
-        all due deliveries.
+        The statement selects by `state`. If it used the condition of the index of open deliveries, PostgreSQL
+        would read all due deliveries.
         """
         if not ids:
             return set()
         return fetch_ids(self.session, CLAIM_STATEMENT, {"ids": ids, "token": lease, "until": now + LEASE})
 
     def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
-        """Requeue the deliveries whose lease has ended, and return their ids.
+        """Requeue the deliveries among these whose lease has ended, and return their ids.
 
-        If no intent was committed, nothing else changes. Otherwise the delivery is in doubt once more, and
-        the attempt is recorded unless the worker recorded it.
+        If no intent was committed, nothing else changes. Otherwise one more attempt of the delivery counts as
+        in doubt, and is recorded unless the worker recorded it.
         """
         if not ids:
             return set()
@@ -188,7 +188,7 @@ class Outbox(ABC):
     ) -> set[int]:
         """Requeue deliveries that we hold; return the ids that were still under our lease.
 
-        Unless `counts_as_attempt`, no attempt is used up. No delivery is postponed beyond its expiry.
+        An attempt is used up only with `counts_as_attempt`. No delivery is postponed beyond its expiry.
         """
         if not ids:
             return set()

@@ -21,8 +21,8 @@ ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and 
 #: Headers that providers replace; a DKIM signature over these headers would break.
 REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
 
-#: Patterns of the provider's id of a letter in the reply to the final dot. Postfix keeps our Message-ID but
-#: logs queue ids; `digest trace` finds the letter by its queue id.
+#: Patterns that find the provider's id of a letter in the server's reply to the final dot. Postfix keeps our
+#: Message-ID but logs queue ids; `digest trace` finds the letter by its queue id.
 PROVIDER_ID_PATTERNS = {
     "ses": re.compile(r"Ok <?([\w.-]{8,100})"),
     "postfix": re.compile(r"queued as ([\w.-]{5,100})"),
@@ -33,9 +33,9 @@ PROVIDER_ID_PATTERNS = {
 class Timeouts:
     """Timeouts in seconds.
 
-    One window takes less than the task's time limit of 780 seconds in total. After the final dot, a server
-    may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before the dot,
-    giving up is harmless.
+    Sending one window takes less in total than the task's time limit of 780 seconds. After the final dot, a
+    server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before
+    the dot, giving up is harmless.
     """
 
     window: float = 30  #: time after which no further message of the window begins
@@ -60,7 +60,7 @@ class MailServer:
     starttls: bool = False
     weight: int = 1  #: the server's share of the mail, if there are several servers
     rate: str = ""  #: the server's rates, as written in the URL
-    cafile: str | None = None  #: the file of the certificate authority, unless a public authority is used
+    cafile: str | None = None  #: the certificate file of the authority; None for public authorities
 
     @classmethod
     def from_url(cls, url: str) -> MailServer:
@@ -112,7 +112,7 @@ class MailServer:
 
     @property
     def is_local(self) -> bool:
-        """Return whether this server is on this machine; it may relay mail to other machines."""
+        """Return whether this server is on this machine; such a server may relay mail to other machines."""
         if self.path or self.host == "localhost":
             return True
         try:
@@ -138,7 +138,7 @@ class MailUrl:
 
     @property
     def profiles(self) -> set[str]:
-        """Return the profiles of the providers behind the servers."""
+        """Return the profile names of the providers behind the servers."""
         return {server.profile for server in self.servers}
 
     @property

@@ -20,7 +20,7 @@ class MaildirTransport:
 
     def __init__(self, path: Path):
         self.path = path
-        self.moved: frozenset[str] | None = None  #: the names in `cur`, read on first use
+        self.moved: frozenset[str] | None = None  #: the names of messages in `cur`, read on first use
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Store as many messages as fit on the disk; sync all of them before reporting any as accepted."""
@@ -66,13 +66,13 @@ class MaildirTransport:
         write_synced(message.content, self.path / "tmp" / f"{name}.{os.getpid()}", self.path / "new" / name)
 
     def moved_names(self) -> frozenset[str]:
-        """Return the names of messages that a mail program has moved to `cur`, without its flags."""
+        """Return the names of messages that a mail program has moved to `cur`, without the added flags."""
         if self.moved is None:
             self.moved = frozenset(path.name.partition(":")[0] for path in (self.path / "cur").iterdir())
         return self.moved
 
     def close(self) -> None:
-        """Discard the cached names of the messages in `cur`; no connection is open."""
+        """Discard the cached names of the messages in `cur`; there is no connection to close."""
         self.moved = None
 
 
@@ -105,6 +105,6 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_outcome(message: Message, verdict: Verdict, reply: str = "") -> Outcome:
-    """Return the outcome of one message."""
+    """Return the outcome of one message with this verdict and reply."""
     phase = "connect" if verdict is Verdict.UNTRIED else "dot"
     return Outcome(delivery_id=message.delivery_id, verdict=verdict, phase=phase, reply=reply)

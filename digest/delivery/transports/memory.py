@@ -23,7 +23,7 @@ class MemoryTransport:
             yield self.take(message)
 
     def take(self, message: Message) -> Outcome:
-        """Return the outcome of one message; store a message in doubt, since it may have been accepted."""
+        """Return the outcome of one message, and store the message if it was accepted or is in doubt."""
         answer = self.answers.get(message.recipient)
         if answer is None or answer.verdict in {Verdict.ACCEPTED, Verdict.IN_DOUBT}:
             self.messages.append(message)

@@ -28,9 +28,9 @@ SENDER_FAULT_CODES = {421, 530, 534, 535, 538}
 #: Codes of replies about the session (RFC 5321, 4.2.1), never about a message.
 CONNECTION_CODES = range(220, 230)
 OUT_OF_ORDER = 503  #: bad sequence of commands: about the order of our commands, never about a message
-#: A pattern that is twice as fast as bytes.replace if there are few matches.
+#: Matches a line that begins with a dot; twice as fast as bytes.replace if there are few such lines.
 LINE_WITH_DOT = re.compile(rb"\r\n\.")
-#: The usual replies to MAIL, RCPT and DATA.
+#: The usual replies to MAIL, RCPT and DATA, all positive.
 ENVELOPE_ACCEPTED = re.compile(rb"(?:2\d\d [^\r\n]*\r\n){2}354 [^\r\n]*\r\n")
 BASE64_TEXT = re.compile(r"[A-Za-z0-9+/=]{4,}")
 SIZE_PATTERN = re.compile(r"[0-9]{1,20}")  #: a value of SIZE as in RFC 1870; other values are ignored
@@ -250,7 +250,8 @@ class SmtpConnection:
         """Send the body, followed by the next envelope, and return the outcome.
 
         Never raises: from the first byte on, every failure is an outcome. If the final dot was not sent, the
-        message cannot have been accepted. If it was sent, the message is in doubt until the reply.
+        message cannot have been accepted. If the dot was sent, the message is in doubt until the server
+        replies.
         """
         message, body = envelope.message, envelope.body or dot_stuffed(envelope.message)
         try:
@@ -369,7 +370,7 @@ class SmtpTransport:
         A reply about the connection, such as 421, ends the window. If a message breaks a new connection
         without such a reply, the message is deferred, because it would otherwise block the rest. After two
         such messages in a row the window ends, because the server does not work. If a server cannot follow
-        pipelined commands, commands are sent to it one by one from then on.
+        pipelined commands, it gets all later commands one by one.
         """
         waiting, until, strikes = deque(window), monotonic() + self.timeouts.window, 0
         while waiting:
@@ -417,7 +418,7 @@ class SmtpTransport:
         return self.connection
 
     def drop_if_busy(self) -> None:
-        """Close the connection if a transaction is unfinished: the next message needs a new session."""
+        """Close the connection if a transaction is unfinished; the next message then gets a new session."""
         if self.connection and (self.connection.is_ending or self.connection.is_announced):
             self.drop_connection()
 
@@ -428,7 +429,7 @@ class SmtpTransport:
             self.connection = None
 
     def close(self) -> None:
-        """Send QUIT and close the connection; never raises."""
+        """Send QUIT and close the connection, without raising errors."""
         if self.connection:
             self.connection.quit()
             self.connection = None

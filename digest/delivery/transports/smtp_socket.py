@@ -116,7 +116,7 @@ class SmtpSocket:
         self.socket.settimeout(0)
 
     def write(self, *pieces: bytes, deadline: float) -> None:
-        """Write all of these bytes; `written` counts the bytes that the kernel accepted.
+        """Write all of these pieces; `written` counts the bytes that the kernel accepted.
 
         If the kernel has space, the pieces are sent in one call without being copied together.
         """
@@ -132,7 +132,7 @@ class SmtpSocket:
             self.write_on(b"".join(pieces), deadline)
 
     def write_on(self, data: bytes, deadline: float) -> None:
-        """Write the rest of `data`."""
+        """Write the bytes of `data` from position `written` on, waiting whenever the kernel has no space."""
         with memoryview(data) as view:
             while self.written < len(data):
                 try:
@@ -143,7 +143,7 @@ class SmtpSocket:
                     raise connection_broken(error) from error
 
     def read(self, deadline: float) -> bytes:
-        """Wait until the server sends bytes, and return them; empty if it closed the connection."""
+        """Wait until the server sends bytes, and return them; return b"" if it closed the connection."""
         while True:
             try:
                 return self.socket.recv(MAX_REPLY_BYTES)

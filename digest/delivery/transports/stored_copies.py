@@ -34,7 +34,7 @@ def delivery_id(path: Path) -> int | None:
 
 
 def is_to(path: Path, email: str) -> bool:
-    """Return whether a file is a letter to this address, regardless of spelling."""
+    """Return whether a file is a letter to this address, however the address is spelled."""
     with path.open("rb") as file:
         head = BytesHeaderParser().parsebytes(file.read(HEAD_BYTES))
     given = getaddresses([str(head.get("To", ""))])

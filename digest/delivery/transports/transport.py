@@ -31,7 +31,7 @@ class Message(Struct, frozen=True, kw_only=True):
     recipient: str
     content: bytes
     may_have_dots: bool = True  #: whether a line may begin with a dot, which SMTP doubles
-    server: str = ""  #: the server that must send it, because its tokens were taken; if empty, any server
+    server: str = ""  #: the server that must send the message; if empty, any server may
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Close connections; never raises."""
+        """Close all connections, without raising errors."""
         ...
 
 
