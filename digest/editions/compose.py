@@ -29,31 +29,31 @@ from msgspec.structs import replace
 TRENDING_TOPIC = "Trending"
 RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
 BAND_BITS = 64.0  #: number of bits between two bands, more than any difference between trending scores
-#: Number of bits for a relevance of 1, which orders papers of one band with equal trending scores.
+#: Number of bits that a relevance of 1 adds, to order papers of one band with equal trending scores.
 TIE_BITS = 1 / 1024
-NO_RELEVANCE = -1.0  #: the relevance of a paper that no filter matched
-ALREADY_SHOWN = -1  #: the position stored for a paper that no topic may pick
-#: Number of bits subtracted from a paper's worth if a near-duplicate ranks before it.
+NO_RELEVANCE = -1.0  #: the relevance of a paper that was chosen without a filter
+ALREADY_SHOWN = -1  #: stored instead of a topic's position for a paper already shown, which no topic may pick
+#: Number of bits subtracted from the worth of a paper if one of its near-duplicates has a higher worth.
 DUPLICATE_PENALTY_BITS = 2.0
 
 FIRST_CANDIDATES = (
-    16  #: number of papers of a topic that are put in order at first, in an array to save memory
+    16  #: number of a topic's best papers that are sorted first and cached, in an array to save memory
 )
 WORD_BITS = 60  #: the number of bits of a set that are handled at a time
 WORD = (1 << WORD_BITS) - 1
 MAX_ELIGIBLE_SETS = 64  #: maximum number of eligible sets for which a filter's first candidates are cached
 NO_DUPLICATES: Mapping[int, int] = MappingProxyType({})
-#: Sets of papers with their relevance; no paper is in two of them.
+#: Pairs (relevance, set of papers with this relevance); no paper is in two sets.
 ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 
 
 class Section(NamedTuple):
-    """The papers under one topic, best first; `filter_id` is None if they were chosen without a filter."""
+    """The papers under one topic, best first; without a filter for the topic, `filter_id` is None."""
 
     topic: str
     filter_id: int | None
     papers: tuple[int, ...]  #: paper ids
-    more: int = 0  #: number of other papers that matched but did not fit
+    more: int = 0  #: number of papers that match the topic but did not fit
 
 
 class FollowUp(NamedTuple):
@@ -84,7 +84,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
-    asks_still_reading: bool = False  #: whether to ask "Still reading?" instead of making the offer
+    asks_still_reading: bool = False  #: whether to ask "Still reading?" instead of showing `offer`
     abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
 
     @property
@@ -94,11 +94,11 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
 
     @property
     def size(self) -> int:
-        """Return the number of papers."""
+        """Return the number of papers in the digest."""
         return sum([len(section.papers) for section in self.sections])  # noqa: C419  (a list is faster)
 
     def without(self, papers: Container[int]) -> Digest:
-        """Return the digest without some of its papers, and without the sections that become empty."""
+        """Return the digest without these papers, and without the sections that become empty."""
         kept = [
             each._replace(papers=tuple(number for number in each.papers if number not in papers))
             for each in self.sections
@@ -131,7 +131,7 @@ class RankedMatches:
 
     matches: int  #: the set of matching paper numbers
     by_relevance: ScoredSets  #: the same papers by their relevance, 0 to 1, highest first
-    scores: Sequence[float]  #: the trending scores, by number, highest first
+    scores: Sequence[float]  #: the trending scores by paper number, highest first
     demoted: int = 0  #: the set of near-duplicates whose worth was reduced
     cache: dict[int, array[int]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -140,7 +140,10 @@ class RankedMatches:
         return self.relevance_of(1 << number)
 
     def relevance_of(self, paper: int, at_least: float = NO_RELEVANCE) -> float:
-        """Return the relevance of the only paper in a set, or `NO_RELEVANCE` if it is below `at_least`."""
+        """Return the relevance of the one paper in the set `paper`.
+
+        Return `NO_RELEVANCE` if the paper has none, or if its relevance is below `at_least`.
+        """
         for relevance, papers in self.by_relevance:
             if relevance < at_least:
                 break
@@ -167,7 +170,7 @@ class RankedMatches:
         return tuple(self.sort(eligible, self.matches.bit_count()))
 
     def candidates(self, eligible: int) -> Iterator[int]:
-        """Yield the eligible papers, highest worth first; the first of them are cached.
+        """Yield the eligible papers, highest worth first; cache the first `FIRST_CANDIDATES` of them.
 
         Many readers have the same eligible set, and few need more than the first papers.
         """
@@ -179,11 +182,11 @@ class RankedMatches:
         return iter(first) if len(first) < FIRST_CANDIDATES else chain(first, self.others(eligible))
 
     def others(self, eligible: int) -> Iterator[int]:
-        """Yield the eligible papers after the first candidates."""
+        """Yield the eligible papers after the first `FIRST_CANDIDATES`, highest worth first."""
         yield from self.eligible_order(eligible)[FIRST_CANDIDATES:]
 
     def sort(self, eligible: int, most: int) -> list[int]:
-        """Return the `most` eligible papers with the highest worth, highest worth first.
+        """Return up to `most` eligible papers, highest worth first.
 
         Papers of equal worth are ordered by trending rank.
         """
@@ -195,7 +198,7 @@ class RankedMatches:
         return best[:most]
 
     def sort_band(self, sets: ScoredSets, eligible: int, most: int) -> list[int]:
-        """Return the best eligible papers of one band, at least `most` if there are as many."""
+        """Return the best eligible papers of one band, at least `most` unless the band has fewer."""
         if len(sets) == 1 and not self.demoted:
             return lowest_members(sets[0][1] & eligible, most)
         worth: dict[int, float] = {}
@@ -234,7 +237,7 @@ def rank_matches(
     relevance: Mapping[int, float],
     near_duplicates: Mapping[int, int] = NO_DUPLICATES,
 ) -> RankedMatches:
-    """Rank the matches of a filter by worth, given the relevance of each paper; 0 where it is missing."""
+    """Rank the matches of a filter by worth; papers that `relevance` does not contain have relevance 0."""
     sets: dict[float, int] = {}
     for number in bitset_members(matches):
         fits = relevance.get(number, 0.0)
@@ -245,13 +248,13 @@ def rank_matches(
 def rank_sets(
     by_relevance: ScoredSets, scores: Sequence[float], near_duplicates: Mapping[int, int] = NO_DUPLICATES
 ) -> RankedMatches:
-    """Rank the matches of a filter by worth, given their sets by relevance, highest first.
+    """Rank the matches of a filter by worth; `by_relevance` groups the matches, highest relevance first.
 
     `scores` are the trending scores by paper number, highest first. `near_duplicates` maps a paper number to
     the set of its near-duplicates. Of the matching near-duplicates, all except the one with the highest worth
     lose `DUPLICATE_PENALTY_BITS`.
     """
-    matches = by_relevance[0][1] if by_relevance else 0  # most filters have one set, which is kept only once
+    matches = by_relevance[0][1] if by_relevance else 0  # most filters have one set, which is not copied
     for _, papers in by_relevance[1:]:
         matches |= papers
     ranked = RankedMatches(matches, by_relevance, scores)
@@ -280,7 +283,7 @@ def relevance_bits(relevance: float) -> float:
 
 
 def band_of(scored: tuple[float, int]) -> float:
-    """Return the relevance band of a set of papers."""
+    """Return the relevance band of a pair (relevance, papers)."""
     return scored[0] // _BAND_WIDTH
 
 
@@ -299,8 +302,8 @@ def compose(
 ) -> tuple[Section, ...]:
     """Return the sections of one subscriber's digest, in the order of their topics.
 
-    `eligible` is the set of paper numbers that may be shown, `shown` contains the numbers already shown, and
-    `ids` contains the paper ids by number. Returns no sections if fewer than `limits.at_least` papers are
+    `eligible` is the set of paper numbers that may be shown, `shown` contains the numbers of papers already
+    shown, and `ids[number]` is a paper's id. Returns no sections if fewer than `limits.at_least` papers are
     picked.
     """
     picked = pick_papers(topics, eligible, shown, limits)
@@ -351,8 +354,8 @@ def assign_to_topics(
 ) -> list[list[int]]:
     """Assign each picked paper to its best topic; return each topic's paper numbers by decreasing worth.
 
-    `found` is the set of the picked numbers. Most papers match only the topic that picked them, so they are
-    already in order.
+    `found` is the set of the picked numbers. Most papers match only the topic that picked them; these papers
+    are already sorted.
     """
     by_topic: list[list[int]] = [[] for _ in topics]
     for number, at in picked.items():
@@ -392,7 +395,7 @@ def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
 def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) -> int:
     """Return the position of the topic for which a paper has the highest relevance.
 
-    If several topics have this relevance, the first of them is used.
+    If several topics have the same highest relevance, the first of them is returned.
     """
     paper = 1 << number
     best_at, best = chosen_by, topics[chosen_by].matches.relevance_of(paper)
@@ -420,7 +423,7 @@ def bitset_members(found: int) -> list[int]:
 def lowest_members(found: int, most: int) -> list[int]:
     """Return the lowest `most` members of the set `found` in increasing order.
 
-    A word of the set is handled at a time, because arithmetic with the whole set takes longer.
+    The loop handles `WORD_BITS` bits of the set at a time, because arithmetic with the whole set is slower.
     """
     members: list[int] = []
     start = 0

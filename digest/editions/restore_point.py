@@ -1,4 +1,7 @@
-"""Record when a backup was restored, because papers first seen earlier may already have been mailed."""
+"""Record when a backup was restored.
+
+Papers first seen before the restore may already have been mailed, so they are not mailed again.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ NAME = "restored"
 
 
 def set_restore_point(session: Session, now: datetime) -> None:
-    """Record that the database was restored now; the caller commits."""
+    """Record `now` as the time of the last restore; the caller commits."""
     adding = db.upsert(session, Observation).values({"name": NAME, "at": now})
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"at": now}))
 
 
 def restore_point(session: Session) -> datetime | None:
-    """Return when the database was last restored, or None."""
+    """Return when the database was last restored from a backup, or None if it never was."""
     return session.scalar(select(Observation.at).where(Observation.name == NAME))

@@ -40,8 +40,8 @@ class Schedule:
     cadence: Cadence = Cadence.DAILY
     at: time = time(8)
     timezone: str = "UTC"
-    weekday: int = 0  #: for the weekly cadence; 0 is Monday
-    not_after: time | None = None  #: the local time of day after which the edition expires
+    weekday: int = 0  #: the day of a weekly digest; 0 is Monday
+    not_after: time | None = None  #: the local time of day at which an edition closes; None for midnight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,9 +84,9 @@ def next_edition(schedule: Schedule, moment: datetime) -> Edition:
 
 
 def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
-    """Return the editions due at or after `since` that closed by `now`, up to a month back."""
+    """Return the editions that were due at or after `since` and closed by `now`, at most a month back."""
     zone = zone_of(schedule.timezone)
-    since = max(since, now - timedelta(days=32))  # a month may have 31 days and one hour, if clocks go back
+    since = max(since, now - timedelta(days=32))  # the longest month: 31 days, and an hour if clocks go back
     first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
     slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
     return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)
@@ -103,7 +103,7 @@ def falls_on(schedule: Schedule, day: date) -> bool:
 
 
 def edition_name(cadence: Cadence, day: date) -> str:
-    """Return the edition's name, which is part of a unique key that prevents a second digest."""
+    """Return the edition's name, which is part of the unique key that prevents sending a digest twice."""
     match cadence:
         case Cadence.WEEKLY:
             year, week, _ = day.isocalendar()
@@ -117,7 +117,7 @@ def edition_name(cadence: Cadence, day: date) -> str:
 def local_instant(day: date, at: time, zone: ZoneInfo) -> datetime:
     """Return the UTC time at which local clocks first show `at` on `day`.
 
-    A time that is skipped in spring is converted with the offset before the change, so 02:30 becomes 03:30.
+    A time that clocks skip in spring is converted with the UTC offset before the change: 02:30 becomes 03:30.
     """
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
 
@@ -140,7 +140,10 @@ def parse_schedule(
 
 
 def parse_cadence(text: str) -> tuple[Cadence, int]:
-    """Parse `daily`, `weekdays`, `weekly`, `weekly-fri` or `monthly`; return the cadence and the weekday."""
+    """Parse a cadence such as `daily`, `weekly-fri` or `monthly`; raise BadField if it is not a cadence.
+
+    Returns the cadence and the number of the weekday, which is 0 (Monday) if `text` names no weekday.
+    """
     word, _, day = text.strip().lower().partition("-")
     days = [number for number, name in enumerate(WEEKDAYS) if len(day) >= 3 and name.startswith(day)]
     if word == Cadence.WEEKLY and (days or not day):
@@ -161,7 +164,7 @@ def cadence_text(schedule: Schedule) -> str:
 
 
 def parse_time(text: str, *, field: str = "at") -> time:
-    """Parse a time of day such as `8:00` or `08:00`."""
+    """Parse a time of day such as `8:00` or `08:00`; raise BadField, naming `field`, if it is not one."""
     found = TIME_PATTERN.fullmatch(text.strip())
     if not found or int(found[1]) > 23 or int(found[2]) > 59:
         raise BadField(field, f"{text!r} is not a time of day. Write it as 08:00.")
@@ -169,7 +172,7 @@ def parse_time(text: str, *, field: str = "at") -> time:
 
 
 def parse_zone(text: str) -> str:
-    """Return the name of a time zone; if there is none, raise BadField with the most similar name."""
+    """Return the name of a time zone; raise BadField with the most similar name if there is no such zone."""
     name = text.strip()
     if name in zone_names():
         return name
@@ -187,7 +190,7 @@ def parse_zone_or_city(text: str) -> str:
     return parse_zone(text)
 
 
-@lru_cache(maxsize=1024)  # an import repeats the same few mistyped zones
+@lru_cache(maxsize=1024)  # an import of subscribers repeats a few mistyped names
 def closest_zone(typed: str) -> str | None:
     """Return the time zone whose name or city is most similar to `typed`, or None."""
     folded = typed.casefold().replace(" ", "_")
@@ -200,13 +203,13 @@ def closest_zone(typed: str) -> str | None:
     return (whole.get(close[0]) or cities[close[0]]) if close else None
 
 
-@lru_cache(maxsize=1024)  # more than the number of time zones
+@lru_cache(maxsize=1024)  # large enough for all time zones
 def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone with this name; if there is none, raise BadField with the most similar name."""
+    """Return the time zone with this name; raise BadField with the most similar name if there is none."""
     return ZoneInfo(parse_zone(name))
 
 
-@lru_cache(maxsize=1)  # there is one time zone database
+@lru_cache(maxsize=1)  # one entry, for the only time zone database
 def zone_names() -> frozenset[str]:
     """Return all names in the time zone database."""
     return frozenset(available_timezones())

@@ -36,11 +36,11 @@ UNACCEPTED_STATES = (
 SHOWN_TABLE: Any = Shown.__table__
 FOLLOWUPS_TABLE: Any = FollowupSent.__table__
 PRUNED_READERS = 100  #: number of readers whose old rows are deleted in one transaction
-ShownPapers = tuple[int, int, Sequence[int]]  #: subscriber id, delivery id, paper ids
+ShownPapers = tuple[int, int, Sequence[int]]  #: (subscriber id, delivery id, paper ids)
 
 
 def record_new(session: Session, shown_papers: Sequence[ShownPapers], *, shown_on: date) -> None:
-    """Record the papers of new digests; raise IntegrityError if a reader was already shown one of them.
+    """Record the papers of new digests; raise IntegrityError if a reader was already shown one of the papers.
 
     ON CONFLICT is not used, because it takes PostgreSQL 50% longer per row.
     """
@@ -49,7 +49,7 @@ def record_new(session: Session, shown_papers: Sequence[ShownPapers], *, shown_o
 
 
 def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> None:
-    """Record the papers of a letter without changing existing rows."""
+    """Record that a reader was shown these papers; leave existing rows unchanged."""
     reader, delivery, papers = shown_papers
     shared = {"subscriber_id": reader, "delivery_id": delivery, "shown_on": shown_on}
     if papers:
@@ -58,7 +58,7 @@ def record(session: Session, shown_papers: ShownPapers, *, shown_on: date) -> No
 
 
 def record_followups(session: Session, followups: Sequence[Mapping[str, Any]]) -> None:
-    """Record the updates sent; raise IntegrityError if a reader already got one of them."""
+    """Record the updates that were sent; raise IntegrityError if a reader already got one of the updates."""
     db.insert_many(session, FollowupSent, followups)
 
 
@@ -80,7 +80,7 @@ def shown_since_query(dialect: DatabaseDialect) -> Select[Any]:
 
 
 def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]) -> Subquery:
-    """Return the `shown` rows of the subscribers in the parameter `ids` that meet the condition."""
+    """Return the rows of `shown` that meet the condition, for the subscribers in the parameter `ids`."""
     reader: Column[int] = SHOWN_TABLE.c.subscriber_id
     return dialect.rows_by_key(SHOWN_TABLE, reader, db.values_param("ids", reader), condition)
 
@@ -88,9 +88,9 @@ def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]
 def release(session: Session, delivery_ids: Iterable[int]) -> int:
     """Release the papers of digests that the reader certainly did not see; return the number of digests.
 
-    Only deliveries that ended without being accepted and without an attempt in doubt are released. The
-    papers and updates of these digests can then be sent again: the subscriber's `considered_until` is reset
-    to its value before the digest, if that is earlier.
+    Only deliveries that ended without being accepted and without an attempt in doubt are released. To
+    allow the papers and updates of these digests to be sent again, the subscriber's `considered_until` is
+    reset to its value before the digest, if that value is earlier.
     """
     delivery_ids = list(delivery_ids)
     unseen = Delivery.id.in_(delivery_ids), Delivery.state.in_(UNACCEPTED_STATES), Delivery.in_doubt == 0
@@ -122,7 +122,7 @@ def release(session: Session, delivery_ids: Iterable[int]) -> int:
 
 
 def restore_considered_until(session: Session, released: Any) -> None:
-    """Reset the subscriber's `considered_until` to its value before the released digest."""
+    """Reset the subscriber's `considered_until` to its value before the digest, if that value is earlier."""
     session.execute(
         update(Subscriber)
         .where(Subscriber.id == released.subscriber_id, Subscriber.considered_until > released.covers_from)
@@ -132,11 +132,11 @@ def restore_considered_until(session: Session, released: Any) -> None:
 
 
 def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tuple[int, int]]:
-    """Delete the `shown` rows and sent updates from before a day, in batches of readers in id order.
+    """Delete the rows about papers shown and updates sent before the day `before`, in batches of readers.
 
-    Starts with the first reader whose id is greater than `after`. Yields (number of `shown` rows, last
-    reader's id) for each batch; the caller commits. `before` must be earlier than the first-seen date of
-    every paper that a digest can still consider.
+    Batches are in id order and start with the first reader whose id is greater than `after`. Yields (number
+    of deleted `shown` rows, last reader's id) for each batch; the caller commits. `before` must be earlier
+    than the first-seen date of every paper that a digest can still consider.
     """
     while last := last_of_next_batch(session, after):
         old_shown = (

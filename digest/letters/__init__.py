@@ -1,6 +1,6 @@
 """Render letters and build messages: templates, inlined CSS, headers, MIME, DKIM, the press.
 
-Most commands render nothing, so they import no templates.
+Modules are imported on first use, because most commands render no letters.
 """
 
 from typing import TYPE_CHECKING

@@ -19,7 +19,7 @@ MAX_TITLE_LENGTH = 300
 MAX_SPOKEN_LENGTH = 40
 MAX_CATEGORY_LENGTH = 40
 _ = figures_in_words.TRANSLATIONS.gettext
-READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links that differ from reader to reader
+READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links whose URLs differ by reader
 ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
@@ -37,7 +37,7 @@ class CardForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link with its label."""
+    """A link on a card, with its label."""
 
     label: str
     href: str
@@ -46,17 +46,17 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """One paper, ready to be shown; all fields except the first three may be empty."""
+    """The content of a paper's card; all fields except the first three may be empty."""
 
     meta: str
     href: str
     title: str
     byline: str
     abstract: str
-    why: ReasonLine  #: the only part that depends on the filter
-    links: tuple[Link, ...]  #: without the title's link
+    why: ReasonLine  #: the reason line, the only field that depends on the filter
+    links: tuple[Link, ...]  #: the links below the abstract, without the title's link
     leads_to: str = ""  #: the label of the title's link in the plain-text card
-    is_sample: bool = False  #: whether it is an invented sample paper
+    is_sample: bool = False  #: whether the paper is an invented sample
 
     @property
     def text_links(self) -> tuple[Link, ...]:
@@ -69,12 +69,12 @@ class Card:
         return (Link(self.leads_to or _("Read"), self.href), *shared)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the card as JSON values, to be stored with a decision."""
+        """Return the card as a JSON object, to be stored with a delivery."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Card:
-        """Return the card that `to_json` wrote."""
+        """Return the card from a JSON object that `to_json` returned."""
         why, found = ReasonLine(*kept["why"]), tuple(Link(**link) for link in kept["links"])
         return cls(**{**kept, "why": why, "links": found})
 
@@ -132,7 +132,7 @@ def printed_text(paper: Paper, form: CardForm) -> PrintedText:
 
 
 def meta_line(paper: Paper) -> str:
-    """Return the category and the date if known: `cs.LG · 19 Nov 2026`."""
+    """Return the category and the date, each if known: `cs.LG · 19 Nov 2026`."""
     known = [
         *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
         *([figures_in_words.short_day(paper.published)] if paper.published else []),
@@ -141,7 +141,7 @@ def meta_line(paper: Paper) -> str:
 
 
 def display_title(paper: Paper) -> str:
-    """Return the title as readers see it."""
+    """Return a paper's title as letters print it, cut to `MAX_TITLE_LENGTH` characters."""
     return figures_in_words.cut_at_word(display(paper.title), MAX_TITLE_LENGTH)
 
 
@@ -157,7 +157,7 @@ def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
     return excerpt_of(paper.abstract, summary_label(paper), form)
 
 
-@lru_cache(maxsize=4096)  # each paper of a press, in one or two forms
+@lru_cache(maxsize=4096)  # holds each paper of a press in one or two forms
 def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
     text, max_sentences = readable(abstract), 1 if form is CardForm.BRIEF else 2
@@ -192,13 +192,16 @@ def safe_url(url: str | None) -> str | None:
 
 
 def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
-    """Return the URL and label of the title's link: abstract, else PDF, else the page on this site."""
+    """Return the URL and label of the title's link.
+
+    The link leads to the abstract, else to the PDF, else to the paper's page on this site.
+    """
     offered = ((abstract, _("Read")), (pdf, _("PDF")))
     return next(((href, label) for href, label in offered if href), (page, _("Find it")))
 
 
 def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:
-    """Return the labels and URLs of the links that differ from reader to reader, if there are any."""
+    """Return the labels and URLs of the links that differ from reader to reader; none without `save_url`."""
     return (
         tuple(zip(READERS_LABELS, (f"{save_url}/{paper_id}", f"{less_url}/{paper_id}"), strict=True))
         if save_url
@@ -209,7 +212,7 @@ def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[st
 def link_line(
     *, pdf: str | None, code: str | None, offered: tuple[tuple[str, str], ...], about: str, besides: str
 ) -> tuple[Link, ...]:
-    """Return the links for the line below a card's abstract; the title's link is left out."""
+    """Return the links below a card's abstract, without the link that the title already has."""
     found = ((_("PDF"), pdf), (_("Code"), code), *offered)
     return tuple(Link(label, href, about) for label, href in found if href and href != besides)
 

@@ -1,4 +1,4 @@
-"""Move CSS onto the elements it applies to, because many mail programs ignore style sheets.
+"""Convert style sheets to inline styles, because many mail programs ignore style sheets.
 
 premailer is slow and not thread-safe, so it runs under a lock, and once per template instead of once per
 letter.
@@ -18,7 +18,7 @@ def inline(page: str) -> str:
     `!important` stays in the media queries; otherwise inline styles would override the rules for phones
     and dark mode. Nothing is fetched. Presentational attributes are added only to tags that allow them.
     """
-    from premailer import Premailer  # takes 0.1 s to import, and many commands send no mail
+    from premailer import Premailer  # the import takes 0.1 s, and many commands send no mail
 
     with LOCK:
         inlined: str = Premailer(

@@ -50,7 +50,7 @@ FOLDED_LINE = re.compile(rb"\r\n(?=[ \t])")
 
 @dataclass(frozen=True, kw_only=True)
 class Signer:
-    """A DKIM signer for one domain and one key; `unsigned` are the headers that the relay rewrites."""
+    """A DKIM signer for one domain and one key; it does not sign the headers named in `unsigned`."""
 
     domain: str
     selector: str
@@ -59,7 +59,7 @@ class Signer:
 
     @cached_property
     def key(self) -> RSAPrivateKey | Ed25519PrivateKey:
-        """Return the private key; raise BadField if it is unusable."""
+        """Return the private key in `pem`; raise BadField if `pem` contains no usable key."""
         try:
             key = load_pem_private_key(self.pem, password=None)
         except (ValueError, TypeError) as error:
@@ -97,7 +97,7 @@ class Signer:
         return f"v=DKIM1; k=ed25519; p={b64encode(octets).decode()}"
 
     def sign(self, octets: bytes) -> bytes:
-        """Return the signature over canonical header fields."""
+        """Return the signature of `octets`, the header fields in canonical form."""
         if isinstance(self.key, RSAPrivateKey):
             return self.key.sign(octets, PKCS1v15(), SHA256())
         return self.key.sign(hashlib.sha256(octets).digest())
@@ -106,7 +106,7 @@ class Signer:
 def load_signers(
     keys: str, selectors: str, *, domain: str, unsigned: frozenset[str] = frozenset()
 ) -> tuple[Signer, ...]:
-    """Return a signer for each PEM key; `selectors` names them in the same order, comma-separated.
+    """Return a signer for each PEM key; `selectors` lists their selectors in order, separated by commas.
 
     Raises BadField if a key is unusable, or if there are not as many keys as selectors.
     """
@@ -124,7 +124,7 @@ def load_signers(
         for name, block in zip(names, blocks, strict=True)
     )
     for signer in made:
-        _ = signer.key  # raise BadField now, not on the first message
+        _ = signer.key  # raises BadField now instead of when the first message is signed
     return made
 
 
@@ -133,14 +133,14 @@ def signers_for_list(signers: Sequence[Signer]) -> Sequence[Signer]:
     return [signer_for_list(signer) for signer in signers]
 
 
-@lru_cache(maxsize=64)  # a site has a few keys
+@lru_cache(maxsize=64)  # a site has only a few keys
 def signer_for_list(signer: Signer) -> Signer:
-    """Return the signer without the headers that mailing lists change; making the signer parses the key."""
+    """Return a signer that does not sign headers that mailing lists change; cached to parse its key once."""
     return replace(signer, unsigned=signer.unsigned | LIST_HEADERS)
 
 
 def sign_message(message: bytes, signers: Sequence[Signer], *, dated_at: datetime) -> bytes:
-    """Return the message with a signature by each signer at the top."""
+    """Return the message, preceded by one DKIM-Signature header per signer."""
     if not signers:
         return message
     head, _, body = message.partition(b"\r\n\r\n")
@@ -153,7 +153,7 @@ def sign_message(message: bytes, signers: Sequence[Signer], *, dated_at: datetim
 def signature(
     signer: Signer, fields: Sequence[tuple[str, bytes]], body_hash: str, dated_at: datetime
 ) -> bytes:
-    """Return one DKIM-Signature field."""
+    """Return the DKIM-Signature field of one signer."""
     names, signed_fields = choose_fields(fields, signer.unsigned)
     top = (
         f"DKIM-Signature: v=1; a={signer.algorithm}; c=relaxed/relaxed; d={signer.domain};\r\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from email.message import Message
 
-Lookup = Callable[[str], Sequence[str]]  #: returns the TXT records of a DNS name
+Lookup = Callable[[str], Sequence[str]]  #: a function that returns the TXT records of a DNS name
 
 
 def signatures_in(letter: Message) -> list[dict[str, str]]:
-    """Return the tags of every DKIM-Signature, in order."""
+    """Return the tags of each DKIM-Signature header of a message, in the order of the headers."""
     return [tags_of(str(field)) for field in letter.get_all("DKIM-Signature", [])]
 
 
@@ -20,7 +20,7 @@ def tags_of(text: str) -> dict[str, str]:
 
 
 def key_name(tags: dict[str, str]) -> str:
-    """Return the DNS name of a signature's key."""
+    """Return the DNS name at which a signature's public key is published."""
     return f"{tags.get('s', '')}._domainkey.{tags['d']}"
 
 

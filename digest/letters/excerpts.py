@@ -17,26 +17,26 @@ from digest.letters.sentences import first_sentences, sentence_ends, to_sentence
 
 MAX_EXCERPT_LENGTH = 320
 MAX_SENTENCES = 40  #: maximum number of sentences of an abstract that are considered
-MAX_CLAUSE_LENGTH = 200  #: a longer clause is never left out
-MIN_WORDS = 4  #: a sentence with fewer words is a heading
-SKIPPED = "… "  #: the sign for omitted text before an excerpt
+MAX_CLAUSE_LENGTH = 200  #: maximum number of characters of a clause that may be left out
+MIN_WORDS = 4  #: minimum number of words of a sentence; shorter text counts as a heading
+SKIPPED = "… "  #: put before an excerpt to mark omitted text
 
 # ── scores, tuned on labelled abstracts ─────────────────────────────────────────────────────────
 
 RESULT, OUR_RESULT, STUDY, OUR_METHOD, EVIDENCE, AIM = 3.4, 3.0, 2.3, 2.0, 2.0, 1.5
 PASSIVE = 1.6
 FIGURE = 0.4
-LATER = -0.2  #: added for each preceding sentence
+LATER = -0.2  #: added to the score of a sentence for each sentence before it
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
-#: Penalties for a subject such as "this framework", and for "this" or "they" as the subject.
+#: Penalties for a subject such as "this framework", which refers to earlier text, and for "this" or "they".
 BACK_REFERENCE, PRONOUN = -1.5, -5.0
-MIN_SCORE = 0.5  #: minimum score of a sentence that is shown instead of the first
+MIN_SCORE = 0.5  #: minimum score of a sentence with which an excerpt may begin
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text."""
+    """Split `text` at spaces, and return the set of its words."""
     return frozenset(text.split())
 
 
@@ -117,7 +117,7 @@ BACKGROUND_OPENINGS = words_of(
 FIGURES = re.compile("%|-fold|outperform|surpass|state-of-the-art")
 NEWS_OF_CODE = re.compile("http|github|available|open-source")
 
-#: A heading, or a linking word that refers to the preceding sentence.
+#: Matches a heading, or a linking word that refers to the preceding sentence.
 LINKING_WORDS = re.compile(
     r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead|"
     r"in contrast|by contrast|in this context|as a result|furthermore|moreover|additionally|in addition|"
@@ -125,7 +125,7 @@ LINKING_WORDS = re.compile(
     r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
     re.IGNORECASE,
 )
-#: The beginning of a clause that may refer back, and the beginning of the main clause that follows.
+#: Match the start of a clause that may refer to earlier text, and the start of the main clause after it.
 SUBORDINATE = re.compile(
     r"(?:to|in order|aim\w+|towards?|motivated|inspired|based|building|built|following|addressing|leveraging|"
     r"given|with|after|from|in light|in view)\b",
@@ -137,7 +137,7 @@ MAIN_CLAUSE = re.compile(r", (?=(?:we|our|this|the current|the present|in this) 
 
 
 class Sentence(NamedTuple):
-    """A sentence without an opening that refers back, and its score."""
+    """The position and score of a sentence, without an opening that refers to earlier text."""
 
     start: int
     end: int
@@ -145,10 +145,10 @@ class Sentence(NamedTuple):
 
 
 def excerpt(text: str, *, max_sentences: int = 2) -> str:
-    """Return the sentences of an abstract that say what was done and found, else its first sentences.
+    """Return the sentences of an abstract that say what the authors did and found, or else the first ones.
 
-    The excerpt has at most 320 characters. The excerpt begins with "…" unless its first words are the
-    abstract's. The last sentence is complete, or ends with "…" if it is too long.
+    The excerpt has at most 320 characters. It begins with "…" unless it starts where the abstract starts.
+    The last sentence is complete, or is cut and ends with "…" if it is too long.
     """
     found = scored_sentences(text)
     best = max(range(len(found)), key=lambda number: found[number].score, default=0)
@@ -162,12 +162,15 @@ def excerpt(text: str, *, max_sentences: int = 2) -> str:
 
 
 def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_LENGTH) -> str:
-    """Return the first sentences of a text, up to a maximum number and length."""
+    """Return up to `max_sentences` sentences from the start of a text, up to `max_length` characters."""
     return first_sentences(to_sentence_end(text, max_length), max_sentences)
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
-    """Return the end of the excerpt: before a sentence that is too long, a heading, or about code or data."""
+    """Return the position at which the excerpt ends.
+
+    It ends before the first sentence that would make it too long, is a heading or announces code or data.
+    """
     first, *others = shown
     end = first.end
     for sentence in others:
@@ -200,7 +203,7 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def lead_in_length(sentence: str) -> int:
-    """Return the length of the opening words that are unclear without the preceding sentence."""
+    """Return the length of the opening that a reader cannot understand without the preceding sentence."""
     cut = 0
     while found := LINKING_WORDS.match(sentence, cut):
         cut = found.end()
@@ -239,13 +242,13 @@ def score_of(sentence: str, *, left_out: str, number: int) -> float:
 
 
 def claim_in(words: Sequence[str]) -> float:
-    """Return the score of the authors' strongest statement about their own work."""
+    """Return the highest score of the authors' statements about their own work; 0 if there are none."""
     places = [place for place, word in enumerate(words) if word in CLAIM_WORDS]
     return max([claim_at(words, place) for place in places], default=0)
 
 
 def claim_at(words: Sequence[str], place: int) -> float:
-    """Return the score of the statement whose subject is the word at `place`."""
+    """Return the score of the statement whose subject is the word with index `place` in `words`."""
     word, following = words[place], words[place + 1 : place + 6]
     if word in AUTHORS:
         return 0 if not HOPES.isdisjoint(following[:2]) else max(map(verb_score, following), default=0)
@@ -259,12 +262,12 @@ def claim_at(words: Sequence[str], place: int) -> float:
 
 
 def verb_score(word: str) -> float:
-    """Return the score of a verb whose subject is the authors or the paper; 0 for any other word."""
+    """Return the score of a verb after a subject such as "we" or "this paper"; 0 for any other word."""
     return VERB_SCORES.get(word, 0)
 
 
 def back_reference(words: Sequence[str]) -> float:
-    """Return the penalty for a sentence whose subject refers to the preceding sentence, or 0."""
+    """Return the penalty if the subject of a sentence refers to the preceding sentence, else 0."""
     first, second = words[:2]
     if first in PRONOUNS or (first in DEMONSTRATIVES and is_verb(second, after=first)):
         return PRONOUN

@@ -23,10 +23,10 @@ MAX_PREHEADER_LENGTH = 90
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
-MAX_REQUESTED_NAMED = 5  #: maximum number of topics of an unconfirmed request named in a letter
-#: Maximum characters of the name of a requested topic, which a stranger may have chosen.
+MAX_REQUESTED_NAMED = 5  #: maximum number of topics that a letter names if the request is not yet confirmed
+#: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
 MAX_REQUESTED_NAME = 40
-LINE_WIDTH = 72  #: number of columns of the plain-text part
+LINE_WIDTH = 72  #: maximum number of columns of a line in the plain-text part
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
@@ -34,8 +34,8 @@ TRAILING_CONNECTIVES = re.compile(
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and hour?"), _("Get your own copy")
-CATCH_UP = "catch-up"  #: the word that replaces the cadence in the first digest after a pause
-#: Scripts written without spaces, whose characters are two columns wide.
+CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause
+#: Characters of scripts without spaces; each character is two columns wide.
 WIDE_SIGNS = (
     "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
 )
@@ -52,7 +52,7 @@ DAYS = (
 
 
 def day_in_words(day: date) -> str:
-    """Return a date such as `20 November 2026`."""
+    """Return a date as text, such as `20 November 2026`."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
@@ -113,8 +113,8 @@ def schedule_in_words(schedule: Schedule) -> str:
 def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
     """Return a description of the requested digest: `a daily paper digest on: diffusion and robots`.
 
-    A stranger may have chosen the topics' names, so they are shortened, limited in number, and cannot become
-    links.
+    A stranger may have chosen the names of the topics, so names are shortened, limited in number, and kept
+    from becoming links.
     """
     kind = {
         Cadence.WEEKLY: _("a weekly paper digest"),
@@ -125,7 +125,7 @@ def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:
-    """Return the topics in words: `diffusion, robots and 3 more topics`, or all of them if there are few."""
+    """Return text such as `diffusion, robots and 3 more topics`; up to `at_most` topics are named."""
     others = len(topics) - at_most
     if others <= 0:
         return listed_words(topics)
@@ -160,7 +160,7 @@ def papers_for_you(papers: int) -> str:
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
-@lru_cache(maxsize=1024)  # every letter has one; there are nine spans, and most have fewer than 30 papers
+@lru_cache(maxsize=1024)  # every letter has a headline; most letters have fewer than 30 papers
 def headline(cadence: str, weekday: int, papers: int) -> str:
     """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
     if cadence == CATCH_UP:
@@ -209,15 +209,15 @@ def checked_line(papers: int, words: int) -> str:
 
 
 def cut_at_word(text: str, max_length: int) -> str:
-    """Return `text` shortened at a word to at most `max_length` characters, with an ellipsis if shortened.
+    """Return `text`, cut after a word to at most `max_length` characters; cut text ends with an ellipsis.
 
-    Connectives at the new end (`where`, `of the`) are also removed.
+    Connectives at the end of cut text (`where`, `of the`) are also removed.
     """
     if len(text) <= max_length:
         return text
     kept = text[: max_length - 1]
     whole_words = kept if text[max_length - 1] == " " else kept.rpartition(" ")[0]
-    if len(whole_words) <= max_length // 2:  # a language without spaces, or one very long word
+    if len(whole_words) <= max_length // 2:  # no space: a language without spaces, or one very long word
         whole_words = kept
     shorter = TRAILING_CONNECTIVES.sub("", whole_words)
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
@@ -247,7 +247,7 @@ def subject(cadence: str, title: str, count: int) -> str:
 def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
     """Return the preheader, which mail programs show after the subject: a title, and a second one if it fits.
 
-    The titles begin with the second paper, or with the first if the subject does not name it (in a catch-up).
+    `titles` begins with the second paper or, in a catch-up, whose subject names no paper, with the first.
     """
     lead = _("First: ") if is_catch_up else _("Also: ")
     title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))
@@ -266,7 +266,7 @@ def subscription_reason(topics: Sequence[str]) -> str:
 
 
 def group_reason(topics: Sequence[str]) -> str:
-    """Return the sentences that explain why the members of a group get a digest, and how to stop it."""
+    """Return the sentences that explain why the members of a group get a digest and how they can leave."""
     named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day’s trends")
     return (
         _(
@@ -338,7 +338,7 @@ def source_in_words(source: str) -> str:
 
 
 def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
-    """Return the suggestion to narrow a topic, with its papers per day before and after."""
+    """Return the suggestion to narrow a topic, with the papers per day without and with the clause."""
     return _(
         "%(topic)s matches more papers than fit. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
     ) % {
@@ -350,12 +350,12 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the text of the link by which a long-inactive reader keeps the digests."""
+    """Return the text of the link with which a reader who was inactive for long can keep the digests."""
     return _("Still reading? You have not used our links for a long time. Keep my digests")
 
 
 def followup_text(kind: str, text: str) -> str:
-    """Return the update of a paper in words: `Published: J. Gravel 12 (2026)`."""
+    """Return a text about an update to a paper: `Published: J. Gravel 12 (2026)`."""
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
     match kind:
         case "withdrawn":
@@ -383,7 +383,7 @@ def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
 
 
 def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines that `fill` would return for single-spaced words, but faster."""
+    """Yield the lines of a text with single spaces as `fill` would break it, but faster."""
     start = 0
     while len(text) - start > measure:
         end = text.rfind(" ", start, start + measure + 1)
@@ -397,12 +397,12 @@ def wrapped_lines(text: str, measure: int) -> Iterator[str]:
 
 
 def wrap_with_bar(text: str) -> str:
-    """Return `text` wrapped, with a bar before each line."""
+    """Return `text` on several lines, each of which begins with a vertical bar."""
     return "| " + wrap(text, measure=LINE_WIDTH - 2).replace("\n", "\n| ")
 
 
 def wide_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines of a text in a script without spaces, whose characters are two columns wide."""
+    """Yield the lines of a text that contains characters two columns wide, as in scripts without spaces."""
     line, taken = "", 0
     for word in UNBREAKABLE.findall(text):
         columns = len(word) + bool(WIDE_SIGN.match(word))

@@ -13,17 +13,17 @@ from functools import lru_cache
 
 from digest.site_profile import Site
 
-MAX_HEADER_LENGTH = 200  #: maximum characters of untrusted text in one header
-MAX_STACKED_MARKS = 3  #: maximum number of combining marks on one character; zalgo text has more
+MAX_HEADER_LENGTH = 200  #: maximum number of characters of untrusted text in one header
+MAX_STACKED_MARKS = 3  #: maximum number of combining marks that are kept on one character
 
-#: Marks, overrides and isolates that change the reading order.
+#: The Unicode marks, overrides and isolates that change the direction of text.
 BIDI_CONTROLS = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
-#: Latin letters and punctuation that need no normalization and are visible.
+#: Matches a text of visible Latin letters and punctuation, which needs no normalization.
 HARMLESS_TEXT = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e]*\\Z")
-MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: an id that may be copied into a header
+MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,250}>\Z")  #: matches a message id that is safe in a header
 WORD_JOINER = "\u2060"  #: an invisible character that occurs in no web address
-#: The positions at which an address is broken up: before ://, after @ and //, and after a dot between letters
-#: or digits, except in decimals.
+#: Matches the positions at which a web or mail address is broken up. They are before ://, after @ and //, and
+#: after a dot between letters or digits, except in decimal numbers.
 ADDRESS_JOINTS = re.compile(
     r"(?=://)|(?<=@)(?=\w)|(?<=//)(?=\w)|(?<=\w[.\u3002\uff0e\uff61])(?=\w)(?<!\d.)|(?<=\d\.)(?=[^\W\d])"
 )
@@ -68,14 +68,14 @@ def break_addresses(text: str) -> str:
 
 
 def is_no_character(char: str) -> bool:
-    """Return whether this code point is a Unicode noncharacter; unassigned code points are not."""
+    """Return whether `char` is a Unicode noncharacter; an unassigned code point is not a noncharacter."""
     return ord(char) & 0xFFFE == 0xFFFE or 0xFDD0 <= ord(char) <= 0xFDEF
 
 
 def list_headers(
     site: Site, unsubscribe_url: str, *, unsubscribe_address: str = "", campaign: str = "digest"
 ) -> tuple[Header, ...]:
-    """Return the list headers, which let readers unsubscribe with one click or by mail.
+    """Return the headers of list mail, which let readers unsubscribe with one click or by mail.
 
     `unsubscribe_address` is empty if no incoming mail is accepted; then only the link is included.
     `unsubscribe_url` is empty for a letter to a group, whose members must not unsubscribe the whole group.
@@ -99,7 +99,7 @@ def list_headers(
 
 
 def reply_to(address: str) -> tuple[Header, ...]:
-    """Return the Reply-To header, or no header if replies go to the sender."""
+    """Return the Reply-To header, or no header if `address` is empty, so that replies go to the sender."""
     return (("Reply-To", address),) if address else ()
 
 
@@ -114,9 +114,9 @@ def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
     return (("Auto-Submitted", "auto-replied"), *about)
 
 
-@lru_cache(maxsize=256)  # enough for the editions and letters of a day
+@lru_cache(maxsize=256)  # holds the editions and letters of a day
 def feedback_id(domain: str, campaign: str) -> str:
-    """Return Gmail's Feedback-ID: four fields, the last of which is a permanent id of the sender."""
+    """Return the value of Gmail's Feedback-ID header, whose last field is a permanent id of the sender."""
     sender = "digest" + hashlib.sha256(domain.encode()).hexdigest()[:8]
     return f"{campaign}:digest:{domain}:{sender}"
 
@@ -130,7 +130,7 @@ def header_block(
     dated_at: datetime,
     headers: Iterable[Header] = (),
 ) -> bytes:
-    """Return the header block of a message, without Content-Type and Content-Transfer-Encoding."""
+    """Return the encoded header block of a message, except Content-Type and Content-Transfer-Encoding."""
     lines = (
         ("From", from_address(site.sender_name, site.sender_address)),
         ("To", one_line(recipient)),
@@ -143,7 +143,7 @@ def header_block(
     return "".join([f"{name}: {value}\r\n" for name, value in lines]).encode()
 
 
-@lru_cache(maxsize=4096)  # a press has few combinations of first paper and count
+@lru_cache(maxsize=4096)  # the digests of a press have few combinations of first paper and number of papers
 def subject_line(text: str) -> str:
     """Return the value of the Subject header."""
     return encode_header(header_text(text), width=68)
@@ -155,14 +155,14 @@ def date_line(moment: datetime) -> str:
     return format_datetime(moment.astimezone(UTC))
 
 
-@lru_cache(maxsize=256)  # the site's own sender
+@lru_cache(maxsize=256)  # only the site's own sender
 def from_address(name: str, email: str) -> str:
     """Return `Name <email>`, the value of a From header."""
     shown = header_text(name)
     return f"{display_name(shown)} <{email}>" if shown else email
 
 
-@lru_cache(maxsize=256)  # the site's own name
+@lru_cache(maxsize=256)  # only the site's own name
 def display_name(text: str) -> str:
     """Return a display name: bare, quoted, or as encoded words."""
     shown = header_text(text)
@@ -210,7 +210,7 @@ def fold_line(text: str, *, width: int) -> str:
 
 
 def chunks(units: Iterable[str], max_size: int, size: Callable[[str], int] = len) -> Iterator[str]:
-    """Yield the units joined into pieces of at most `max_size`; no unit is split."""
+    """Yield consecutive units joined into pieces of at most `max_size`; no unit is split."""
     piece, used = "", 0
     for unit in units:
         if used + size(unit) > max_size:

@@ -21,7 +21,7 @@ from digest.letters.piece_templates import PieceTemplate, cut_at_marks, escape_h
 from digest.letters.templates import Templates
 from digest.site_profile import Site
 
-#: Invisible characters after the preheader, so that mail programs do not append the letter's first lines.
+#: Invisible characters after the preheader; without them, mail programs append the letter's first lines.
 FILLER = "\u034f " * 40
 
 
@@ -42,36 +42,36 @@ class Personalization(Struct, frozen=True, kw_only=True):
     edition: str
     day: date
     dated_at: datetime  #: the value of the Date header, which is the same on every attempt
-    message_id: str = ""  #: if empty, made from the delivery's id
+    message_id: str = ""  #: if empty, the id is made from the delivery's id
     next_due_at: datetime | None = None
     timezone: str = "UTC"
-    is_group: bool = False  #: for a group address: without links that belong to one reader
+    is_group: bool = False  #: whether the copy goes to a group and so has no links that belong to one reader
     unsubscribe_url: str  #: empty for a group
     manage_url: str  #: empty for a group
     unsubscribe_address: str = ""  #: empty if no incoming mail is accepted
     reply_address: str = ""  #: empty if replies go to the sender address
     browser_url: str = ""
-    paper_token: str = ""  #: the token in the links of the cards; empty for a group
+    paper_token: str = ""  #: the reader's token in the links of the cards; empty for a group
     filters: Mapping[int, str] = {}  #: canonical filters, keyed by the filter ids in the digest
 
 
-#: Every letter except the digest, with the context it requires besides `site`.
+#: Every kind of letter except the digest, with the context values that the kind requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
-    "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, in words
+    "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, both in words
     "reminder": ("confirm_url",),  #: sent once, a day later; optional: the same values as in `confirm`
     "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
     #: optional: `cards` (Card.to_json) with `until_then` and `is_on_topics`; `has_topics`
     "welcome": ("manage_url", "unsubscribe_url"),
     "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
     "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
-    "account_link": ("account_url", "unsubscribe_url"),  #: to a subscriber who asked for it in the settings
+    "account_link": ("account_url", "unsubscribe_url"),  #: to a subscriber who asked in the settings
     "new_address": ("new_address_url",),  #: to the address that a subscriber wants to use from now on
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
     #: optional: `nearest` {title, href, lacked, is_text}, `has_topics` and `news`
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
-    "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: the start of the pause
+    "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the pause begins
     "goodbye": ("undo_url",),
     #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `links`, `state`,
     #: `asks_to_unsubscribe`
@@ -81,26 +81,26 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "no_command": ("manage_url", "examples"),
     #: to somebody who asked for digests for a group; optional: `answered_subject`
     "group_request": ("address", "requested", "problem"),
-    "how_to_subscribe": ("word", "example"),  #: to somebody who wrote to us and gets no digests
-    #: to the operator: a mail without a command
+    "how_to_subscribe": ("word", "example"),  #: to somebody who mailed the service but gets no digests
+    #: to the operator, with the text of a mail that contains no command
     "passed_on": ("writer", "mail_subject", "lines"),
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
     #: to the operator; `rows` as {name, total, before, chart, most}
     "weekly_report": ("period", "rows", "summary"),
 }
-#: The letters whose link opens the settings directly. Other letters may be forwarded, so their link
-#: only opens a page that mails the settings link.
+#: The letters whose settings link opens the settings directly. Other letters may be forwarded, so the link in
+#: them only opens a page that mails the settings link.
 LETTERS_WITH_SETTINGS_LINK = frozenset(
     {"welcome", "settings", "settings_link", "changed", "paused", "reply", "help", "no_command"}
 )
 
-#: Defaults for the optional context.
+#: Default values of the optional context.
 DEFAULT_CONTEXT: Mapping[str, Any] = {
     "preheader": "",
     "filler": FILLER,
     "cards": (),
     "email": "",
-    "group": "",  #: the address of a group, in a letter to its owner
+    "group": "",  #: the address of the group, in a letter to the owner of the group's digests
     "owner": "",  #: the future manager of a group's digests, in the letter that asks the group to confirm
     "next_due": "",
     "manage_url": "",
@@ -148,7 +148,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
     )
 
 
-#: The personal values of a letter; templates print them unchanged.
+#: The names of the context values that differ from reader to reader; templates print these values unchanged.
 PERSONAL_VALUES = (
     "subject", "email", "group", "owner", "next_due", "until", "asked_at", "requested", "schedule",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
@@ -158,8 +158,8 @@ PERSONAL_VALUES = (
 def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
     """Return the letter's HTML, with personal values filled in after premailer has run.
 
-    premailer therefore runs once for many readers. If a template does more with these values than print
-    them, each of its letters is inlined separately, because filling in the values would give a different page.
+    premailer therefore runs once for many readers. If a template does more with personal values than print
+    them, filling them in would give a different page, so each of its letters is inlined separately.
     """
     template = templates.html.get_template(f"letters/{kind}/body.html")
     personal = {
@@ -180,11 +180,11 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     return inline(template.render(context))
 
 
-#: Part of every marker. If a page contains this text after splitting, a template changed or split a marker.
+#: Matches part of any marker. If a filled page still matches, the template changed or split a marker.
 LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
 
 
-@lru_cache(maxsize=256)  # about 20 kinds of letters with their variants; 30 KB each
+@lru_cache(maxsize=256)  # holds about 20 kinds of letters with their variants, 30 KB each
 def template_of_page(page: str) -> PieceTemplate:
     """Inline a page that contains markers, and split the page at the markers."""
     return cut_at_marks(inline(page))
@@ -210,7 +210,7 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
             made["new_address_url"] = links.new_address_url(
                 site, subscriber, link_version, context["email"], context["made_at"], key=key
             )
-        made["undo_url"] = made["unsubscribe_url"]  # the unsubscribe page also offers the undo
+        made["undo_url"] = made["unsubscribe_url"]  # the unsubscribe page can also undo unsubscribing
     if context.get("dated_at"):
         made["asked_at"] = figures_in_words.day_and_hour(context["dated_at"])
     if context.get("next_due_at"):
@@ -222,5 +222,5 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_moment(stored: datetime | str) -> datetime:
-    """Return a datetime; if a stored decision contains it as text, parse the text."""
+    """Return `stored` as a datetime; the stored context of a letter contains datetimes as text."""
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored

@@ -21,7 +21,7 @@ from digest.letters.headers import Header, header_block
 from digest.letters.letter_templates import RenderedLetter
 from digest.site_profile import Site
 
-MAX_LINE_LENGTH = 76  #: maximum length according to RFC 2045, including the soft break
+MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
 
@@ -63,18 +63,18 @@ def end_with_soft_break(lines: bytes) -> bytes:
 
 
 def encode_line(line: str) -> bytes:
-    """Encode one line; if it has tabs or consecutive spaces, encode all its whitespace."""
+    """Encode one line; if the line has tabs or consecutive spaces, encode all of its whitespace."""
     has_gaps = "  " in line or "\t" in line
     return b2a_qp(line.encode(), quotetabs=has_gaps, istext=True).replace(b"=\n", b"=\r\n")
 
 
 def decode_quoted_printable(encoded: bytes) -> str:
-    """Return the text that `encode_quoted_printable` encoded."""
+    """Decode text that `encode_quoted_printable` encoded."""
     return a2b_qp(encoded).decode().replace("\r\n", "\n")
 
 
 def mime_boundary(message_id: str) -> bytes:
-    """Return the MIME boundary, which is the same on every attempt and cannot occur in a body.
+    """Return the MIME boundary, which is the same for every attempt to send and cannot occur in a body.
 
     Quoted-printable never contains `=_`: after an equals sign come two hex digits or a line end.
     """

@@ -13,7 +13,7 @@ from digest.letters import Personalization
 from digest.site_profile import Site
 
 
-def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+def personalize(  # noqa: PLR0913  (the values are columns of a subscriber, passed by keyword)
     site: Site,
     *,
     delivery_id: int,
@@ -30,7 +30,7 @@ def personalize(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 ) -> Personalization:
     """Return the personal values of one subscriber's copy of an edition.
 
-    A copy for a group has no links or addresses by which a member could change or end the subscription.
+    A copy for a group has no links or addresses with which a member could change or end the subscription.
 
     `filters` maps ids to canonical filters and includes all filters of the digest. `message_id` is the id
     used by an earlier attempt, if any. A signing key that is no longer configured is replaced by the newest
@@ -65,7 +65,7 @@ def day_of(schedule: Schedule, moment: datetime) -> date:
     return day_and_next_due(schedule, moment)[0]
 
 
-@lru_cache(maxsize=4096)  # a run has one datetime and a few hundred distinct schedules
+@lru_cache(maxsize=4096)  # one run has one datetime and a few hundred distinct schedules
 def day_and_next_due(schedule: Schedule, moment: datetime) -> tuple[date, datetime]:
     """Return the date of `moment` in the schedule's time zone, and when the first edition after it is due."""
     day = moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()

@@ -21,7 +21,7 @@ MARK_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A named placeholder for a value."""
+    """A place in a page where a value is inserted; `name` is the name of the value."""
 
     name: str
 
@@ -47,7 +47,7 @@ class PieceTemplate:
         )
 
     def parts(self) -> dict[str, PieceTemplate]:
-        """Return this part and all nested parts, keyed by name; the first part with a name is returned."""
+        """Return this part and all nested parts, keyed by name; of parts with one name, only the first."""
         found = {self.name: self}
         for piece in self.pieces:
             if isinstance(piece, PieceTemplate):
@@ -55,32 +55,32 @@ class PieceTemplate:
         return found
 
     def to_json(self) -> list[Any]:
-        """Return the part as JSON: literals, [placeholder], [name, [pieces]]."""
+        """Return the part as the JSON array [name, pieces]; `piece_to_json` describes each piece."""
         return [self.name, [piece_to_json(piece) for piece in self.pieces]]
 
     @classmethod
     def from_json(cls, stored: Any) -> PieceTemplate:
-        """Return the part that `to_json` wrote."""
+        """Return the part from the JSON array that `to_json` returned."""
         name, pieces = stored
         return cls(name, tuple(piece_from_json(piece) for piece in pieces))
 
 
 def piece_to_json(piece: str | Placeholder | PieceTemplate) -> Any:
-    """Return one piece as JSON."""
+    """Return one piece as a JSON value: a text, [name of the placeholder], or [name of the part, pieces]."""
     if isinstance(piece, str):
         return piece
     return [piece.name] if isinstance(piece, Placeholder) else piece.to_json()
 
 
 def piece_from_json(stored: Any) -> str | Placeholder | PieceTemplate:
-    """Return the piece that `piece_to_json` wrote."""
+    """Return the piece from the JSON value that `piece_to_json` returned."""
     if isinstance(stored, str):
         return stored
     return Placeholder(stored[0]) if len(stored) == 1 else PieceTemplate.from_json(stored)
 
 
 def escape_html(text: str) -> str:
-    """Escape `text` as lxml does, which leaves quotes unescaped; links contain none."""
+    """Escape `text` as lxml does, without escaping quotes; links contain no quotes."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -92,8 +92,8 @@ def placeholder_mark(name: str) -> str:
 def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
     """Split a page at its markers into placeholders and parts.
 
-    Of parts with the same name and parent, only the first is used; the others are needed so that the template
-    also renders the separators.
+    Of parts with the same name and parent, only the first is used. The others are on the page so that the
+    template also renders the separators between them.
     """
     before, *marks = MARK_PATTERN.split(page)
     open_parts: list[tuple[str, list[str | Placeholder | PieceTemplate]]] = [(name, [before])]
@@ -112,7 +112,7 @@ def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
 
 
 def close_part(name: str, pieces: list[str | Placeholder | PieceTemplate]) -> PieceTemplate:
-    """Return a part with adjacent literals joined and empty literals removed."""
+    """Return a part of these pieces, with adjacent texts joined and empty texts removed."""
     joined: list[str | Placeholder | PieceTemplate] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):

@@ -20,12 +20,15 @@ from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
 #: Age of the oldest papers in a press, in days: for daily readers, and for monthly readers. There are only
-#: two values, so that all runs of an hour can share a press.
+#: two values, so that all runs in the same hour can share a press.
 REACH_DAYS = (8, 36)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of a press's period, which includes `earliest`; None selects the shorter period."""
+    """Return the start of the shortest period of a press that includes `earliest`, else of the longest.
+
+    If `earliest` is None, the shorter period is used.
+    """
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
     return next((start for start in starts if earliest is None or earliest >= start), starts[-1])
@@ -34,7 +37,7 @@ def press_start(now: datetime, earliest: datetime | None) -> datetime:
 def current_press(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime, since: datetime
 ) -> Press:
-    """Return the press of the papers seen since `since`, as known at `now`, and store it for all machines."""
+    """Return the press of the papers first seen between `since` and `now`; make and store it if necessary."""
     found, key = build_press(session, site=site, templates=templates, caches=caches, now=now, since=since)
     if session.scalar(select(PressRow.key).where(PressRow.name == found.name)) != key:
         store_press(session, found, key=key, now=now)
@@ -46,7 +49,8 @@ def build_press(
 ) -> tuple[Press, str]:
     """Return the same press as `current_press`, and its key, without storing anything.
 
-    After a restore, the press contains no earlier papers, because the readers may have received them.
+    If the database was restored from a backup, the press omits papers first seen before the restore, because
+    readers may already have received them.
     """
     since = max(since, restore_point.restore_point(session) or since)
     as_of = catalog.observed_at(session, until=now) or since
@@ -69,7 +73,7 @@ def store_press(session: Session, made: Press, *, key: str, now: datetime) -> No
 
 
 def press_note(session: Session, site: Site, now: datetime) -> str:
-    """Return the sentences about incomplete and missing lists for today's letters."""
+    """Return the sentences with which today's letters announce incomplete or missing lists of papers."""
     short = session.execute(
         select(DumpRow.missing_papers, DumpRow.usual_papers, DumpRow.papers)
         .where(
@@ -94,7 +98,7 @@ def press_note(session: Session, site: Site, now: datetime) -> str:
 
 
 def todays_late_lists(session: Session, now: datetime) -> list[expected_arrivals.LateList]:
-    """Return the lists expected today that have not arrived."""
+    """Return the lists of papers that were expected today and have not arrived."""
     found = expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now)
     return [one for one in found if one.day == now.astimezone(UTC).date()]
 
@@ -109,7 +113,7 @@ def press_key(
     as_of: datetime,
     note: str,
 ) -> str:
-    """Return the hash of all inputs of a press."""
+    """Return the hash of everything that a press is made from."""
     state = session.execute(
         select(
             select(func.max(DumpRow.id)).scalar_subquery(),

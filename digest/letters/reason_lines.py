@@ -18,14 +18,14 @@ MAX_QUOTE_LENGTH = 60
 MAX_WORDS_NAMED = 3
 QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
 
-Place: TypeAlias = tuple[str, int, int]  #: words in a displayed text of a paper: the field, start and end
+Place: TypeAlias = tuple[str, int, int]  #: where words are in a displayed text: field, start, end
 
 
-readable = lru_cache(maxsize=4096)(display)  # a press's abstracts, each in several cards and reasons
+readable = lru_cache(maxsize=4096)(display)  # cached, since several cards and reasons use each abstract
 
 
 class ReasonLine(NamedTuple):
-    """The reason why a paper is shown; it quotes the matched word if the rest of the card lacks the word."""
+    """The reason why a paper is shown; the line quotes the matched word if the card does not print it."""
 
     before: str = ""
     word: str = ""  #: the quoted word, shown in bold
@@ -33,7 +33,7 @@ class ReasonLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the line without bold type; it is empty if there is no fact."""
+        """Return the line as plain text; it is empty if there is no reason to give."""
         return self.before + self.word + self.after
 
 
@@ -48,7 +48,7 @@ class PrintedText(NamedTuple):
     end: int
 
     def holds(self, place: Place) -> bool:
-        """Return whether the card prints the words at this place."""
+        """Return whether the card prints all words at this place."""
         field, start, end = place
         if field == "title":
             return end <= self.title
@@ -65,7 +65,7 @@ def topic_reason(
 ) -> ReasonLine:
     """Return the reason line of a topic's paper: the matched words, then the figures.
 
-    If the printed title and abstract contain no match, the line quotes one.
+    If neither the printed title nor the printed abstract contains a match, the line quotes one.
     """
     facts = (*matched_facts(found), *figures)
     if not found.places or any(printed.holds(place) for place in found.places):

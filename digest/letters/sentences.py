@@ -7,7 +7,7 @@ import re
 from digest.letters.figures_in_words import cut_at_word
 
 SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
-#: Text that may come before a full stop that does not end a sentence.
+#: Matches an abbreviation, whose full stop does not end a sentence.
 ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
 )
@@ -22,7 +22,7 @@ def to_sentence_end(text: str, max_length: int) -> str:
 
 
 def sentence_ends(text: str) -> tuple[int, ...]:
-    """Return the ends of sentences; a full stop after an initial or `et al` does not end a sentence."""
+    """Return the end positions of sentences; the full stop of an initial or of `et al.` ends no sentence."""
     found = (match.end() for match in SENTENCE_END.finditer(text))
     return tuple([end for end in found if not ABBREVIATION.search(text[max(0, end - 12) : end])])
 

@@ -17,7 +17,7 @@ from digest.letters import figures_in_words
 from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
 
-#: Markers that replace values and surround parts; ASCII, because some are in URLs.
+#: Markers that replace values and surround parts. They are ASCII, because some of them are in URLs.
 SLOT_MARK, OPEN_MARK, CLOSE_MARK, MARK_END = "q9slot.", "q9open.", "q9close.", ".q9z"
 
 
@@ -48,8 +48,8 @@ class Templates:
     def __init__(self, directory: Path, overrides: Path | None = None):
         self.directory = directory
         self.overrides = overrides
-        self.checked_letters: set[str] = set()  #: kinds that can be filled in after inlining
-        self.uncut_letters: set[str] = set()  #: kinds that are inlined with their values
+        self.checked_letters: set[str] = set()  #: kinds of letters that can be filled in after inlining
+        self.uncut_letters: set[str] = set()  #: kinds of letters that must be inlined with their values
 
     @property
     def folders(self) -> list[Path]:
@@ -58,29 +58,29 @@ class Templates:
 
     @cached_property
     def html(self) -> Environment:
-        """Return the environment for HTML, which escapes all values."""
+        """Return the Jinja environment for HTML, which escapes all values."""
         return make_environment(self.folders, escapes=True)
 
     @cached_property
     def text(self) -> Environment:
-        """Return the environment for plain text, which escapes nothing."""
+        """Return the Jinja environment for plain text, which escapes nothing."""
         return make_environment(self.folders, escapes=False)
 
     @cached_property
     def cut_html(self) -> Environment:
-        """Return the environment for HTML pages that will be split into parts."""
+        """Return the Jinja environment for HTML pages that will be split into parts."""
         return make_environment(self.folders, escapes=True, is_cutting=True)
 
     @cached_property
     def cut_text(self) -> Environment:
-        """Return the environment for texts that will be split into parts."""
+        """Return the Jinja environment for plain texts that will be split into parts."""
         return make_environment(self.folders, escapes=False, is_cutting=True)
 
     @cached_property
     def fingerprint(self) -> str:
         """Return the hash of the letter templates; machines with different templates must not share a press.
 
-        Templates of web pages are not included: they may differ between machines.
+        Templates of web pages are not part of the hash, because they may differ between machines.
         """
         content = hashlib.sha256()
         for folder in self.folders:

@@ -27,7 +27,7 @@ _SUBJECTS = {
     "q-fin": "CP EC GN MF PM PR RM ST TR",
     "quant-ph": "",
     "stat": "AP CO ME ML OT TH",
-    # Closed archives, to which old papers still belong.
+    # Archives that arXiv has closed; old papers still belong to them.
     "adap-org": "", "alg-geom": "", "chao-dyn": "", "cmp-lg": "", "comp-gas": "", "dg-ga": "", "funct-an": "",
     "patt-sol": "", "q-alg": "", "solv-int": "", "acc-phys": "", "ao-sci": "", "atom-ph": "", "bayes-an": "",
     "chem-ph": "", "mtrl-th": "", "plasm-ph": "", "supr-con": "",

@@ -10,7 +10,7 @@ from digest.topics import tokenizer
 _SUFFIXES = frozenset(("jr", "sr", "ii", "iii", "iv"))
 
 
-@lru_cache(maxsize=65536)  # as many as the authors of a month of papers; 25 MB
+@lru_cache(maxsize=65536)  # holds the authors of a month of papers, in 25 MB
 def parts_of(author: str) -> tuple[str, ...]:
     """Return the parts of a name in natural order: jean, pierre, serre for "Serre, Jean-Pierre"."""
     family, comma, given = author.partition(",")
@@ -22,7 +22,7 @@ def parts_of(author: str) -> tuple[str, ...]:
 def names_agree(
     given: Sequence[str], family: Sequence[str], *, is_sorted: bool, starred: bool, parts: Sequence[str]
 ) -> bool:
-    """Return whether the name `parts` matches the name in a filter.
+    """Return whether an author's name, split into `parts`, matches the name in a filter.
 
     An initial in the filter matches a full name ("Y" matches "Yi"). A full name in the filter never
     matches an initial, because the initial may abbreviate another name.
@@ -47,7 +47,7 @@ def _natural_agree(names: Sequence[str], parts: Sequence[str], *, starred: bool)
 
 
 def _tail_agrees(names: Sequence[str], parts: Sequence[str], *, starred: bool) -> bool:
-    """Return whether `names` together match the family name, such as "del Maestro"."""
+    """Return whether all of `names` are the family name at the end of `parts`, such as "del Maestro"."""
     head = len(parts) - len(names)
     if head < 0 or not _same(names[-1], parts[-1], starred=starred):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-#: For more numbers than this, it is faster to set bits in place.
+#: For larger sets than this, it is faster to set the bits in a byte array.
 MANY_NUMBERS = 8
 
 

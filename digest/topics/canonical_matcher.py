@@ -1,7 +1,7 @@
 """Match canonical filters against a batch, without parsing each of them, and group the matches by relevance.
 
 Filters share clauses, so each distinct clause is parsed and looked up once. Everything else is done with sets
-of papers: matches of equal relevance are never handled one by one.
+of papers, so papers of equal relevance are never handled one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from digest.topics.word_rows import LazyDict
 
 
 class _MatchedClause(NamedTuple):
-    """A clause with the papers that it matches."""
+    """The papers that a clause matches, and their scores."""
 
     papers: int
     scored: Sequence[
@@ -38,9 +38,9 @@ class CanonicalMatcher:
         self._weights: Mapping[FilterShape, Sequence[tuple[int, float]]] = LazyDict(self._weights_of)
 
     def sets_by_relevance(self, canonical: str) -> ScoredSets:
-        """Return the papers that a filter matches, by their relevance, highest first.
+        """Return the papers that a filter matches as (relevance, papers), highest relevance first.
 
-        Raises BadFilter if the filter language does not accept the filter.
+        Raises BadFilter if the filter is invalid.
         """
         shape, clauses = filter_shapes.outline(canonical, self._clauses, self._look_up)
         matches = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
@@ -53,11 +53,11 @@ class CanonicalMatcher:
 
     @property
     def clauses_cached(self) -> int:
-        """Return the number of clauses that are cached."""
+        """Return the number of cached clauses."""
         return len(self._clauses)
 
     def forget_clauses(self) -> None:
-        """Discard the cached clauses, and the index's results for them."""
+        """Discard the cached clauses and all cached results of the index."""
         self._clauses.clear()
         self.index.forget_results()
 

@@ -1,7 +1,7 @@
 """Propose clauses that make a topic match fewer or more papers like a given paper.
 
-Making a proposal changes nothing. A proposal consists of the clause, the filter with the clause, and the
-papers of the last days that the clause would drop or add.
+Making a proposal does not change the topic. A proposal consists of the clause, the filter with the
+clause, and the papers of the last days that the clause would drop or add.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
 MAX_PROPOSALS = 3
-MAX_WORD_PROPOSALS = 2  #: maximum number of proposed words; other proposals are authors or categories
+MAX_WORD_PROPOSALS = 2  #: maximum number of proposals of words; the others are authors or categories
 MAX_DROPPED_SHARE = 0.25  #: maximum share of a topic's papers that an exclusion may drop
-MIN_DROPPED = 2  #: number of papers that an exclusion may always drop
+MIN_DROPPED = 2  #: number of papers that an exclusion may drop even if they are a larger share
 #: An addition may add at most this share of all papers, and at most as many papers as the topic has.
 MAX_ADDED_SHARE = 0.2
-MAX_ADDED_FEW = 5  #: number of papers that an addition may add despite these limits
-TITLE_WEIGHT = 2.0  #: weight of a word in the title, relative to a word in the abstract
-PHRASE_WEIGHT = 1.5  #: weight of a pair of words, relative to a single word
+MAX_ADDED_FEW = 5  #: number of papers that an addition may add even if it exceeds one of these limits
+TITLE_WEIGHT = 2.0  #: factor for the weight of a word that is in the title
+PHRASE_WEIGHT = 1.5  #: factor for the weight of a pair of words
 CATEGORY = re.compile(
     r"[A-Za-z]+(?:-[A-Za-z]+)?(?:\.[A-Za-z-]+)?"
 )  #: pattern of a subject class such as cs.LG
-#: The weights of a clause that changes no paper, one paper, and several papers.
+#: Factors for the weight of a clause that drops or adds no paper, one paper, and several papers.
 CHANGED_WEIGHTS = (0.05, 0.5, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClauseProposal:
-    """A clause to add to a filter, and its effect on past days."""
+    """A clause to add to a filter, and the papers of past days that the clause would drop or add."""
 
     clause: str  #: the clause with its operator: `ANDNOT medical`, `OR "flow matching"`
-    filter: str  #: the filter with the clause
+    filter: str  #: the filter after the clause is added
     papers: int  #: number of papers that the filter matched without the clause
-    changed: tuple[int, ...]  #: the numbers of the dropped or added papers, latest day first
+    changed: tuple[int, ...]  #: paper numbers of the dropped or added papers, latest day first
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _weighted(
     *,
     limit: int,
 ) -> list[_Candidate]:
-    """Return the clauses that match the paper and change at most `limit` papers, most informative first."""
+    """Return the clauses that match `paper` and drop or add at most `limit` papers, highest weight first."""
     own, found = PaperIndex((paper,)), []
     for name in dict.fromkeys(clauses):
         try:
@@ -145,7 +145,10 @@ def _weighted(
 
 
 def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: PaperIndex) -> float:
-    """Return the weight of a clause; rare words, title words and words of several papers weigh more."""
+    """Return the weight of a clause, which is higher for rare words, title words and pairs of words.
+
+    The weight is lower for a clause that drops or adds fewer than two papers.
+    """
     rare = math.log((index.size + 1) / (index.matches(clause).bit_count() + 0.5))
     in_title = ":" not in name and own.matches(parse(f"ti:{name}"))
     return (
@@ -157,9 +160,9 @@ def _weight(name: str, clause: Filter, changed: int, own: PaperIndex, index: Pap
 
 
 def _distinct(words: Sequence[_Candidate], named: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the most informative words, then authors and categories.
+    """Return the words with the highest weights, then authors and categories.
 
-    No two clauses change the same papers.
+    No two of the clauses drop or add the same set of papers.
     """
     chosen: list[_Candidate] = []
     for candidates, limit in ((words, MAX_WORD_PROPOSALS), (named, MAX_PROPOSALS)):
@@ -178,7 +181,7 @@ def _words(paper: Paper) -> Iterator[str]:
 
 
 def _as_word(word: str) -> str:
-    """Return a word as a clause, in the singular, because a singular also matches the plural."""
+    """Return a word as a clause; the word is in the singular, which also matches the plural."""
     return tokenizer.stem(word) if tokenizer.stem(word).isalnum() else word
 
 

@@ -28,7 +28,7 @@ _SILENT = (
 )
 SILENT_WORDS = tokenizer.FUNCTION_WORDS.union(_SILENT.split())
 
-#: One root, or two neighbouring roots.
+#: One root of a word, or two neighbouring roots.
 Phrase: TypeAlias = tuple[str, ...]
 
 
@@ -36,24 +36,24 @@ Phrase: TypeAlias = tuple[str, ...]
 class DescriptionWeights:
     """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
 
-    title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
+    title: float = 5.0  #: one occurrence in the title counts as much as this many in the abstract
     saturation: float = (
         1.2  #: number of occurrences in a paper of usual length that score half of the maximum
     )
     #: a paper matches if its score is at least this share of the description's bits
     enough_share: float = 0.25
-    #: a paper also matches with this many bits, about as many as one rare word or two common words have
+    #: a paper also matches if its score is at least this many bits, about as many as one rare word has
     enough_bits: float = 5.5
 
-    alike_share: float = 0.08  #: the value of `enough_share` for the weighted words of a paper (`like:`)
+    alike_share: float = 0.08  #: replaces `enough_share` for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
-        """Return the share of a word's bits that counts at this frequency in a paper of `length` words."""
+        """Return the share of a word's bits that a paper of `length` words scores at this word frequency."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 
     def threshold(self, bits: float, *, is_weighted: bool) -> float:
-        """Return the minimum score of a paper that matches a description of this many bits."""
+        """Return the minimum score at which a paper matches a description of this many bits."""
         if is_weighted:
             return self.alike_share * bits
         return min(self.enough_share * bits, self.enough_bits)
@@ -69,7 +69,7 @@ def roots_of(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Phrase, float]:
-    """Return the bits of each root, multiplied by its number of occurrences or by its number in `times`."""
+    """Return the bits of each root, times its weight in `times` or else its number of occurrences."""
     counts: Counter[str] = Counter()
     for root, count in zip(roots, times or repeat(1), strict=False):
         counts[root] += count

@@ -39,13 +39,13 @@ from digest.topics.paper_index import FIELDS, PaperIndex, fields_of, texts_of
 from digest.topics.postings import PlaceSearch
 from digest.topics.word_rows import LazyDict
 
-MAX_REASON_WORDS = 4  #: maximum number of description words listed in a reason
-MAX_FAILED_WORDS = 8  #: maximum number of description words listed for a paper that does not match
-MARKS_CACHED = 32768  #: one entry per paper and matching clause, about 300 bytes each
-FILTERS_CACHED = 4096  #: one entry per filter, about 1 kB each
+MAX_REASON_WORDS = 4  #: maximum number of a description's words that a reason lists
+MAX_FAILED_WORDS = 8  #: maximum number of a description's words listed if a paper does not match
+MARKS_CACHED = 32768  #: maximum number of cached matches of a paper and a clause, 300 bytes each
+FILTERS_CACHED = 4096  #: maximum number of filters whose clauses are cached, about 1 kB each
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
-#: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of spans with
-#: the same start, the longest is first.
+#: Matched words as (number of the field, start, negated end). If spans are sorted, they are in reading order,
+#: and of spans with the same start the longest is first.
 WordSpan: TypeAlias = tuple[int, int, int]
 MatchedClause: TypeAlias = tuple[Leaf, list[WordSpan]]
 
@@ -53,27 +53,27 @@ MatchedClause: TypeAlias = tuple[Leaf, list[WordSpan]]
 class MatchedWord(NamedTuple):
     """Words of a paper that match a filter; `text` is `display(field)[start:end]`."""
 
-    field: str  #: title, abstract, comment, journal or organization
+    field: str  #: the field's name: title, abstract, comment, journal or organization
     start: int
     end: int
     text: str
 
 
 class MatchFinding(NamedTuple):
-    """The clauses and words by which a filter matches a paper, strongest first."""
+    """The clauses by which a filter matches a paper, strongest first, and where the matched words are."""
 
     words: tuple[str, ...]  #: the text clauses, as the reader wrote them: "score-based"
     authors: tuple[str, ...]
     others: tuple[str, ...]  #: the other clauses: "in cs.LG"
-    places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of each match
+    places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of the matched words
 
 
 class Explanation(NamedTuple):
     """The reasons why a paper matches a filter or does not."""
 
     matched: bool
-    why: tuple[str, ...]  #: the clauses that matched, strongest first: "score-based in the title"
-    words: tuple[MatchedWord, ...]  #: in reading order, without overlaps
+    why: tuple[str, ...]  #: a phrase per clause that matched, strongest first: "score-based in the title"
+    words: tuple[MatchedWord, ...]  #: the matched words, in reading order and without overlaps
     failed: tuple[str, ...]  #: the reasons why the paper does not match
 
 
@@ -83,9 +83,9 @@ def explain(filter_: Filter, paper: Paper) -> Explanation:
 
 
 class Explainer:
-    """Explains why filters match papers, sharing word lookups between the papers.
+    """Explains why filters match the papers of an index, and caches lookups of words for all of the papers.
 
-    An explanation does not depend on the other papers.
+    The explanation for a paper does not depend on the other papers.
     """
 
     def __init__(self, index: PaperIndex):
@@ -122,7 +122,7 @@ class Explainer:
         }
 
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
-        """Return the reasons and positions of the matches of these clauses in a paper."""
+        """Return the reasons why these clauses match a paper, and the positions of the matched words."""
         page = self._pages[number]
         found = [(leaf, self._marks(leaf, number)) for leaf in clauses]
         found.sort(key=_strength)
@@ -147,7 +147,7 @@ class _ClausePapers(NamedTuple):
     """The papers that a filter or a clause matches, and its clauses with the papers that each matches."""
 
     papers: int
-    parts: tuple[tuple[Leaf, int], ...]  #: of a clause: itself, or its parts if it searches several fields
+    parts: tuple[tuple[Leaf, int], ...]  #: for a clause: itself, or its parts if it searches several fields
 
 
 class _IndexedBatch:
@@ -165,7 +165,7 @@ class _IndexedBatch:
         self.spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
 
     def positive_clauses(self, canonical: str) -> _ClausePapers:
-        """Return the papers that a filter matches, and its clauses that are not under a NOT."""
+        """Return the papers that a filter matches, and those of its clauses that are not under a NOT."""
         shape, clauses = filter_shapes.outline(canonical, self.spelled, self.papers_of)
         papers = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
         return _ClausePapers(
@@ -183,7 +183,7 @@ class _IndexedBatch:
         return _ClausePapers(reduce(or_, [papers for _, papers in found]), found)
 
     def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
-        """Return (search, number of words) for each spelling of a clause."""
+        """Return (search function, number of words) for each spelling of a clause."""
         found = self._ways.get(leaf.words)
         if found is None:
             found = self._ways[leaf.words] = self._look_up_ways(leaf)
@@ -197,7 +197,7 @@ class _IndexedBatch:
 
 
 def _strength(found: MatchedClause) -> int:
-    """Return the sort key of a reason: words in the title, then in the abstract, then everything else."""
+    """Return the sort key of a matched clause: matches in the title are first, then those in the abstract."""
     marks = found[1]
     return marks[0][0] if marks else len(FIELDS)
 
@@ -223,7 +223,7 @@ def _parts(node: Node) -> Iterator[Leaf]:
 
 
 class _IndexedPaper:
-    """One paper of a batch, explained with the index used for matching, so that the results agree."""
+    """One paper of a batch; explaining and matching use the same index, so that their results agree."""
 
     def __init__(self, batch: _IndexedBatch, number: int):
         self.index = index = batch.index
@@ -274,15 +274,15 @@ class _IndexedPaper:
         return self.find_marks(node, [])
 
     def marks(self, leaf: Leaf) -> list[WordSpan]:
-        """Return the words of the paper that match a clause."""
+        """Return the positions of the paper's words that match a clause."""
         if isinstance(leaf, TextClause):
             return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
         return self._description_marks(leaf) if isinstance(leaf, DescriptionClause) else []
 
     def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
-        """Return the significant words in title and abstract whose root is in the description.
+        """Return the positions of significant words in title and abstract whose root is in the description.
 
-        Weighted words are sorted by decreasing weight, and only the first few of them are returned.
+        If the words of the description are weighted, only those with the highest weights are searched for.
         """
         written = leaf.roots[:MAX_WEIGHTED_MARKS] if leaf.times else leaf.roots
         roots = {*filter(word_rarity.is_significant, written)}
@@ -294,7 +294,7 @@ class _IndexedPaper:
         ]
 
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
-        """Return every occurrence of a clause's words as a phrase."""
+        """Return the positions of every occurrence of a clause's words as a phrase."""
         found: list[WordSpan] = []
         documents, size = self.index.documents(leaf), self.index.size
         for place in fields_of(leaf):
@@ -306,7 +306,7 @@ class _IndexedPaper:
         return found
 
     def _near(self, leaf: TextClause, near: int) -> list[WordSpan]:
-        """Return, for each text, the first span that contains all words of a clause."""
+        """Return, for each text of the paper, the first span that contains all words of a clause."""
         forms, found = self.index.forms(leaf), []
         for place in fields_of(leaf):
             if place in self.documents:
@@ -325,7 +325,7 @@ class _IndexedPaper:
         return tokenizer.bounds(self.texts[place])
 
     def word(self, field: str, start: int, end: int) -> MatchedWord:
-        """Return the words at a position in a field."""
+        """Return the words of a field from position `start` to `end`."""
         return MatchedWord(field, start, end, self.texts[FIELDS.index(field)][start:end])
 
     def reason(self, leaf: Leaf, marks: list[WordSpan]) -> str:  # noqa: PLR0911  (one return for each kind of clause)
@@ -349,7 +349,7 @@ class _IndexedPaper:
         return f"from {leaf.value}" if isinstance(leaf, SourceClause) else leaf.canonical
 
     def author(self, leaf: AuthorClause) -> str:
-        """Return the first of the paper's authors that a clause matches."""
+        """Return the first of the paper's authors who matches a clause."""
         authors = self.paper.authors[:1] if leaf.first else self.paper.authors
         return next(
             author
@@ -364,7 +364,7 @@ class _IndexedPaper:
         )
 
     def failures(self, node: Node) -> Iterator[str]:
-        """Yield the reasons why the paper does not match, one per clause."""
+        """Yield the reasons why the paper does not match `node`."""
         if isinstance(node, And):
             for child in node.children:
                 if not self.matches(child):
@@ -381,7 +381,7 @@ class _IndexedPaper:
 
 
 def _shown(node: Node) -> str:
-    """Return a clause as shown in a reason, without field and quotes if it searches for words."""
+    """Return a clause as a reason shows it; a search for words is shown without its field and its quotes."""
     if isinstance(node, TextClause):
         return node.words.replace('"', "")
     return f"({node.canonical})" if isinstance(node, And) else node.canonical

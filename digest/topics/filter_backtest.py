@@ -13,16 +13,16 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter that matches a larger share of all papers is too broad; results for fewer days are unreliable.
+#: A filter gets a warning if it matches a larger share of all papers, or if it is tested on fewer days.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
-#: The number of latest matches that a backtest lists.
+#: Maximum number of latest matches that a backtest lists.
 LAST_MATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class PerDay:
-    """Statistics of the number of papers per day, and the number of days they are based on."""
+    """Statistics of the number of papers per day; `days` is the number of days on which they are based."""
 
     median: float
     p90: float
@@ -37,25 +37,25 @@ class Backtest:
     per_day: PerDay
     clauses: tuple[
         tuple[str, float], ...
-    ]  #: (clause, papers per day that the clause adds), negative if the clause removes papers
+    ]  #: (clause, papers per day that the clause adds); the number is negative if the clause removes papers
     warnings: tuple[str, ...]
     last: tuple[int, ...] = ()  #: the paper numbers of the latest matches, latest day first
 
     @property
     def clause_effects(self) -> tuple[str, ...]:
-        """The effect of each clause in words, such as `OR LLM adds 31 a day`."""
+        """Return a phrase for the effect of each clause, such as `OR LLM adds 31 a day`."""
         return tuple(effect_in_words(clause, effect) for clause, effect in self.clauses)
 
 
 def effect_in_words(clause: str, effect: float) -> str:
-    """Return the effect of a clause in words."""
+    """Return a phrase for the effect of a clause, such as `OR LLM adds 31 a day`."""
     if not effect:
         return f"{clause} changes nothing"
     return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} a day"
 
 
 def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:
-    """Test a filter on the papers in `index`; `days` has the day of each paper."""
+    """Test a filter on the papers in `index`; `days` contains the day of each paper."""
     matches, calendar = index.matches(filter_), _calendar(days)
     span = max(1, len(calendar))
     trials = [_trial_of(index, matches, *edit) for edit in _edits(filter_.tree)]
@@ -73,7 +73,7 @@ class FilterComparison:
 
     before: PerDay
     after: PerDay
-    gained: tuple[int, ...]  #: paper numbers, latest day first
+    gained: tuple[int, ...]  #: numbers of the papers that only `after` matches, latest day first
     lost: tuple[int, ...]
 
 
@@ -119,7 +119,7 @@ def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
 
 @dataclass(frozen=True, slots=True)
 class _ClauseTrial:
-    """The result of a filter without one of its clauses."""
+    """The difference that one clause of a filter makes."""
 
     clause: str  #: the clause with its operator: "OR LLM"
     effect: int  #: number of papers that the clause adds; negative if it removes papers
@@ -158,7 +158,7 @@ def _bracketed(node: Node) -> str:
 def _warnings(
     filter_: Filter, index: PaperIndex, matches: int, trials: Sequence[_ClauseTrial], span: int
 ) -> Iterator[str]:
-    """Yield warnings to show to the author of the filter."""
+    """Yield the warnings that the author of the filter sees."""
     if not index.size:
         return
     if span < FEW_DAYS:

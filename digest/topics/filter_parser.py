@@ -47,7 +47,7 @@ class Filter:
     uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
 
 
-@lru_cache(maxsize=16384)  # a run parses each filter twice, to match and to explain; 13 MB
+@lru_cache(maxsize=16384)  # 13 MB; a run parses each filter twice, to match and to explain
 def parse(written: str) -> Filter:
     """Parse a filter; raise `errors.BadFilter` with the column of the error."""
     if len(written) > MAX_CHARACTERS:
@@ -71,9 +71,9 @@ def _refuse_length(written: str) -> NoReturn:
 
 # ── words and signs ─────────────────────────────────────────────────────────────────────────────
 
-#: Each character is replaced by one character, so that columns still refer to the original text.
+#: Replaces each typographic character by one character, so that columns still refer to the original text.
 _TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
-#: The lexemes of the language; spaces between them are skipped.
+#: Matches one lexeme of the language; spaces between lexemes are skipped.
 _LEXEME = re.compile(
     r"""(?P<open>\()
     |(?P<close>\))
@@ -89,7 +89,7 @@ _LEXEME = re.compile(
     re.VERBOSE,
 )
 _OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
-#: The lexemes that end a conjunction.
+#: The kinds of lexemes that end a conjunction.
 _CONJUNCTION_END = frozenset(("OR", "close", "end"))
 _AS_WORDS = {"and": "AND", "or": "OR", "not": "NOT", "andnot": "ANDNOT"}
 
@@ -125,7 +125,7 @@ class _FilterParser:
         return Filter(node, node.canonical, self.written, warnings, tuple(self.uses))
 
     def check(self, node: Node) -> None:
-        """Reject a filter that matches almost everything or whose canonical form is too long to parse."""
+        """Reject a filter that matches almost every paper, or whose canonical form is too long to parse."""
         if not filter_tree.is_bounded(node):
             self.fail(
                 "This only excludes papers, so it matches almost everything; add a word",
@@ -149,7 +149,7 @@ class _FilterParser:
     # ── grammar ─────────────────────────────────────────────────────────────────────────────────
 
     def query(self, default: str) -> Node:
-        """Read conjunctions separated by OR."""
+        """Read conjunctions separated by OR, and return their node."""
         start = self.at
         branches = [self.conjunction(default)]
         while self.kinds[self.at] == "OR":
@@ -161,7 +161,7 @@ class _FilterParser:
         return self.shallow(filter_tree.disjunction([node for node, _ in branches]), start)
 
     def conjunction(self, default: str) -> tuple[Node, bool]:
-        """Read a conjunction; return its node and whether it has several clauses that are not in brackets."""
+        """Read clauses joined by AND; return their node, and whether there are several of them."""
         start = self.at
         nodes = [self.unary(default)]
         while (kind := self.kinds[self.at]) not in _CONJUNCTION_END:

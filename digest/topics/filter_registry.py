@@ -18,7 +18,7 @@ from digest.db.tables import FilterRow, ResolvedFilter
 from digest.papers import catalog
 from digest.topics import Filter, PackVersions, stored_packs
 
-REMEMBERED = 65_536  #: number of filters whose canonical form a registry caches
+REMEMBERED = 65_536  #: maximum number of filters whose canonical form is cached
 
 
 class FilterRegistry:
@@ -30,7 +30,7 @@ class FilterRegistry:
 
     @cached_property
     def packs(self) -> PackVersions:
-        """Return the published packs."""
+        """Return the published packs, keyed by name and version."""
         return stored_packs.load_packs(self.session)
 
     def expand_like(self, text: str) -> str:
@@ -42,11 +42,11 @@ class FilterRegistry:
         return topics.parse(self.expand_like(text))
 
     def resolve(self, filter_: Filter) -> Filter:
-        """Return a filter with its packs resolved; raise BadFilter if that fails."""
+        """Return a filter with its pack references resolved; raise BadFilter if one cannot be resolved."""
         return topics.resolve_filter(filter_, self.packs) if filter_.uses else filter_
 
     def resolve_text(self, text: str) -> Filter:
-        """Parse a filter and resolve its packs; raise BadFilter if that fails."""
+        """Parse a filter and resolve its pack references; raise BadFilter if either fails."""
         return self.resolve(self.read(text))
 
     def read_canonical(self, text: str) -> str:
@@ -61,7 +61,7 @@ class FilterRegistry:
 
 
 def topic_name_of_pack(reference: str) -> str:
-    """Return the name for a topic that is only a pack reference, such as `lab/nlp` or `lab/nlp@3`."""
+    """Return the topic name for a pack reference: `lab/nlp` for both `lab/nlp` and `lab/nlp@3`."""
     return reference.partition("@")[0]
 
 
@@ -71,17 +71,17 @@ def is_pack_topic(name: str, canonical: str) -> bool:
 
 
 def filter_id(session: Session, canonical: str) -> int:
-    """Return the id of a canonical filter, storing the filter if it is new."""
+    """Return the id of a canonical filter; store the filter first if it is new."""
     return filter_ids(session, [canonical])[canonical]
 
 
 def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
-    """Return the ids of canonical filters, storing new filters."""
+    """Return the ids of canonical filters; store the new ones first."""
     if not canonicals:
         return {}
     distinct = sorted(
         set(canonicals)
-    )  # sorted, so that concurrent writers of the same filters lock them in the same order
+    )  # sorted, so that concurrent transactions lock the same filters in the same order
     found = stored_filter_ids(session, distinct)
     missing = [text for text in distinct if text not in found]
     if missing:
@@ -103,13 +103,13 @@ def stored_filter_ids(session: Session, canonicals: Sequence[str]) -> dict[str, 
 
 
 def canonical_filters(session: Session, ids: Collection[int]) -> dict[int, str]:
-    """Return the canonical filters with these ids."""
+    """Return {id: canonical filter} for these ids."""
     found = session.execute(select(FilterRow.id, FilterRow.canonical).where(FilterRow.id.in_(ids)))
     return {row.id: row.canonical for row in found}
 
 
 def store_filters(session: Session, canonicals: Sequence[str]) -> None:
-    """Store filters; for each filter that uses packs, also store the filter to which it resolves."""
+    """Store filters; for each filter that uses packs, also store the filter to which it now resolves."""
     shared = [text for text in canonicals if "use:" in text]
     resolved = resolve_canonicals(session, shared) if shared else {}
     rows = [{"canonical": text} for text in sorted({*canonicals, *resolved.values()})]
@@ -130,7 +130,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
 
 
 def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:
-    """Store the resolved filter of each filter; all these filters must already be stored."""
+    """Record which stored filter each filter in `resolved` resolves to; both must already be stored."""
     ids = stored_filter_ids(session, sorted({*resolved, *resolved.values()}))
     rows = [
         {"filter_id": ids[written], "resolved_filter_id": ids[target]}

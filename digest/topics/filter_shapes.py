@@ -18,11 +18,11 @@ from digest.topics.filter_tree import And, Leaf, Node, Not, Or
 
 _Clause = TypeVar("_Clause")
 
-#: A clause as canonical filters spell it; everything between two clauses belongs to the shape.
+#: Matches a clause in a canonical filter; everything between two clauses belongs to the shape.
 _CLAUSE = re.compile(
     r"""(?<![^\s(])((?:[a-z0-9]+:)?(?:"(?:\\"|[^"])*"(?:~\d+)?|\[[^\]]*\])|(?!(?:AND|OR|NOT|ANDNOT)(?![^\s()]))[^\s()"]+)"""
 )
-#: The number of a clause, counted from the beginning of the filter, or an operator and its operands.
+#: The number of a clause, counted from 0 at the beginning of the filter, or an operator and its operands.
 ShapeNode: TypeAlias = "int | tuple[type[And | Or | Not], tuple[ShapeNode, ...]]"
 
 
@@ -40,9 +40,9 @@ def split_filter(canonical: str) -> tuple[FilterShape, list[str]] | None:
     return None if shape is None else (shape, pieces[1::2])
 
 
-@lru_cache(maxsize=4096)  # a run has a few hundred shapes
+@lru_cache(maxsize=4096)  # the filters of a run have a few hundred shapes
 def _shape_between(operators: tuple[str, ...]) -> FilterShape | None:
-    """Return the shape of filters with these texts between their clauses, by parsing placeholder clauses."""
+    """Return the shape of filters with these texts between their clauses; None if it cannot be found."""
     words = [f"w{number}" for number in range(len(operators) - 1)]
     written = "".join([part for pair in zip(operators, [*words, ""], strict=True) for part in pair])
     try:
@@ -55,9 +55,10 @@ def _shape_between(operators: tuple[str, ...]) -> FilterShape | None:
 def outline(
     canonical: str, by_text: Mapping[str, _Clause | None], of_leaf: Callable[[Leaf], _Clause]
 ) -> tuple[FilterShape, Sequence[_Clause]]:
-    """Return the shape of a canonical filter, and what `by_text` has for its clauses.
+    """Return the shape of a canonical filter, and the value in `by_text` for each of its clauses.
 
-    If one of them has nothing, the filter is parsed, and `of_leaf` is called; raises BadFilter if that fails.
+    If a clause has no value, the filter is parsed, and `of_leaf` returns the values of its clauses. Raises
+    BadFilter if the filter is invalid.
     """
     if split := split_filter(canonical):
         shape, texts = split
@@ -99,7 +100,7 @@ def shape_of(tree: Node) -> FilterShape:
 
 
 def matches_among(node: ShapeNode, sets: Sequence[int], among: int) -> int:
-    """Return the papers in `among` that match; `sets` has the set of papers that each clause matches."""
+    """Return the papers in `among` that match `node`; `sets[n]` is the set of papers matching clause n."""
     if isinstance(node, int):
         return sets[node] & among
     operator, operands = node

@@ -10,15 +10,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class TextClause:
-    """Consecutive words in a field."""
+    """A clause that searches a field for consecutive words, or for words near one another."""
 
-    field: str  #: ti, abs, tiab (title or abstract), co, jr, org
+    field: str  #: one of ti, abs, tiab (title or abstract), co, jr and org
     tokens: tuple[str, ...]  #: the folded words, with acronyms as typed; "flat*" is a prefix
     gaps: str  #: one character for each gap between two tokens: "-" in a compound, " " between separate words
-    exact: bool  #: whether the words are in quotes, so that plurals are not folded
-    near: int | None  #: maximum number of other words in between, in any order; None for a phrase
+    exact: bool  #: whether the words are in quotes; if so, a singular does not match its plural
+    near: int | None  #: maximum number of other words between these words, in any order; None for a phrase
     words: str  #: the clause without its field
-    #: Spellings with joined parts, as (joined word, tokens, gaps).
+    #: The spellings in which some words are joined, each as (joined word, tokens, gaps).
     closed: tuple[tuple[str, tuple[str, ...], str], ...]
     canonical: str
 
@@ -29,10 +29,10 @@ class TextClause:
 
 @dataclass(frozen=True, slots=True)
 class AuthorClause:
-    """An author; with `first`, only papers with this first author match."""
+    """A clause that matches papers by an author; with `first`, only papers with this first author."""
 
     first: bool
-    given: tuple[str, ...]  #: initials or names, in order
+    given: tuple[str, ...]  #: initials or given names, in order
     family: tuple[str, ...]
     is_sorted: bool  #: whether the name is written "Family, Given"
     starred: bool
@@ -41,7 +41,7 @@ class AuthorClause:
 
 @dataclass(frozen=True, slots=True)
 class CategoryClause:
-    """A category or a whole archive; with `primary`, only the paper's first category."""
+    """A clause that matches a category or a whole archive; with `primary`, only a paper's first category."""
 
     primary: bool
     codes: tuple[str, ...]  #: all names of the category, in lower case
@@ -51,7 +51,7 @@ class CategoryClause:
 
 @dataclass(frozen=True, slots=True)
 class IdClause:
-    """A paper by its arXiv id, DOI or other public id."""
+    """A clause that matches one paper by its arXiv id, DOI or other public id."""
 
     value: str
     canonical: str
@@ -59,7 +59,7 @@ class IdClause:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementClause:
-    """The kind of announcement: new, cross, replaced or withdrawn."""
+    """A clause that matches a kind of announcement: new, cross, replaced or withdrawn."""
 
     value: str
     canonical: str
@@ -67,7 +67,7 @@ class AnnouncementClause:
 
 @dataclass(frozen=True, slots=True)
 class SourceClause:
-    """The source of the dumps that list a paper."""
+    """A clause that matches the source of the dumps that list a paper."""
 
     value: str
     canonical: str
@@ -75,7 +75,7 @@ class SourceClause:
 
 @dataclass(frozen=True, slots=True)
 class LanguageClause:
-    """The language that a paper is written in."""
+    """A clause that matches the language in which a paper is written."""
 
     value: str  #: the two-letter language code
     canonical: str
@@ -83,7 +83,7 @@ class LanguageClause:
 
 @dataclass(frozen=True, slots=True)
 class DateClause:
-    """A range of publication dates, including both ends."""
+    """A clause that matches a range of publication dates, including both ends."""
 
     since: date
     until: date
@@ -92,7 +92,7 @@ class DateClause:
 
 @dataclass(frozen=True, slots=True)
 class SignalClause:
-    """A range of values of a signal, including both bounds; an unknown value never matches."""
+    """A clause that matches a range of a signal's values, including both bounds, but no unknown value."""
 
     name: str
     low: float
@@ -110,7 +110,7 @@ class AnywhereClause:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionClause:
-    """A free-text description, or the weighted words of a paper."""
+    """A clause that matches papers similar to a free-text description or to a paper's weighted words."""
 
     words: tuple[str, ...]  #: folded
     roots: tuple[str, ...]  #: the roots of all words except stop words
@@ -124,7 +124,7 @@ class PackClause:
 
     pack: str
     name: str  #: the filter's name; empty for any filter of the pack
-    version: int | None  #: None for the newest
+    version: int | None  #: None for the newest version
     canonical: str
 
 

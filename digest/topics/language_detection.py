@@ -18,7 +18,7 @@ NAMES = {
     "el": "el", "greek": "el", "he": "he", "hebrew": "he", "hi": "hi", "hindi": "hi", "th": "th", "thai": "th",
 }  # fmt: skip
 
-#: Letters that identify a language; Japanese precedes Chinese, because it also uses Chinese characters.
+#: Letters that identify a language. Japanese precedes Chinese, since Japanese also uses Chinese characters.
 _LETTERS = tuple(
     (language, re.compile(letters), share)
     for language, letters, share in (
@@ -44,8 +44,8 @@ _LANGUAGES_OF_WORD = {
     for word in words.split()
 }
 
-MIN_WORDS = 3  #: number of function words needed to detect a language other than English
-MAX_CHARACTERS_READ = 2000  #: number of characters of a text that are examined
+MIN_WORDS = 3  #: minimum number of function words by which a language other than English is detected
+MAX_CHARACTERS_READ = 2000  #: maximum number of characters of a text that are examined
 
 
 def language_of(text: str) -> str:

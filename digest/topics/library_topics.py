@@ -29,19 +29,19 @@ from digest.topics.suggested_topics import (
 
 MAX_TOPICS = 5
 MAX_AUTHORS = 5
-LEAST_PAPERS = 3  #: minimum number of papers of a topic, and of an author to follow
-LEAST_SHARE = 0.05  #: minimum share of the library that belongs to a topic
-MAX_EXAMPLES = 30  #: maximum number of a cluster's papers from which its filter is made
-MAX_SAMPLED = 200  #: maximum number of papers whose phrases may start a cluster
+LEAST_PAPERS = 3  #: minimum number of a library's papers in a topic, and by an author to follow
+LEAST_SHARE = 0.05  #: minimum share of the library's papers in a topic
+MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which the cluster's filter is made
+MAX_SAMPLED = 200  #: maximum number of papers from whose phrases the first clusters are made
 MAX_ROUNDS = 8  #: maximum number of k-means rounds
 
-#: The weights of the roots of a text, as a vector of length 1.
+#: The weights of the roots of a text's words, keyed by root, as a vector of length 1.
 Vector: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryTopic:
-    """A topic of a library, and the number of papers in its cluster."""
+    """A topic suggested for a library, and the number of papers in the topic's cluster."""
 
     topic: SuggestedTopic
     papers: int
@@ -67,7 +67,7 @@ class LibraryTopics:
 def suggest_from_library(
     library: Sequence[Paper], index: PaperIndex, weights: SuggestionWeights = WEIGHTS
 ) -> LibraryTopics:
-    """Return topics and authors for the papers of a library; `index` has the papers of the catalog."""
+    """Return topics and authors for the papers of a library; `index` contains the papers of the catalog."""
     if not library:
         return LibraryTopics((), ())
     library = sorted(library, key=lambda paper: (paper.id, paper.title))
@@ -91,7 +91,7 @@ def suggest_from_library(
 
 
 def _background_of(library: Sequence[Paper], index: PaperIndex) -> PaperSearch:
-    """Return a joint index of catalog and library, to test clauses on the papers of other clusters."""
+    """Return an index of catalog and library, so that clauses can be tested on papers of other clusters."""
     known = {title_key(paper.title) for paper in index.papers}
     new = [paper for paper in library if title_key(paper.title) not in known]
     return JoinedIndexes(index, PaperIndex(new)) if new else index
@@ -127,7 +127,7 @@ class JoinedIndexes:
 def clusters_of(
     library: Sequence[Paper], index: PaperSearch, weights: SuggestionWeights = WEIGHTS
 ) -> list[list[int]]:
-    """Return the paper numbers of each cluster; large clusters and typical papers come first."""
+    """Return the paper numbers of each cluster; the largest cluster and the most typical papers are first."""
     vectors = _vectors(library)
     own = PaperIndex(library)
     sample = library[:: -(-len(library) // MAX_SAMPLED)]
@@ -145,7 +145,7 @@ def clusters_of(
 def _seeds(
     candidates: Iterable[Candidate], papers: int, catalog: int, weights: SuggestionWeights
 ) -> list[list[int]]:
-    """Return the initial papers of each cluster: the papers with one of the most informative phrases."""
+    """Return the initial papers of each cluster, which share one of the most informative phrases."""
     bits = {
         one: -math.log2((one.found.bit_count() + weights.unseen * one.usual) / (catalog + weights.unseen))
         for one in candidates
@@ -166,7 +166,7 @@ def _seeds(
 
 
 def _vectors(library: Sequence[Paper]) -> list[Vector]:
-    """Return the vector of each paper over the roots that occur in at least two papers of the library."""
+    """Return a vector for each paper, with weights for the roots that at least two of the papers contain."""
     counts = [similar_papers.counted_roots(paper) for paper in library]
     papers_with = Counter(root for counted in counts for root in counted)
     return [
@@ -226,7 +226,7 @@ def frequent_authors(library: Sequence[Paper]) -> list[FrequentAuthor]:
     spellings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for paper in library:
         for parts, author in {author_names.parts_of(author): author for author in paper.authors}.items():
-            if len(parts) > 1:  # a single name may belong to many people
+            if len(parts) > 1:  # several people may share a name of one word
                 spellings[parts][author] += 1
     frequent = [parts for parts, written in spellings.items() if written.total() >= LEAST_PAPERS]
     frequent.sort(key=lambda parts: (-spellings[parts].total(), parts))

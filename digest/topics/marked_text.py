@@ -12,14 +12,15 @@ from digest.topics.explanation import MatchedWord
 def marked_html(text: str, field: str, words: Iterable[MatchedWord]) -> Markup:
     """Return the text of a paper's field as HTML with `<mark>` around the matched words of this field.
 
-    The words are in reading order and do not overlap. If the text was shortened, words after its end are left out.
+    The words are in reading order and do not overlap. If the text was shortened, matched words after its end
+    are ignored.
     """
     kept = (word for word in words if word.field == field and text[word.start : word.end] == word.text)
     return Markup("").join(marked_pieces(text, kept))
 
 
 def marked_pieces(text: str, words: Iterable[MatchedWord]) -> Iterator[Markup]:
-    """Yield the pieces of a text, escaped: the text before a matched word, the word, and so on."""
+    """Yield the escaped pieces of a text: the text before a matched word, the marked word, and so on."""
     end = 0
     for word in words:
         yield escape(text[end : word.start])

@@ -16,7 +16,7 @@ from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
 from digest.topics.similar_papers import pairs, significant_words
 
-MAX_PAPERS_READ = 300  #: maximum number of the topic's best papers whose words are tried
+MAX_PAPERS_READ = 300  #: maximum number of the topic's best papers from which words are taken
 MAX_CLAUSES_TRIED = 200  #: maximum number of words and phrases that are tried, the most common first
 
 
@@ -41,8 +41,8 @@ def find_narrowing(
     """Return the clause that matches most of the `best` papers of a topic and excludes most other papers.
 
     `best` is a set of paper numbers, and `capacity` is the number of papers that fit per day. The clause must
-    reduce the median number of papers per day to at most `capacity` and at most half, and must leave papers
-    on most days. The result is deterministic; it is None if no word meets these conditions.
+    reduce the median number of papers per day to at most `capacity` and at most half of its value, and must
+    leave papers on most days. The result is deterministic. It is None if no clause meets these conditions.
     """
     matches = index.matches(filter_)
     rest = matches & ~best

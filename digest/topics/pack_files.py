@@ -25,22 +25,23 @@ from digest.errors import BadFilter, BadPack
 from digest.topics import clauses
 from digest.topics.filter_parser import on_one_line, parse
 
-MAX_CHARACTERS = 50_000  #: maximum length of a file
+MAX_CHARACTERS = 50_000  #: maximum number of characters of a pack file
 MAX_FILTERS = 100
 LONGEST_DESCRIPTION = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pack:
-    """Named filters that a group shares."""
+    """A pack: named filters that a group of subscribers shares."""
 
     name: str
     version: int = 0  #: 0 if not published
     description: str = ""
     filters: Mapping[str, str]  #: the canonical filters, keyed by name, in the order of the file
-    #: The versions of other packs that this pack used when it was published; a pinned pack still uses them.
+    #: The versions of other packs that this pack used when it was published. A reference to this version of
+    #: the pack still uses them.
     dependency_versions: Mapping[str, int] = field(default_factory=dict)
-    text: str = ""  #: the content of the file
+    text: str = ""  #: the content of the pack file
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class _PackLine:
     def refuse(
         self, message: str, start: int = 0, end: int | None = None, *, suggestion: str | None = None
     ) -> NoReturn:
-        """Raise BadPack with the position in this line."""
+        """Raise BadPack with the position of the error in this line."""
         raise BadPack(
             message,
             line=self.number,
@@ -147,7 +148,7 @@ def _check_name(line: _PackLine, name: str, start: int) -> None:
 
 
 def _plain_name(name: str) -> str | None:
-    """Return a valid name similar to an invalid one."""
+    """Return a valid name that is similar to the invalid name."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[: clauses.LONGEST_NAME].strip("-")
     return found or None
 

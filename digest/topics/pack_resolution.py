@@ -18,7 +18,7 @@ from digest.topics.pack_files import Pack
 
 PackVersions = Mapping[str, Mapping[int, Pack]]  #: the published packs, keyed by name and version
 
-MAX_NESTED = 8  #: maximum depth of packs that use other packs
+MAX_NESTED = 8  #: maximum number of nested references from pack to pack
 
 
 def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
@@ -43,7 +43,7 @@ def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
 def resolution_error(
     filter_: Filter, start: int, end: int, message: str, suggestion: str | None = None
 ) -> BadFilter:
-    """Return an error with its position in a filter."""
+    """Return a BadFilter error with the position of the failed reference in the filter."""
     return BadFilter(
         f"{message}.",
         text=on_one_line(filter_.text),
@@ -95,7 +95,7 @@ class _ResolutionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ResolutionPath:
-    """A position in nested packs: the references that led there, the current pack and the pinned versions."""
+    """A position in nested packs: the references leading to it, the current pack and the pinned versions."""
 
     path: tuple[str, ...] = ()
     pack: Pack | None = None
@@ -111,9 +111,7 @@ class PackResolver:
     def __init__(self, shelf: PackVersions):
         self.shelf = shelf
         self.resolved_filters: dict[tuple[object, ...], Node] = {}
-        self.versions_used: dict[
-            str, int
-        ] = {}  #: packs referenced without a version, and their current version
+        self.versions_used: dict[str, int] = {}  #: {pack referenced without a version: its newest version}
 
     def resolve_use(self, use: PackClause) -> Node:
         """Return the tree to which a `use:` clause resolves."""
@@ -131,7 +129,7 @@ class PackResolver:
         return node
 
     def filter_in(self, use: PackClause, within: _ResolutionPath) -> Node:
-        """Return the resolved filter of a pack; if no filter is named, combine all its filters with OR."""
+        """Return the resolved filter that a `use:` clause names, or all filters of its pack joined by OR."""
         pack = self.pack_of(use, within)
         if use.version is None and within.pinned is None:
             self.versions_used[pack.name] = pack.version
@@ -148,7 +146,7 @@ class PackResolver:
         return self.resolve_one(pack, use.name, use, within)
 
     def resolve_one(self, pack: Pack, name: str, use: PackClause, within: _ResolutionPath) -> Node:
-        """Return one resolved filter of a pack."""
+        """Return the filter `name` of a pack, with its own references resolved."""
         path = (*within.path, f"{pack.name}/{name}")
         if path[-1] in within.path:
             raise _ResolutionFailed(f"This is a circular reference: {' uses '.join(path)}")
@@ -162,14 +160,14 @@ class PackResolver:
         return self.resolved_filters[key]
 
     def any_within_limits(self, name: str, nodes: list[Node]) -> Node:
-        """Return the disjunction of `nodes`; fail if it exceeds the limits."""
+        """Return the disjunction of `nodes`; raise _ResolutionFailed if it exceeds a limit of filters."""
         node = filter_tree.disjunction(nodes)
         if wrong := _exceeded_limit(node):
             raise _ResolutionFailed(f"Written out, {name} has {wrong}")
         return node
 
     def pinned_in(self, pack: Pack, use: PackClause, within: _ResolutionPath) -> Mapping[str, int] | None:
-        """Return {pack: version} for references inside a pack, or None for the newest versions.
+        """Return {pack: version} for the references inside a pack, or None if they use the newest versions.
 
         A reference with a version pins the versions that the pack used when it was published.
         """
@@ -178,7 +176,10 @@ class PackResolver:
         return pack.dependency_versions if use.version is not None else within.pinned
 
     def pack_of(self, use: PackClause, within: _ResolutionPath) -> Pack:
-        """Return the referenced pack in the named, pinned or newest version; a pack may refer to itself."""
+        """Return the pack that a `use:` clause names, in the named, pinned or newest version.
+
+        A pack that refers to itself gets its own version. Raises _ResolutionFailed if there is no such pack.
+        """
         own = within.pack
         if own is not None and use.pack == own.name and use.version in {None, own.version}:
             return own
@@ -195,7 +196,7 @@ class PackResolver:
         return versions[version]
 
     def close_to(self, use: PackClause) -> str | None:
-        """Return the most similar name of a pack or of a filter in the pack, or None."""
+        """Return a `use:` clause with the most similar pack name, or with a filter of that name, or None."""
         close = get_close_matches(use.pack, self.shelf, n=1, cutoff=0.5)
         if close:
             return clauses.make_use(close[0], use.name, use.version).canonical
@@ -206,7 +207,7 @@ class PackResolver:
 
 
 def _exceeded_limit(node: Node) -> str | None:
-    """Return a phrase that states how a resolved filter exceeds a limit, or None."""
+    """Return a phrase that states which limit a resolved filter exceeds, or None if it exceeds none."""
     if (clauses_in := sum(1 for _ in filter_tree.leaves(node))) > MAX_CLAUSES:
         return f"{clauses_in} clauses; a filter has at most {MAX_CLAUSES}"
     if (levels := filter_tree.depth_of(node)) > MAX_LEVELS:

@@ -1,7 +1,7 @@
 """Index a batch of papers, and evaluate filters on it.
 
 Papers are numbered by their position in the batch, best first. A set of papers is an integer whose lowest
-bits are the best papers. A batch caches results: each distinct clause and each distinct combination of
+bits represent the best papers. A batch caches results: each distinct clause and each distinct combination of
 clauses is evaluated only once, even if many filters contain it.
 """
 
@@ -50,10 +50,10 @@ from digest.topics.query_plan import QueryPlan
 from digest.topics.relevance import RelevanceWeights, ScoredClause, ScoredSets
 from digest.topics.word_rows import LazyDict
 
-#: Maximum number of cached results of visitors' filters; a result for 4,000 papers takes up to 3 kB.
+#: Maximum number of cached results before they are discarded; a result for 4,000 papers takes up to 3 kB.
 MAX_RESULTS = 10_000
 
-#: Documents are numbered by field: titles 0..n-1, abstracts n..2n-1, and so on.
+#: The fields of n papers are numbered as documents: titles 0..n-1, abstracts n..2n-1, and so on.
 FIELDS = ("title", "abstract", "comment", "journal", "organization")
 _PLACES = {"ti": (0,), "abs": (1,), "tiab": (0, 1), "co": (2,), "jr": (3,), "org": (4,)}
 
@@ -75,7 +75,7 @@ class PaperIndex:
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
         self.postings = self._posted()
-        self._lock = RLock()  # two threads must not append to the same results at once
+        self._lock = RLock()  # two threads must not append to the cached results concurrently
         self.forget_results()
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             AuthorClause: self._person,
@@ -118,7 +118,7 @@ class PaperIndex:
             self._description_scores: dict[str, Mapping[int, float]] = {}
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
-        """Discard the cached results if there are too many; visitors can try any number of filters."""
+        """Discard the cached results if there are more than `most`; visitors can try many filters."""
         if len(self._values) > most:
             self.forget_results()
 
@@ -165,8 +165,8 @@ class PaperIndex:
     def look_up(self, leaf: TextClause) -> int:
         """Return the set of papers that a clause matches, without caching it.
 
-        The search does not count as a scan: after a number of scans the table of pairs is built, which takes
-        a second.
+        The search is not counted as a scan, because after a certain number of scans the table of pairs is
+        built, which takes a second.
         """
         scanned = self.postings.documents_scanned
         found = self._papers_of(leaf, self._documents_of(leaf))
@@ -174,7 +174,7 @@ class PaperIndex:
         return found
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
-        """Return the papers that have one of these documents in a field that the clause searches."""
+        """Return the papers that have one of `documents` in a field that the clause searches."""
         size = self.size
         if leaf.field == "tiab":
             return (documents | documents >> size) & self.full
@@ -223,7 +223,7 @@ class PaperIndex:
         return bits
 
     def scored_sets(self, leaf: ScoredClause) -> ScoredSets:
-        """Return the papers a clause matches, by their score from 0 to 1, cached for all filters."""
+        """Return the papers that a clause matches as (score from 0 to 1, papers), cached for all filters."""
         found = self._scored_sets.get(leaf.canonical)
         if found is None:
             scored = self._score_text(leaf) if isinstance(leaf, TextClause) else self._score_description(leaf)
@@ -231,7 +231,7 @@ class PaperIndex:
         return found
 
     def _score_text(self, leaf: TextClause) -> Mapping[float, int]:
-        """Return {score: papers}, from the papers with each number of occurrences in title and elsewhere."""
+        """Return {score: papers}; scores depend on the numbers of occurrences in the title and elsewhere."""
         fields, having = fields_of(leaf), self._documents_by_count(leaf)
         in_title = self._by_count(having, 0) if fields[0] == 0 else {0: self.full}
         elsewhere = self._by_count(having, fields[-1]) if fields[-1] else {0: self.full}
@@ -299,8 +299,8 @@ class PaperIndex:
     def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
         """Return {paper: score} for the papers that match a description, cached for all filters.
 
-        The score is a share of the bits of the description, and may exceed 1, because neighbouring words add
-        to it. The score of a paper does not depend on the other papers of the batch.
+        The score is a share of the description's bits. It may exceed 1, because pairs of neighbouring words
+        add to it. The score of a paper does not depend on the other papers of the batch.
         """
         found = self._description_scores.get(leaf.canonical)
         if found is None:
@@ -324,7 +324,7 @@ class PaperIndex:
 
     @cached_property
     def lengths(self) -> Sequence[int]:
-        """The number of words in the title and abstract of each paper."""
+        """Return the number of words in the title and abstract of each paper."""
         length, size = self.postings.length, self.size
         return [length(number) + length(size + number) for number in range(size)]
 
@@ -345,7 +345,7 @@ class PaperIndex:
 
     @cached_property
     def _rooted(self) -> Mapping[str, Forms]:
-        """The words of this batch, grouped by root."""
+        """Return {root: numbers of the words in this batch with this root}."""
         rooted: defaultdict[str, list[int]] = defaultdict(list)
         for word, at in self.postings.words.items():
             if word.islower():
@@ -356,7 +356,7 @@ class PaperIndex:
 
     @cached_property
     def _people(self) -> dict[tuple[str, ...], list[int]]:
-        """The name parts of each author, with the sets of all papers and of first-author papers."""
+        """Return {name parts of an author: [papers by the author, papers with this first author]}."""
         people: dict[tuple[str, ...], list[int]] = {}
         for number, paper in enumerate(self.papers):
             for place, author in enumerate(paper.authors):
@@ -389,7 +389,7 @@ class PaperIndex:
         return bits
 
     def _candidates(self, leaf: AuthorClause) -> list[str]:
-        """Return the name parts to look up; every matching author has at least one of them."""
+        """Return the name parts by which authors are looked up; every matching author has one of them."""
         family = leaf.family[-1]
         if not leaf.starred:
             return [family]
@@ -404,7 +404,7 @@ class PaperIndex:
 
     @cached_property
     def _categories(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The papers of each category and archive, by any of their categories and by the primary one."""
+        """Return ({category or archive: papers}, {primary category or archive: papers})."""
         anywhere: defaultdict[str, int] = defaultdict(int)
         first: defaultdict[str, int] = defaultdict(int)
         for number, paper in enumerate(self.papers):

@@ -12,12 +12,12 @@ from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.filter_tree import TextClause
 
 MAX_WORDS = 4  #: maximum number of words of a name
-LEAST_BITS = 3.0  #: minimum number of bits of a name
-ENOUGH_BITS = 9.0  #: number of bits beyond which a name does not become clearer
+LEAST_BITS = 3.0  #: minimum rarity of a name, as the sum of its words' bits (see `word_rarity`)
+ENOUGH_BITS = 9.0  #: number of bits above which a rarer name is not preferred
 INCOMPLETE = (
     0.8  #: weight of a phrase that omits the last noun of the title, such as "language" for "language model"
 )
-IN_ABSTRACT = 0.25  #: weight of an abstract that contains the name, relative to a title
+IN_ABSTRACT = 0.25  #: weight of an abstract that contains the name; a title that contains it has weight 1
 
 #: Words of titles that do not belong to a noun phrase: verbs, and nouns that fit any paper.
 _OUTSIDE = (
@@ -41,18 +41,18 @@ _ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aw
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """Consecutive words of a title or abstract."""
+    """Consecutive words of a title or abstract that may become a topic's name."""
 
     text: str  #: as written
     roots: tuple[str, ...]
-    is_complete: bool  #: whether the last word is the last word of the noun phrase
+    is_complete: bool  #: whether the words end with the last word of a noun phrase
     order: tuple[int, int]  #: the number of the text, and the position of the words in the text
 
 
 def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:
-    """Return the most common and informative noun phrase in the titles that contains the main clause's words.
+    """Return the most common and informative noun phrase in the titles with the words of the first clause.
 
-    If no title contains these words, the phrase may be from an abstract.
+    If no title has such a phrase, the phrase is from an abstract, or else any noun phrase of a title.
     """
     main = [word_roots.root(token.rstrip("*").lower()) for token in clauses[0].tokens]
     in_titles = _all_noun_phrases([paper.title for paper in examples])
@@ -121,7 +121,7 @@ def _noun_phrases(text: str, number: int) -> Iterator[_Phrase]:
 
 
 def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each longest run of words that may form a noun phrase."""
+    """Yield (start, end) of each maximal sequence of words that may form a noun phrase."""
     first = 0
     for at, word in enumerate((*row.folded, "to")):
         is_outside = word in OUTSIDE and row.glue[at : at + 1] != "-"  # "in-context" is part of a phrase
@@ -132,7 +132,7 @@ def _chunks(row: tokenizer.WordParts) -> Iterator[tuple[int, int]]:
 
 
 def _in_sentence_case(text: str, examples: Sequence[Paper]) -> str:
-    """Return a phrase with a capital only at its beginning, in acronyms and in names of people or things."""
+    """Return a phrase in lower case, except for its first letter, acronyms and proper names."""
     written = " ".join(papers.display(paper.abstract) for paper in examples)
     words = [word if _has_capital(word, written) else word.lower() for word in re.split(r"(\W+)", text)]
     shown = "".join(words)

@@ -18,7 +18,7 @@ from digest.topics import tokenizer
 
 
 def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield (joined word, tokens, gaps) for each spelling of a phrase with two or all parts joined."""
+    """Yield (joined word, tokens, gaps) for each spelling of a phrase that joins two or all of its parts."""
     for k, gap in enumerate(gaps):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):
@@ -53,9 +53,9 @@ def _digits_meet(left: str, right: str) -> bool:
 
 
 def glue_fits(gaps: str, glue: str, at: int) -> bool:
-    """Return whether the separators in `glue`, starting after part `at` of the text, satisfy `gaps`.
+    """Return whether the separators after part `at` of a text and after the following parts satisfy `gaps`.
 
-    `glue[i]` is the separator after part i.
+    `glue[i]` is the separator after part i of the text.
     """
     start = 0
     for k in range(len(gaps) + 1):
@@ -78,10 +78,10 @@ def _compound_fits(gaps: str, glue: str, at: int) -> bool:
 
 
 def near_window(places: Sequence[Sequence[int]], reach: int) -> tuple[int, int] | None:
-    """Return the first span of at most `reach` parts that contains every word, or None.
+    """Return (first, last) of the first span of at most `reach` parts that contains every word, or None.
 
-    The start of the span moves forward until the span is short enough, so the number of steps is linear in
-    the number of positions.
+    `places` contains the sorted positions of each word. The start of the span moves forward until the span
+    is short enough, so the number of steps is linear in the number of positions.
     """
     at = [0] * len(places)
     if not all(places):

@@ -16,26 +16,26 @@ from digest.topics import bitsets, phrase_spellings, tokenizer, word_pairs
 from digest.topics.word_pairs import WordPairs
 from digest.topics.word_rows import LazyDict, WordRows
 
-#: The words of a batch that match one token.
+#: The numbers of the words in a batch that match one token.
 Forms: TypeAlias = tuple[int, ...]
-#: A token split into two parts: the gap between them, and the words that match each part.
+#: A token split into two parts: the gap between the parts, and the words that match each part.
 Halves: TypeAlias = tuple[str, tuple[Forms, Forms]]
-#: A function that returns the matching positions between a start and an end in the rows.
+#: A function that returns the matching positions between two positions (start, end) in the rows.
 PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 
 _LAST = "\U0010ffff"
 #: Minimum number of letters before a * if only a space separates the word from the word before it.
 SHORTEST_LOOSE = 3
-#: The number of scans of all rows after which building a table of pairs is cheaper.
+#: A table of pairs is built after as many documents were scanned as in this many scans of the whole batch.
 SCANS_BEFORE_TABLE = 40
-#: A word with at most this many forms is searched for form by form.
+#: If the rarest token of a phrase matches at most this many words, each of these words is searched for.
 FEW_FORMS = 4
-#: The characters without a word at the end of each row, so that indexes before the start also find no word.
+#: Characters for no word, added at the end of each row; thus a negative index also finds no word.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 
 class TokenForms(NamedTuple):
-    """The words of a batch that match a token."""
+    """The words of a batch that match a token, and the ways to split the token into two such words."""
 
     forms: Forms
     halves: list[Halves]
@@ -59,7 +59,7 @@ class Postings:
 
     @cached_property
     def stems(self) -> Mapping[str, Forms]:
-        """The words, grouped by stem."""
+        """Return {stem: numbers of the words with this stem}."""
         every = [*zip(map(tokenizer.stem, self.words), self.words.values(), strict=True)]
         stems: dict[str, Forms] = {stem: (at,) for stem, at in every}
         if len(stems) < len(every):
@@ -78,7 +78,7 @@ class Postings:
 
     @cached_property
     def _listed(self) -> Sequence[Sequence[int]]:
-        """The documents of each word, one entry per occurrence; a folded word includes its forms as typed."""
+        """Return the documents of each word, one entry per occurrence; folded words include typed forms."""
         listed: list[list[int]] = [[] for _ in self.words]
         for document, (start, end) in self.spans.items():
             for word in map(ord, self.typed[start:end]):
@@ -89,11 +89,11 @@ class Postings:
 
     @cached_property
     def documents_of_word(self) -> Mapping[int, int]:
-        """The set of documents that contain each word."""
+        """Return {word: set of documents that contain the word}."""
         return LazyDict(lambda word: bitsets.bitset_of_many(self._listed[word], self._size))
 
     def list_words(self) -> None:
-        """Build the tables that most lookups need, so that even the first lookup is fast."""
+        """Build the tables that most lookups need, so that the first lookup does not have to build them."""
         self._sorted, self.stems, self._listed  # noqa: B018 - access builds each
 
     def prepare(self) -> None:
@@ -110,7 +110,7 @@ class Postings:
 
     @cached_property
     def known(self) -> Mapping[bool, Mapping[str, TokenForms]]:
-        """The words that match a token: exactly under True, in singular or plural under False."""
+        """Return {True: words by token, matched exactly; False: words by token, in singular or plural}."""
         return {True: LazyDict(self._known_as_it_is), False: LazyDict(self._known_in_number)}
 
     def _known_as_it_is(self, token: str) -> TokenForms:
@@ -139,7 +139,7 @@ class Postings:
 
     @cached_property
     def single_word(self) -> Mapping[str, int]:
-        """The only word that matches a token exactly.
+        """Return {token: the only word that matches the token exactly}.
 
         The value is 0 if several words match or the token has a spelling in two parts.
         """
@@ -150,7 +150,7 @@ class Postings:
         return forms[0] if len(forms) == 1 and not halves else 0
 
     def phrase(self, words: Sequence[int]) -> int | None:
-        """Return the documents that contain the words as a phrase, or None without a table of pairs."""
+        """Return the documents that contain the words as a phrase, or None if there is no table of pairs."""
         return self._pair_table.documents_in_a_row(words) if self._pair_table is not None else None
 
     def documents_having(self, words: Forms) -> int:
@@ -165,7 +165,7 @@ class Postings:
     # ── neighbours ──────────────────────────────────────────────────────────────────────────────
 
     def documents_in_a_row(self, forms: Sequence[Forms], gaps: str) -> int:
-        """Return the documents with consecutive words of `forms` whose separators satisfy `gaps`."""
+        """Return the documents with consecutive words that match `forms` and are separated as in `gaps`."""
         if len(forms) == 1:
             return self.documents_having(forms[0])
         table = self._pair_table
@@ -187,7 +187,7 @@ class Postings:
         return bits
 
     def _places(self, forms: Sequence[Forms], gaps: str) -> Iterable[int]:
-        """Return the positions of consecutive words of `forms` whose separators satisfy `gaps`."""
+        """Return the positions of consecutive words that match `forms` and are separated as in `gaps`."""
         if not all(forms):
             return ()
         single = max(map(len, forms)) == 1
@@ -214,7 +214,7 @@ class Postings:
     def _where_all(
         self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
     ) -> list[int]:
-        """Return the positions in `places` at which `forms` are consecutive.
+        """Return the positions in `places` at which consecutive words match `forms`.
 
         Forms with an index in `known` are not checked.
         """
@@ -225,7 +225,7 @@ class Postings:
         return list(places)
 
     def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words by searching for all words or for the rarest word."""
+        """Return the positions of consecutive words by searching for all words or for the rarest of them."""
         self._count_scan(len(self.spans) // 4)
         spelled = self._spelled(forms)
         if spelled:
@@ -237,7 +237,7 @@ class Postings:
         return sorted(self._where_all(starts, forms, known=(rarest,)))
 
     def _spelled(self, forms: Sequence[Forms]) -> tuple[str, str] | None:
-        """Return (row, characters) if one row contains all of `forms` as single characters, else None.
+        """Return (row, characters to find) if each of `forms` is one word and all are in one row, else None.
 
         The result is also None for "SAM model", because SAM and model are in different rows.
         """
@@ -255,7 +255,7 @@ class Postings:
         return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
 
     def _scanned(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words by scanning the documents that contain all the words."""
+        """Return the positions of consecutive words by scanning documents that contain all of the words."""
         documents = -1
         for words in forms:
             documents &= self.documents_having(words)
@@ -264,7 +264,7 @@ class Postings:
         return self._where_all(places, forms)
 
     def _count_scan(self, documents: int) -> None:
-        """Count scanned documents to decide when to build a table of pairs."""
+        """Add to the number of scanned documents; build a table of pairs once the number is high enough."""
         self.documents_scanned += documents
         if self.documents_scanned > SCANS_BEFORE_TABLE * len(self.spans) and self._pair_table is None:
             self._pair_table = self._new_table()
@@ -303,7 +303,7 @@ class Postings:
         return end - start
 
     def documents_near(self, forms: Sequence[Forms], between: int) -> int:
-        """Return the documents that contain all of `forms` with at most `between` other words in between."""
+        """Return the documents with a word from each of `forms` and at most `between` words between them."""
         bits = -1
         for words in forms:
             bits &= self.documents_having(words)
@@ -315,7 +315,7 @@ class Postings:
         )
 
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:
-        """Return the positions of each of `forms` in a document, in order."""
+        """Return the sorted positions in a document of the words in each of `forms`."""
         start, end = self.spans[document]
         return [
             sorted(at - start for word in words for at in self._places_of(word, start, end))
@@ -325,7 +325,7 @@ class Postings:
     # ── words split in two ──────────────────────────────────────────────────────────────────────
 
     def _in_two(self, token: str, forms: Callable[[str], Forms]) -> list[Halves]:
-        """Return the spellings of a token as two parts that occur in this batch."""
+        """Return the ways to spell a token as two words that occur next to each other in this batch."""
         if token[-1] == "*":
             return self._begun_in_two(token[:-1])
         found: list[Halves] = []
@@ -349,7 +349,7 @@ class Postings:
         return any(True for _ in self._places(((left,), rights), gap))
 
     def _touching(self, first: int, prefix: str) -> Forms:
-        """Return the words that begin with `prefix` and may follow a word after a hyphen."""
+        """Return the words that begin with `prefix` and may follow the word `first` after a hyphen."""
         if self._pair_table is None:
             return self._beginning(prefix)
         spelled = self._spellings

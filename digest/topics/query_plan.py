@@ -9,14 +9,14 @@ from digest.topics.filter_tree import And, Leaf, Node, Not, Or
 
 
 class QueryPlan:
-    """A list of steps, each of which computes a set from a clause or from earlier sets.
+    """A list of steps, each of which computes a set of papers from a clause or from earlier sets.
 
     A plan is independent of batches: compile it when topics change, and run it on every batch. Steps are
     only appended, so a batch that has run some of the steps can run new steps later.
     """
 
     def __init__(self, filters: Mapping[int, Filter] | None = None):
-        #: The step of each initial filter.
+        #: {id of an initial filter: number of the step that computes its matches}
         self.slots: dict[int, int] = {}
         self._steps: list[tuple[int, int, int]] = []
         self._leaves: list[Leaf] = []
@@ -26,10 +26,10 @@ class QueryPlan:
             self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
 
     def _add_clauses(self, filters: Iterable[Filter]) -> None:
-        """Add the clauses, grouping clauses with the same words so that the second lookup hits the cache."""
+        """Add the clauses of filters; those with the same words are adjacent, because they share a result."""
         found: dict[str, Leaf] = {}
         nodes = [filter_.tree for filter_ in filters]
-        for node in nodes:  # `nodes` grows during the iteration
+        for node in nodes:  # the loop appends to `nodes`
             if isinstance(node, And | Or):
                 nodes += node.children
             elif isinstance(node, Not):
@@ -40,7 +40,7 @@ class QueryPlan:
             self.add(found[canonical])
 
     def add(self, node: Node) -> int:
-        """Return the step that computes `node`, adding missing steps."""
+        """Return the number of the step that computes `node`; add the step if it is missing."""
         slot = self._known.get(node.canonical)
         if slot is None:
             slot = self._known[node.canonical] = self._new(node)
@@ -76,7 +76,7 @@ class QueryPlan:
         return slot
 
     def run(self, look_up: Callable[[Leaf], int], full: int, values: list[int]) -> list[int]:
-        """Run the steps from number `len(values)` on; append their sets to `values` and return it."""
+        """Run the steps from number `len(values)` on, append their sets to `values`, and return `values`."""
         add, leaves = values.append, self._leaves
         for operation, left, right in self._steps[len(values) :]:
             if operation == _AND:

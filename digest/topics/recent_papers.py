@@ -13,8 +13,8 @@ from digest.topics import paper_index
 from digest.topics.filter_backtest import Backtest, backtest
 from digest.topics.filter_parser import Filter
 
-DAYS_BACK = 31  #: number of days whose papers filters are tested on
-MAX_PAPERS = 4000  #: maximum number of these papers; indexing them takes about a second after each dump
+DAYS_BACK = 31  #: number of days from which papers are loaded
+MAX_PAPERS = 4000  #: maximum number of recent papers; indexing this many takes about a second after each dump
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +22,15 @@ class RecentPapers:
     """The papers of the last days, indexed for testing filters."""
 
     index: paper_index.PaperIndex
-    days: tuple[date, ...]  #: the day of each paper
+    days: tuple[date, ...]  #: the day on which each paper was first seen
 
     def backtest(self, filter_: Filter) -> Backtest:
-        """Return the papers that a filter would have matched."""
+        """Test a filter on the recent papers."""
         return backtest(filter_, self.index, self.days)
 
     @property
     def day_count(self) -> int:
-        """Return the number of days with papers."""
+        """Return the number of days on which there were papers."""
         return len(set(self.days))
 
 

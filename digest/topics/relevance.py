@@ -5,7 +5,7 @@ BM25F are omitted. There is no inverse document frequency: the alternatives of a
 thing, so a rare name does not count more than a common name. There is no length normalization: abstracts are
 about equally long, and normalization did not improve the order.
 
-Few counts of occurrences differ, so papers with the same score are handled together, as one set.
+There are few distinct counts of occurrences, so papers with the same score are handled together, as one set.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_shapes import ShapeNode
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Or, TextClause
 
-WORDLESS_SCORE = 0.5  #: the score if a filter has no words
+WORDLESS_SCORE = 0.5  #: the relevance of a filter's matches if no clause of the filter has words to count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelevanceWeights:
     """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
 
-    title: float = 5.0  #: the number of occurrences in the abstract that count as much as one in the title
+    title: float = 5.0  #: one occurrence in the title counts as much as this many in the abstract
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum
     #: the weight of each alternative of an OR except the first; the first is the main name
     other_name: float = 0.4
@@ -40,20 +40,20 @@ class RelevanceWeights:
 
 WEIGHTS = RelevanceWeights()
 
-#: Sets of papers with their score; no paper is in two of them.
+#: Pairs (score, set of papers with this score); no paper is in two sets.
 ScoredSets: TypeAlias = Sequence[tuple[float, int]]
-#: A clause whose words are counted.
+#: A clause whose words are counted for the score of a paper.
 ScoredClause: TypeAlias = TextClause | DescriptionClause
 
-#: With more scores than this, as a description has, papers are handled one by one.
+#: If a clause has more distinct scores than this, as a description has, its papers are handled one by one.
 MANY_SCORES = 32
 
 
 class ClauseScores(Protocol):
-    """The part of the index that is needed to compute relevance."""
+    """The method of an index that is needed to compute relevance."""
 
     def scored_sets(self, leaf: ScoredClause, /) -> ScoredSets:
-        """Return the papers that a clause matches, by their score for this clause."""
+        """Return (score, papers) for each score that papers have for this clause."""
         ...
 
 
@@ -74,7 +74,7 @@ def totals_of(
 
 
 def by_relevance(totals: Mapping[float, int]) -> ScoredSets:
-    """Return the papers by their relevance, highest first; the relevance of the best papers is 1."""
+    """Return (relevance, papers), highest relevance first; the relevance of the best papers is 1."""
     ordered = sorted(totals.items(), reverse=True)
     best = ordered[0][0] if ordered else 0.0
     if not best:
@@ -92,7 +92,7 @@ def totals(matches: int, weighted: Iterable[tuple[ScoredSets, float]]) -> dict[f
 
 
 def _add_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
-    """Return the totals after the weighted score of a clause was added to each."""
+    """Return {total: papers} after adding the weighted score of a clause to the total of each paper."""
     found: dict[float, int] = {}
     for total, left in totals.items():
         papers = left
@@ -107,7 +107,7 @@ def _add_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) 
 
 
 def _add_many_scores(totals: Mapping[float, int], scored: ScoredSets, weight: float) -> dict[float, int]:
-    """Return what `_add_scores` returns; this is faster for a clause with many scores."""
+    """Return the same result as `_add_scores`, but faster for a clause with many scores."""
     scores = {number: score for score, papers in scored for number in bitsets.members(papers)}
     having = bitsets.bitset_of(scores)
     found: defaultdict[float, int] = defaultdict(int)
@@ -120,7 +120,7 @@ def _add_many_scores(totals: Mapping[float, int], scored: ScoredSets, weight: fl
 
 
 def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[ScoredClause, float]]:
-    """Return the positive clauses with words and their weights; a repeated clause gets its last weight."""
+    """Return (clause, weight) for the positive clauses with words; a repeated clause gets its last weight."""
     clauses, weights = (
         [*filter_tree.leaves(node)],
         clause_weights(filter_shapes.shape_of(node).node, other_name),
@@ -143,7 +143,7 @@ def clause_weights(node: ShapeNode, other_name: float, weight: float = 1.0) -> I
 
 
 def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:
-    """Return the clauses whose words are counted in the score of a clause: itself, its parts, or none."""
+    """Return the clauses whose words count for the score of `leaf`: the clause, its parts, or none."""
     if isinstance(leaf, AnywhereClause):
         return [part for part in leaf.parts if isinstance(part, TextClause)]
     return (leaf,) if isinstance(leaf, TextClause | DescriptionClause) else ()

@@ -18,7 +18,7 @@ class RelevanceTerm:
 
     words: str  #: the clause, or a word or pair of words of a description
     value: float
-    arithmetic: str  #: the value as a formula
+    arithmetic: str  #: the formula from which the value is computed
 
 
 def score_terms(
@@ -26,8 +26,8 @@ def score_terms(
 ) -> Mapping[int, tuple[RelevanceTerm, ...]]:
     """Return {paper: terms} for these papers; the terms of a paper add up to its relevance.
 
-    The relevance of a paper is its total divided by the total of the best match, so each term is also divided
-    by that total.
+    The relevance of a paper is the paper's total divided by the best match's total, so each term is also
+    divided by the best match's total.
     """
     totals = relevance.totals_of(index, filter_, index.matches(filter_), index.weights)
     best = max(totals, default=0.0)
@@ -62,7 +62,7 @@ def _weighted(weight: float) -> str:
 
 
 def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[float, str]:
-    """Return the score of a clause of words, and its formula."""
+    """Return the score of a text clause for a paper, and the formula of the score."""
     counts, weights = index.counts(leaf), index.weights
     found = {
         place: counts[place * index.size + number]

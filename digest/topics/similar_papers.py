@@ -17,16 +17,16 @@ from digest.papers import Paper
 from digest.topics import described_topics, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import MAX_CHARACTERS
 
-MAX_WEIGHTED_WORDS = 40  #: maximum number of words of a paper that `like:` keeps
-MAX_TIMES = 99  #: maximum weight of a word
-LONGEST_WORD = 40  #: maximum number of characters of a word
-TITLE_WEIGHT = 3  #: the number of words in the abstract that count as much as one in the title
+MAX_WEIGHTED_WORDS = 40  #: maximum number of a paper's words in the description that replaces `like:`
+MAX_TIMES = 99  #: maximum weight of a word in a description
+LONGEST_WORD = 40  #: words of this many characters or more are ignored
+TITLE_WEIGHT = 3  #: one word in the title counts as much as this many in the abstract
 
 _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
 
 
 def expand_like(written: str, paper_of: Callable[[str], Paper]) -> str:
-    """Replace each `like:PAPER` with a description; raise BadFilter if the paper does not exist."""
+    """Replace each `like:PAPER` in a filter with a description; raise BadFilter if a paper does not exist."""
     if "like:" not in written.lower() or len(written) > MAX_CHARACTERS:
         return written  # a filter that is too long is rejected when it is parsed
     paper_of = cache(paper_of)
@@ -94,7 +94,7 @@ def _is_descriptive(word: str) -> bool:
 
 
 def pairs(row: tokenizer.WordParts) -> Iterable[str]:
-    """Return the pairs of significant neighbouring words as phrases."""
+    """Return the pairs of neighbouring words that describe a subject, as phrases in quotes."""
     for (left, right), glue in zip(pairwise(row.folded), row.glue, strict=False):
         if (
             glue != ","

@@ -14,7 +14,7 @@ from digest.db.tables import PackRow
 from digest.errors import NotFound
 from digest.topics import Pack, PackVersions
 
-#: The id of the advisory lock that prevents publishing packs while filters that use packs are stored.
+#: The id of the advisory lock that prevents publishing a pack while a filter that uses packs is stored.
 LOCK = 0x7061636B
 
 
@@ -27,7 +27,7 @@ def load_packs(session: Session) -> PackVersions:
 
 
 def get(session: Session, name: str, version: int | None = None) -> Pack:
-    """Return a version of a pack, by default the newest; raise NotFound with a suggestion."""
+    """Return a version of a pack, by default the newest; raise NotFound if the pack or version is missing."""
     query = select(PackRow).where(PackRow.name == name).order_by(PackRow.version.desc()).limit(1)
     if version is not None:
         query = query.where(PackRow.version == version)
@@ -43,13 +43,13 @@ def get(session: Session, name: str, version: int | None = None) -> Pack:
 
 
 def newest_versions(session: Session) -> dict[str, int]:
-    """Return the names of all packs with their newest versions."""
+    """Return {pack name: number of its newest version} for all packs."""
     newest = select(PackRow.name, func.max(PackRow.version)).group_by(PackRow.name).order_by(PackRow.name)
     return {row[0]: row[1] for row in session.execute(newest)}
 
 
 def versions(session: Session, name: str) -> list[tuple[int, datetime]]:
-    """Return the versions of a pack with their publication times, oldest first."""
+    """Return (version, publication time) for all versions of a pack, oldest first."""
     found = (
         select(PackRow.version, PackRow.published_at).where(PackRow.name == name).order_by(PackRow.version)
     )
@@ -57,7 +57,7 @@ def versions(session: Session, name: str) -> list[tuple[int, datetime]]:
 
 
 def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
-    """Store a pack as its next version."""
+    """Store a pack under the next version number, and return it with this number."""
     version = newest_versions(session).get(pack.name, 0) + 1
     session.add(
         PackRow(
@@ -75,12 +75,12 @@ def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
 
 
 def lock_packs_shared(session: Session) -> None:
-    """Lock packs against changes until this transaction ends."""
+    """Take the shared lock on packs until this transaction ends, so that no other one changes packs."""
     db.lock_shared(session, LOCK)
 
 
 def lock_packs_exclusive(session: Session) -> None:
-    """Lock packs exclusively until this transaction ends, in order to change them."""
+    """Take the exclusive lock on packs until this transaction ends, in order to change packs."""
     db.lock(session, LOCK)
 
 

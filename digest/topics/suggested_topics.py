@@ -23,23 +23,23 @@ from digest.topics.paper_index import PaperIndex
 from digest.topics.tokenizer import WordParts
 
 MAX_CLAUSES = 5  #: maximum number of clauses of a suggested filter
-MAX_TITLE_WORDS = 8  #: maximum number of words of a clause for papers without significant words
-MAX_PHRASE = 3  #: maximum number of words of a clause
+MAX_TITLE_WORDS = 8  #: maximum number of words of a clause made from a title without significant words
+MAX_PHRASE = 3  #: maximum number of words of a phrase
 MAX_CANDIDATES = 300  #: maximum number of words and phrases that are looked up in the catalog
 MAX_USEFUL = 100  #: maximum number of single clauses from which filters are made, the best first
 MAX_STARTS = 20  #: maximum number of single clauses that are tried as the first clause of a filter
 MAX_ROOTS = 40  #: maximum number of roots by which papers are compared with the examples
-LEAST_BITS = 5.0  #: minimum number of bits of a phrase
-LEAST_COMPOUND_BITS = 2.5  #: minimum number of bits of a compound, such as "in-context"
+LEAST_BITS = 5.0  #: minimum rarity of a phrase, in bits
+LEAST_COMPOUND_BITS = 2.5  #: minimum rarity of a compound such as "in-context", in bits
 SHORTEST_PREFIX = 5  #: minimum number of letters before a `*`
 #: Words of abstracts that describe the publication, not its subject.
 BOILERPLATE = frozenset(("http", "https", "www", "com", "github", "org", "arxiv", "publicly", "project"))
-TITLE_SHARE = 1 / 15  #: share of the words of a paper that are in its title
+TITLE_SHARE = 1 / 15  #: estimated share of a paper's words that are in the title
 STEPS = 32  #: chances are rounded to multiples of 1/32, so that many can be added at once
 
 
 class PaperSearch(Protocol):
-    """The part of an index that a suggestion requires."""
+    """The part of an index that is needed to suggest a topic."""
 
     @property
     def papers(self) -> Sequence[Paper]:
@@ -73,13 +73,13 @@ class PaperSearch(Protocol):
 class SuggestionWeights:
     """The constants of a suggestion; `make bench ARGS=relevance` tests them on other topics."""
 
-    topic_share: float = 0.03  #: share of the catalog that belongs to a topic
+    topic_share: float = 0.03  #: assumed share of the catalog's papers that belong to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
     example: float = 3.5  #: an example, or a paper of another topic, counts as this many papers
     #: assumed number of papers outside the catalog, with words as rare as in the fixed table
     unseen: float = 25.0
-    extra_word: float = 0.02  #: minimum gain of expected F1 per word of a longer phrase
-    least_gain: float = 0.03  #: minimum increase of the expected F1 by a clause
+    extra_word: float = 0.02  #: minimum gain of expected F1 per additional word of a phrase
+    least_gain: float = 0.03  #: minimum gain of expected F1 for which a clause is added
 
 
 WEIGHTS = SuggestionWeights()
@@ -90,14 +90,14 @@ class SuggestedClause:
     """A clause of a suggested filter, with the numbers of papers that it finds."""
 
     clause: str  #: in canonical form
-    examples: int  #: the examples that the clause finds
-    found: int  #: the papers of the catalog that the clause finds
+    examples: int  #: number of examples that the clause finds
+    found: int  #: number of papers of the catalog that the clause finds
     added: int  #: number of papers of the catalog that this clause finds and no earlier clause finds
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedTopic:
-    """A name and a filter for a few examples."""
+    """A topic suggested for a few example papers: a name and a filter."""
 
     name: str
     filter: Filter
@@ -108,14 +108,14 @@ class SuggestedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A clause for a topic, with the sets of examples and of papers of the catalog that it finds."""
+    """A possible clause of a topic, with the sets of examples and of catalog papers that the clause finds."""
 
     clause: TextClause
     in_title: TextClause  #: the clause limited to titles
     examples: int
-    titles: int  #: the examples that contain it in the title
+    titles: int  #: the examples whose titles contain the clause
     found: int
-    usual: float  #: the share of papers that contain its words, according to the fixed table
+    usual: float  #: expected share of papers that contain the clause's words, from the fixed table
 
 
 def suggest_topic(
@@ -183,7 +183,7 @@ class _Chances:
         own = {number for number in scores if papers.title_key(index.papers[number].title) in keys}
         self.examples = bitsets.bitset_of(own)
         self.number_of_examples = len(examples)
-        self.others = others & ~self.examples  #: papers that certainly do not belong to the topic
+        self.others = others & ~self.examples  #: the set of papers known not to belong to the topic
         unknown = {number: score for number, score in scores.items() if number not in own}
         even = _even_score(unknown.values(), weights.topic_share * index.size)
         chances = {number: _chance(score / even, weights.steepness) for number, score in unknown.items()}
@@ -239,7 +239,7 @@ def common_words(counts: Sequence[Mapping[str, int]]) -> DescriptionClause:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Some clauses, with the expected F1 of their filter and the numbers from which it is computed."""
+    """The clauses chosen so far, the expected F1 of their filter, and the numbers that determine it."""
 
     chosen: tuple[Candidate, ...] = ()
     f1: float = 0.0
@@ -268,7 +268,7 @@ def _choose(
 def _completed(
     choice: _Choice, candidates: Sequence[Candidate], chances: _Chances, weights: SuggestionWeights
 ) -> _Choice:
-    """Return a choice with the clauses that raise its expected F1 most, added one by one."""
+    """Return `choice` with more clauses; each step adds the clause that raises the expected F1 most."""
     while len(choice.chosen) < MAX_CLAUSES:
         best = max((_extended(choice, one, chances, weights) for one in candidates), key=lambda more: more.f1)
         if best.f1 < choice.f1 + weights.least_gain:
@@ -298,7 +298,7 @@ def _extended(choice: _Choice, one: Candidate, chances: _Chances, weights: Sugge
 def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch) -> list[Candidate]:
     """Return the words and phrases that may describe the examples, the most common first.
 
-    Each of them meets at least two of three conditions: it is in a title, it is in several examples, it is a
+    Each of them meets at least two of these conditions: it is in a title; it is in several examples; it is a
     phrase. If none does, all significant words and phrases of the titles are returned.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
@@ -338,7 +338,7 @@ def _limited_to_titles(candidates: Iterable[Candidate], index: PaperSearch) -> I
 
 
 def usual_share(clause: TextClause) -> float:
-    """Estimate from the fixed table the share of papers that contain a clause."""
+    """Estimate the share of papers that contain a clause's words, from the fixed table of word rarity."""
     bits = [word_rarity.bits(word_roots.root(token.rstrip("*").lower())) for token in clause.tokens]
     return 2.0 ** -min(sum(bits), 2 * word_rarity.RAREST)
 
@@ -418,5 +418,5 @@ def _phrase_spellings(row: WordParts, start: int, end: int) -> Iterator[str]:
 
 
 def _as_typed(row: WordParts, at: int) -> str:
-    """Return a word; an acronym is returned as typed."""
+    """Return the word at index `at`: an acronym as typed, any other word folded."""
     return row.surfaces[at] if tokenizer.is_acronym(row.surfaces[at]) else row.folded[at]

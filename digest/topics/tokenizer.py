@@ -15,7 +15,8 @@ from itertools import accumulate
 
 from digest import papers
 
-#: Characters of Chinese and Japanese, in which no spaces separate words; each character is a part.
+#: Characters of Chinese and Japanese. No spaces separate words in these languages, so each character is a
+#: part.
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 #: Combining accents and invisible characters inside words.
 _MARKS = "\u0300-\u036f\u00ad\u200b-\u200d"
@@ -75,7 +76,7 @@ def split(text: str) -> list[str]:
     return (_ASCII_PART if text.isascii() else _PART).split(text)
 
 
-@lru_cache(maxsize=4096)  # a few hundred distinct gaps occur
+@lru_cache(maxsize=4096)  # texts contain only a few hundred distinct gaps
 def glue_of(gap: str) -> str:
     """Return the separator for the characters between two parts.
 

@@ -11,7 +11,7 @@ from operator import add, ne
 from digest.topics import bitsets
 
 MARGIN = 1000
-#: The documents of a pair are stored as a set if it has more occurrences than this.
+#: The documents of a pair are stored as a set only if the pair occurs more often than this.
 MIN_LISTED_PLACES = 12
 NO_PLACES: Sequence[int] = ()
 
@@ -68,9 +68,9 @@ class WordPairs:
         return self._places.get(left * self._width + right, ())
 
     def in_a_row(self, phrase: Sequence[int]) -> tuple[int, Sequence[int]]:
-        """Return (offset, positions) of a phrase: look up its rarest pair, and check the other words.
+        """Return (offset, positions) of a phrase, found by looking up its rarest pair of words.
 
-        The positions belong to the pair; the offset is the distance of the pair from the first word.
+        The positions are those of the pair, which is `offset` words after the first word of the phrase.
         """
         found, width = self._places, self._width
         which, places = 0, found.get(phrase[0] * width + phrase[1], NO_PLACES)

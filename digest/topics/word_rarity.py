@@ -1,7 +1,7 @@
 """Look up in a fixed table how rare a word is in papers.
 
 The rarity of a word is -log2 of the share of papers that contain it, in bits. The share is not measured in
-papers: a paper is treated as ordinary English text of the same length, whose word frequencies are in
+papers. A paper is treated as ordinary English text of the same length; the word frequencies of English are in
 `word_rarity.txt`. The research words below are exceptions, because they are much more common in papers.
 """
 

@@ -19,7 +19,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 NO_WORD = "\0"
-#: Marks a piece that begins with a separator character, before which a space is ignored.
+#: Marks a piece that begins with a separator character; a space before such a piece is ignored.
 _ROUGH = "\0"
 
 
@@ -42,12 +42,12 @@ class WordRows(NamedTuple):
     ("SAM"). `glue[i]` is the separator between position i and the next.
     """
 
-    words: dict[str, int]  #: the number of each word
-    folded_of: Mapping[int, int]  #: the number of the folded form of each word as typed
+    words: dict[str, int]  #: {word: its number}
+    folded_of: Mapping[int, int]  #: {number of a word as typed: number of its folded form}
     folded: str
-    typed: str  #: the same row, in which words that are indexed as typed replace their folded forms
+    typed: str  #: like `folded`, but words that are indexed as typed replace their folded forms
     glue: str
-    spans: dict[int, tuple[int, int]]  #: the start and the end of each document
+    spans: dict[int, tuple[int, int]]  #: {document number: (start, end)}
     document_at: array[int]
 
 
@@ -80,7 +80,7 @@ def rows_of_texts(documents: Iterable[tuple[int, str]]) -> WordRows:
 
 
 class _Pieces:
-    """A cache of pieces of text without spaces: their words as typed and folded, and their separators."""
+    """A cache of pieces of text without spaces, with the words (typed and folded) and separators of each."""
 
     def __init__(self) -> None:
         self.words: dict[str, int] = {"": 0}

@@ -20,38 +20,38 @@ from digest.topics.filter_tree import Leaf
 
 Parts = Mapping[str, PieceTemplate]
 
-CARDS_CACHED = 32768  #: maximum number of cards with a reason line, which share all other pieces; 1 KB each
-TEMPLATES_CACHED = 4096  #: maximum number of cards; each shown paper has one or two
+CARDS_CACHED = 32768  #: maximum number of cached cards with a reason line, at 1 KB each
+TEMPLATES_CACHED = 4096  #: maximum number of cached cards without a reason line, one or two per paper
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, TOKEN = "\0n", "\0r", "\0t"
 CARD_PIECES = 4  #: number of pieces of a card, including its number
 REASON_PIECE = 2
-#: The byte in encoded HTML that is replaced with the reader's token. Quoted-printable never contains it.
+#: The byte in encoded HTML that is replaced with the reader's token; quoted-printable never contains it.
 TOKEN_MARK = b"\0"
 WIDEST_TOKEN = b"x" * 60
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
 class CardPieces(NamedTuple):
-    """A card as encoded pieces: its number, which is added later, the text up to the reason, the reason, the rest.
+    """A card as four encoded pieces: number, text up to the reason line, reason line, and the rest.
 
-    The reason line is the only part that depends on the filter, so cards share all other pieces. In HTML, the
-    links that belong to the reader contain `TOKEN_MARK` instead of the token.
+    The number is added later. Only the reason line depends on the filter, so cards share all other pieces. In
+    HTML, the links that belong to the reader contain `TOKEN_MARK` instead of the token.
     """
 
     html: tuple[bytes, ...]
     text: tuple[bytes, ...]
-    words: int  #: words to read
+    words: int  #: number of words to read
 
     def with_reason(self, html: bytes, text: bytes) -> CardPieces:
-        """Return the card with this reason line."""
+        """Return the card with this encoded reason line."""
         (number, before, _, after), (_, text_before, _, text_after) = self.html, self.text
         return CardPieces((number, before, html, after), (number, text_before, text, text_after), self.words)
 
     @property
     def size(self) -> int:
-        """Return the largest number of bytes that the HTML takes, decoded."""
+        """Return the size of the decoded HTML in bytes, with the longest possible token in its links."""
         return len(decode_quoted_printable(b"".join(self.html).replace(TOKEN_MARK, WIDEST_TOKEN)).encode())
 
 
@@ -84,13 +84,13 @@ class CardRenderer:
         form: CardForm,
         has_links: bool = False,  # noqa: FBT001, FBT002 - part of a cache key
     ) -> CardPieces:
-        """Return a paper's card without its number."""
+        """Return a paper's card without its number; `canonical` is the filter that chose the paper."""
         return self.cards((paper_id,), canonical, (form,), has_links=has_links)[0]
 
     def cards(
         self, papers: Sequence[int], canonical: str | None, forms: Sequence[CardForm], *, has_links: bool
     ) -> list[CardPieces]:
-        """Return the cards of papers without numbers; with `has_links`, some links belong to the reader."""
+        """Return papers' cards without numbers; `has_links` adds the links that belong to the reader."""
         numbers = [*map(self.press.rank_of_paper.__getitem__, papers)]
         card, clauses = self.matched, digest_page.matched_clauses(self.press, numbers, canonical).get
         return [
@@ -113,7 +113,7 @@ class CardRenderer:
         has_links: bool,  # noqa: FBT001 - part of the cache key
         clauses: tuple[Leaf, ...],
     ) -> CardPieces:
-        """Encode the card of a paper matched by these clauses; many filters share the card."""
+        """Encode the card of a paper that these clauses match; filters with these clauses share the card."""
         frame = self.frame(number, form, has_links)
         why = digest_page.reason_of(self.press, number, clauses, self.printed(number, form))
         return frame.with_reason(*self.encode_reason(why)) if why.text else frame
@@ -135,12 +135,12 @@ class CardRenderer:
         return self.encode_card(self.plain_card(number, form, has_links))
 
     def encode_untitled(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
-        """Encode a card without its number, its reason line and its title, whose words are counted."""
+        """Encode a card without its number, reason line and title; `words` still counts the title's words."""
         card = self.plain_card(number, form, has_links)
         return self.encode_card(replace(card, title=""))._replace(words=digest_page.count_words(card))
 
     def make_card(self, number: int, form: CardForm, has_links: bool) -> Card:  # noqa: FBT001 - part of the cache key
-        """Return a card without a reason line, with a marker in the links that belong to the reader."""
+        """Return a card without a reason line; the links that belong to the reader contain a marker."""
         paper, (save_url, less_url) = self.press.papers[number], self.links if has_links else ("", "")
         page = links.paper_url(self.site, paper.id)
         return make_card(paper, page=page, form=form, save_url=save_url, less_url=less_url)
@@ -163,12 +163,12 @@ def split_card(card: str) -> tuple[bytes, ...]:
 
 
 def encode_marked(text: str) -> bytes:
-    """Encode text in which `TOKEN` may occur."""
+    """Encode text, and replace each `TOKEN` in it with `TOKEN_MARK`."""
     return TOKEN_MARK.join(map(encode_quoted_printable, text.split(TOKEN)))
 
 
 def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
-    """Return the HTML values of a card's placeholders; `gaps` replace some of them."""
+    """Return the HTML values of a card's placeholders; values in `gaps` replace those of the card."""
     ways = [
         parts["link"].fill(
             {"label": escape_html(link.label), "href": escape_html(link.href), "about": link.about}
@@ -187,7 +187,7 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
 
 
 def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
-    """Return the plain-text values of a card's placeholders; `gaps` replace some of them."""
+    """Return the plain-text values of a card's placeholders; values in `gaps` replace those of the card."""
     ways = [
         parts["link"].fill({"label": link.label, "href": link.href, "link_text": link_text(link)})
         for link in card.text_links
@@ -202,8 +202,8 @@ def text_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
     }
 
 
-#: The optional parts of a card, each with the value it requires. In a customized template, the title may be
-#: outside all of these parts.
+#: The optional parts of a card, each with the name of the value that it requires. In a customized template,
+#: the title may be outside all of these parts.
 REQUIRED_VALUES = {
     "heading": "title",
     "byline": "byline",
@@ -213,7 +213,7 @@ REQUIRED_VALUES = {
 
 
 def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> str:
-    """Fill a card; parts without a value are left out."""
+    """Return a card filled with these values; parts whose value is missing are left out."""
     shown = {
         part: parts[part].fill(values) if values[needed] else ""
         for part, needed in REQUIRED_VALUES.items()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
 
 LONG_CADENCES = frozenset({"weekly", "monthly"})
-SHARE_PATH = "/topics"  #: below the URL of a digest on the web
-MAX_UNLISTED = 15  #: a weekly or monthly digest of more papers begins with a list of their titles
+SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the URL of the digest on the web
+MAX_UNLISTED = 15  #: if a weekly or monthly digest has more papers, it begins with a list of titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class PageSection:
 
     name: str
     topic: str
-    share: str  #: the numbers of shown papers and of matches, as text; empty if all are shown
+    share: str  #: a text with the numbers of shown papers and of matches; empty if all are shown
     underline: str
     cards: tuple[NumberedCard, ...]
-    more: str  #: the number of papers left out, as text, if no page lists them
-    rest: str  #: the label of the link to the page that lists them
+    more: str  #: a text with the number of papers left out; empty if a page lists them
+    rest: str  #: the label of the link to the page that lists the papers left out
     rest_url: str
 
 
@@ -89,9 +89,9 @@ class DigestPage:
     subject: str
     preheader: str
     headline: str
-    lead: NumberedCard | None  #: the first card, if the headline is its title
-    lead_url: str  #: the URL of the headline
-    titles: tuple[NumberedTitle, ...]  #: the titles of a long digest
+    lead: NumberedCard | None  #: the first card, if its title is the headline
+    lead_url: str  #: the URL to which the headline links
+    titles: tuple[NumberedTitle, ...]  #: the list at the top of a long digest
     checked: str
     note: str
     is_sample: bool
@@ -99,12 +99,12 @@ class DigestPage:
     next_due: str
     recipient: str
     asked: str
-    forwarded: str  #: the question before the link in `share`
+    forwarded: str  #: the question before the link whose label is `share`
     manage_url: str
     unsubscribe_url: str
     browser_url: str
     has_save_line: bool
-    share: str  #: the label of the link for somebody who got the digest forwarded
+    share: str  #: the label of the link for somebody who received a forwarded copy
     share_url: str
     anchors: tuple[Anchor, ...]
     sections: tuple[PageSection, ...]
@@ -114,7 +114,7 @@ class DigestPage:
 
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
-    """Return the cadence for the subject, or `CATCH_UP` if the reader was away."""
+    """Return the cadence of the edition, or `CATCH_UP` for the first digest after a pause."""
     return figures_in_words.CATCH_UP if is_catch_up else edition.partition("-")[0]
 
 
@@ -183,7 +183,7 @@ def make_page(
 
 
 def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[SectionPlan]:
-    """Return the sections below the lead, without its paper and without a section that is then empty."""
+    """Return the sections without the paper of the lead card; a section that is then empty is left out."""
     if layout is not Layout.LED:
         return plan
     (section,) = plan
@@ -194,12 +194,12 @@ def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[Sectio
 
 
 def lead_card(press: Press, site: Site, section: SectionPlan, copy: Personalization) -> NumberedCard:
-    """Return the first card of a section."""
+    """Return the first card of a section, with the number 1."""
     return NumberedCard("1", readers_card(press, site, section, 0, copy))
 
 
 def readers_card(press: Press, site: Site, section: SectionPlan, row: int, copy: Personalization) -> Card:
-    """Return one card of a section, with the links of its reader."""
+    """Return the card of the paper at index `row` of a section, with the links that belong to the reader."""
     return card_of_paper(
         press,
         site,
@@ -217,12 +217,12 @@ def untitled(one: NumberedCard) -> NumberedCard:
 
 
 def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
-    """Return the list of titles of a long digest."""
+    """Return the list of titles for the top of a long digest."""
     return tuple(NumberedTitle(one.number, one.card.title) for one in cards)
 
 
 def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
-    """Return the preheader, which names the papers that the subject does not name."""
+    """Return a preheader that names papers which the subject does not name; if there are none, `checked`."""
     named = papers_in_preheader(titles, is_catch_up=is_catch_up)
     return figures_in_words.preheader(named, is_catch_up=is_catch_up) if named else checked
 
@@ -236,9 +236,9 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
 
 
 def has_suggestion(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the digest ends with a question.
+    """Return whether the digest ends with a question or with a suggestion to narrow a topic.
 
-    A suggestion to narrow a topic is made only if the digest has a web page. A group is never asked, because
+    The suggestion is made only if the digest has a web page. A group is never asked, because
     any member could answer for the whole group.
     """
     return not copy.is_group and (digest.asks_still_reading or bool(digest.offer and copy.browser_url))
@@ -260,24 +260,24 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 
 
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
-    """Return whether a page offers the topics of this digest to others."""
+    """Return whether a web page offers the topics of this digest to other people than its reader."""
     return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
 
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the footer explains how to save papers; nothing else in the text part does."""
+    """Return whether the footer explains how to save papers; cards in the text part have no such links."""
     return bool(copy.paper_token) and digest.abstracts != "titles"
 
 
 def share_label(digest: Digest, copy: Personalization) -> str:
-    """Return the label of the link for somebody who got the digest forwarded."""
+    """Return the label of the link for somebody who received a forwarded copy of the digest."""
     if copy.is_group:
         return figures_in_words.GET_YOUR_OWN_COPY
     return figures_in_words.GET_THESE_TOPICS if shares_topics(digest, copy) else figures_in_words.GET_YOUR_OWN
 
 
 def share_question(*, is_group: bool) -> str:
-    """Return the question before the link to these topics: members of a group may want their own digest."""
+    """Return the question before the link to these topics; members of a group are asked another question."""
     return figures_in_words.WANT_IT_YOURSELF if is_group else figures_in_words.FORWARDED
 
 
@@ -308,7 +308,7 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
 def sections_of(
     press: Press, site: Site, plan: Sequence[SectionPlan], copy: Personalization, layout: Layout
 ) -> list[PageSection]:
-    """Return the sections, with the cards numbered consecutively throughout the letter."""
+    """Return the sections of a letter; cards are numbered consecutively throughout the letter."""
     browser_url = copy.browser_url
     made: list[PageSection] = []
     numbers = count(2 if layout is Layout.LED else 1)
@@ -337,7 +337,7 @@ def sections_of(
 
 
 def section_heading(topic: str, layout: Layout) -> str:
-    """Return the heading of a section; if its first paper is the headline, the heading of its other papers."""
+    """Return the heading of a section, or of its other papers if the headline is the first paper's title."""
     return figures_in_words.more_on_topic(heading(topic)) if layout is Layout.LED else heading(topic)
 
 
@@ -347,12 +347,12 @@ def share_of_matches(papers: int, matches: int) -> str:
 
 
 def count_words(card: Card) -> int:
-    """Return the number of words in a card."""
+    """Return the number of words in a card's title and abstract."""
     return len(card.title.split()) + len(card.abstract.split())
 
 
 def overflow_url(browser_url: str, place: int) -> str:
-    """Return the URL of the page that lists the papers a section left out."""
+    """Return the URL of the page that lists the papers that were left out of a section."""
     return f"{browser_url}/{place}"
 
 
@@ -362,13 +362,13 @@ def anchor_name(place: int) -> str:
 
 
 def underline(topic: str, share: str) -> str:
-    """Return the line under a topic's heading in plain text."""
+    """Return the line of hyphens under a topic's heading in plain text."""
     length = len(topic) + len(f" ({share})" if share else "")
     return "-" * min(length, figures_in_words.LINE_WIDTH)
 
 
 def title_of(press: Press, paper_id: int) -> str:
-    """Return a paper's title as readers see it."""
+    """Return a paper's title as letters print it."""
     return display_title(press.papers[press.rank_of_paper[paper_id]])
 
 
@@ -382,7 +382,7 @@ def card_of_paper(
     save_url: str = "",
     less_url: str = "",
 ) -> Card:
-    """Return the card of one paper, with the reason why a filter chose it."""
+    """Return the card of one paper, with the reason why the filter `canonical` chose the paper."""
     number = press.rank_of_paper[paper_id]
     paper = press.papers[number]
     clauses = matched_clauses(press, (number,), canonical).get(number, ())
@@ -394,7 +394,7 @@ def card_of_paper(
 def matched_clauses(
     press: Press, numbers: Sequence[int], canonical: str | None
 ) -> Mapping[int, tuple[Leaf, ...]]:
-    """Return the clauses by which a filter matches each of these papers; none for trending papers."""
+    """Return {paper number: clauses by which the filter matches}; empty without a filter."""
     return press.explainer.matched_clauses(canonical, numbers) if canonical else {}
 
 
@@ -407,12 +407,12 @@ def reason_of(press: Press, number: int, clauses: Sequence[Leaf], printed: Print
 
 
 def heading(topic: str) -> str:
-    """Return a topic's name as the letter shows it."""
+    """Return a topic's name on one line, in a form that mail programs cannot turn into a link."""
     return break_addresses(one_line(topic))
 
 
 def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
-    """Return the links to the sections; a single section needs no link."""
+    """Return the links to the sections; none for a single section."""
     if len(topics) < 2:
         return ()
     return tuple(

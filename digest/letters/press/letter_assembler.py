@@ -1,8 +1,8 @@
 """Assemble digest letters from parts that are filled, escaped and encoded once.
 
 A letter is joined from quoted-printable pieces, which can be joined in any order (letters.mime). Only a
-few placeholders differ between copies. Cards are cached by paper and matching clauses, because many
-filters share them.
+few values differ between copies. Cards are cached by paper and matching clauses, because many filters
+share the same cards.
 """
 
 from __future__ import annotations
@@ -45,19 +45,20 @@ from digest.letters.press.section_pieces import (
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-OUTERS_CACHED = 256  #: one for each combination of schedule and layout in a run, about 8 KB each
-WORDS_CACHED = 4096  #: maximum number of short texts, most of which many readers share
-#: Upper bounds, in bytes, for nearly every title line and nearly every section without its cards. If a
-#: digest fits in the budget by these bounds, its size is not measured.
+#: Maximum number of cached bodies without sections, about 8 KB each. A run has one per schedule and layout.
+OUTERS_CACHED = 256
+WORDS_CACHED = 4096  #: maximum number of cached short texts; many readers share most of them
+#: Upper bounds, in bytes, of nearly all title lines and of nearly all sections without their cards. If a
+#: digest fits in the budget even with these sizes, its real size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
 SHARE_PATH = encode_quoted_printable(digest_page.SHARE_PATH)
 NEEDS_NO_ENCODING = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]*"
 )  #: matches text that needs no escaping or encoding
-VALUES_BYTES = 3000  #: number of bytes reserved for personal values
+VALUES_BYTES = 3000  #: number of bytes of the size budget reserved for personal values
 
 
-#: Parts of the page that are omitted if empty.
+#: The names of the parts of the page that are omitted if empty.
 OPTIONAL_PARTS = frozenset(
     {
         "next", "anchors", "browser", "sample", "note", "news", "offer", "lead", "lead_link", "lead_end", "titles",
@@ -66,7 +67,7 @@ OPTIONAL_PARTS = frozenset(
 )  # fmt: skip
 
 
-OWN_LINKS = "own_links"  #: the part with the links that belong to one reader
+OWN_LINKS = "own_links"  #: the name of the part with the links that belong to one reader
 PARTS_OF_SOME = ("news", "offer", "sample")
 PARTS_OF_LEAD = ("lead", "lead_link", "lead_end")
 
@@ -80,7 +81,7 @@ class LetterPieces(NamedTuple):
     text: list[bytes]
 
 
-SECTIONS = "section"  #: the part of the templates that is repeated
+SECTIONS = "section"  #: the name of the part that is repeated for each section
 MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the previous one, and two for retries
 
 
@@ -92,7 +93,7 @@ def assembler_of(press: Press, site: Site, caches: Caches) -> LetterAssembler:
 
 
 class OuterTemplate:
-    """The parts around one body's sections: encoded text, and the names of values and parts to insert."""
+    """One body without its sections: encoded pieces, and the names of values and parts to insert."""
 
     def __init__(self, pieces: Sequence[bytes | str]):
         self.pieces = pieces
@@ -105,7 +106,7 @@ class OuterTemplate:
         self.literals = [piece if isinstance(piece, bytes) else b"" for piece in pieces]
 
     def fill(self, values: Mapping[str, EncodedPair], side: int) -> OuterTemplate:
-        """Return the template with these values inserted, in fewer pieces; `side` selects HTML or text."""
+        """Return the template with these values inserted; `side` selects HTML (0) or text (1) of a pair."""
         made: list[bytes | str] = []
         for piece in self.pieces:
             known = piece if isinstance(piece, bytes) else values[piece][side] if piece in values else None
@@ -118,7 +119,7 @@ class OuterTemplate:
         return OuterTemplate(made)
 
     def joined(self, values: Mapping[str, EncodedPair], sections: list[bytes], side: int) -> list[bytes]:
-        """Return the pieces of a whole body; `side` selects HTML or text from every pair."""
+        """Return the pieces of a whole body; `side` selects HTML (0) or text (1) of each pair."""
         made = self.literals.copy()
         for place, name in self.names:
             made[place] = values[name][side]
@@ -225,7 +226,7 @@ class LetterAssembler:
         return replace(digest, sections=tuple(sections))
 
     def assemble(self, digest: Digest, copy: Personalization) -> LetterPieces:
-        """Return every piece of one letter."""
+        """Return the encoded pieces of one letter."""
         cadence = digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
         plan = size_budget.full_plan(digest, copy.filters)
         layout = digest_page.layout_of(self.press, plan, digest, cadence)
@@ -327,7 +328,7 @@ class LetterAssembler:
         is_plain: bool,  # noqa: FBT001 - part of the cache key
         is_group: bool,  # noqa: FBT001 - part of the cache key
     ) -> list[OuterTemplate]:
-        """Return the parts around the sections with the values that many letters share, in HTML and text.
+        """Return the HTML and the text around the sections, filled with the values that many letters share.
 
         A plain letter has no updates, no suggestion and no invented papers.
         """
@@ -363,7 +364,7 @@ class LetterAssembler:
         )
 
     def measure_section(self, topic: str) -> int:
-        """Return the HTML size of a section without its cards, including its link at the top."""
+        """Return the HTML size of a section in bytes, without cards but with the link to it at the top."""
         two, three = (digest_page.anchors(((topic, 99),) * count) for count in (2, 3))
         return (
             self.sections.measure_section(topic)
@@ -502,17 +503,17 @@ class LetterAssembler:
         return EncodedPair(page.html.join(html), page.text.join(text))
 
     def encode_fixed_part(self, name: str) -> EncodedPair:
-        """Encode a part without values, if the templates have it."""
+        """Encode a part that contains no values; the result is empty if the templates have no such part."""
         html, text = (separator_part(parts, name) for parts in (self.html_parts, self.text_parts))
         return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
 
     def encode_subject(self, cadence: str, lead: int, count: int) -> tuple[str, bytes, EncodedPair]:
-        """Return the subject, its header value, and the page's title as a piece."""
+        """Return the subject as text, as a header value, and as the encoded title of the page."""
         subject = figures_in_words.subject(cadence, self.title(lead), count)
         return subject, subject_line(subject).encode(), encode_words(subject)
 
     def encode_preheader(self, papers: Sequence[int], checked: str, *, is_catch_up: bool) -> EncodedPair:
-        """Encode the preheader from the first papers."""
+        """Encode the preheader, which names some of the first papers; if it can name none, use `checked`."""
         named = digest_page.papers_in_preheader(papers, is_catch_up=is_catch_up)
         return self.named_papers(tuple(named), is_catch_up) if named else encode_words_cached(checked)
 
@@ -522,7 +523,7 @@ class LetterAssembler:
         return encode_words(figures_in_words.preheader(titles, is_catch_up=is_catch_up))
 
     def encode_lead_headline(self, paper: int) -> tuple[EncodedPair, EncodedPair]:
-        """Encode the beginning of the headline's link, and the paper's title as the headline."""
+        """Encode the opening of the headline's link, and the headline, which is the paper's title."""
         card = digest_page.card_of_paper(self.press, self.site, paper, None, CardForm.LINE)
         link = self.html_parts["lead_link"].fill({"lead_url": escape_html(card.href)})
         return (

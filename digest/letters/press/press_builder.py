@@ -46,9 +46,9 @@ def make_press(
 def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[PieceTemplate, PieceTemplate]:
     """Return the digest letter's template pieces, HTML and text.
 
-    The templates are split and checked once per process, which takes half a second. Workers do this before
-    their first task. premailer runs only here, never for a single letter. Raises SetupMismatch if the
-    templates cannot be split.
+    The templates are split and checked once per process, which takes half a second. Workers call this
+    function before their first task. premailer runs only here, never for a single letter. Raises
+    SetupMismatch if the templates cannot be split.
     """
     key = templates.fingerprint, site
     return caches.get_or_make("digest templates", key, lambda: cut_and_check(templates, site))

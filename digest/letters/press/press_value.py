@@ -22,12 +22,12 @@ FORMAT_VERSION = 1  #: incremented when the stored form changes
 
 @dataclass(frozen=True, kw_only=True)
 class Press:
-    """Papers by rank (0 is the most trending), and the template pieces of the digest letter."""
+    """The papers by rank (0 is the most trending), and the template pieces of the digest letter."""
 
-    as_of: datetime  #: the time for which trending was computed
+    as_of: datetime  #: the time for which the trending scores were computed
     papers: tuple[Paper, ...]
     scores: tuple[float, ...]
-    reasons: tuple[tuple[str, ...], ...]  #: observed figures in words, strongest first
+    reasons: tuple[tuple[str, ...], ...]  #: for each paper, observed figures in words, strongest first
     html: PieceTemplate
     text: PieceTemplate
     note: str = ""  #: a note that every letter shows, for example that a list is incomplete
@@ -44,16 +44,16 @@ class Press:
 
     @cached_property
     def explainer(self) -> topics.Explainer:
-        """Return the explainer of matches with the papers of this press."""
+        """Return the explainer that states why a filter matches a paper of this press."""
         return topics.Explainer(self.index)
 
     @cached_property
     def part_names(self) -> frozenset[str]:
-        """Return the names of the parts that the templates of both bodies have."""
+        """Return the names of the parts that both the HTML and the text template have."""
         return frozenset(self.html.parts().keys() & self.text.parts().keys())
 
     def has_parts(self, *names: str) -> bool:
-        """Return whether the templates of both bodies have these parts."""
+        """Return whether both the HTML and the text template have all of these parts."""
         return self.part_names.issuperset(names)
 
     @cached_property
@@ -68,7 +68,7 @@ def to_bytes(press: Press) -> bytes:
 
 
 def from_bytes(content: bytes, *, name: str | None = None) -> Press:
-    """Return the stored press.
+    """Return the press from its stored form.
 
     Raises SetupMismatch if the press is damaged, or if its name or its format version is wrong.
     """
@@ -89,7 +89,7 @@ def from_bytes(content: bytes, *, name: str | None = None) -> Press:
 
 
 def read_press(kept: Any) -> Press:
-    """Return the press that `serialize` wrote."""
+    """Return the press from the JSON object that `serialize` wrote."""
     return Press(
         as_of=datetime.fromisoformat(kept["as_of"]),
         papers=tuple(read_paper(one) for one in kept["papers"]),
@@ -102,7 +102,7 @@ def read_press(kept: Any) -> Press:
 
 
 def serialize(press: Press) -> bytes:
-    """Return the content as JSON; equal presses give the same bytes."""
+    """Return the content of a press as JSON; equal presses give the same bytes."""
     kept = {
         "layout": FORMAT_VERSION,
         "as_of": press.as_of.isoformat(),
@@ -134,7 +134,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def read_paper(written: dict[str, Any]) -> Paper:
-    """Return the paper that `written_paper` wrote."""
+    """Return the paper from a JSON object that `written_paper` returned."""
     return Paper(**{name: READERS.get(name, lists_as_tuples)(value) for name, value in written.items()})
 
 

@@ -13,7 +13,7 @@ from digest.letters.piece_templates import PieceTemplate, cut_at_marks, placehol
 from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
 
-#: The values of a digest letter outside its sections.
+#: The names of a digest letter's values outside its sections.
 PAGE_VALUES = (
     "subject", "preheader", "headline", "lead_url", "checked", "note", "day", "next_due", "recipient", "asked",
     "forwarded", "manage_url", "unsubscribe_url", "browser_url", "share", "share_url",
@@ -28,7 +28,7 @@ def cut_digest_templates(templates: Templates, site: Site) -> tuple[PieceTemplat
     return cut_at_marks(inline(html)), cut_at_marks(text)
 
 
-@lru_cache(maxsize=1)  # the sample never changes
+@lru_cache(maxsize=1)  # one entry, because the sample never changes
 def sample_page() -> dict[str, Any]:
     """Return a page with every optional part once and every repeatable part twice."""
     card = Card(

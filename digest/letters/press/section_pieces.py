@@ -25,10 +25,10 @@ from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-PIECES_CACHED = 4096  #: maximum number of short pieces, such as topic names and numbers of cards
-ROWS_CACHED = 4096  #: maximum number of cached rows of cards; readers with the same filter share them
-MAX_URL_LENGTH = 200  #: approximate maximum bytes of a digest's web URL
-GAP_MARK = "\0"  #: a marker at which filled parts are split; it never occurs in text
+PIECES_CACHED = 4096  #: maximum number of cached short pieces, such as topic names and numbers of cards
+ROWS_CACHED = 4096  #: maximum number of cached rows of cards; readers with the same filter share rows
+MAX_URL_LENGTH = 200  #: approximate maximum length of a digest's web URL, in bytes
+GAP_MARK = "\0"  #: a marker at which filled parts are split; text never contains this marker
 
 
 class EncodedPair(NamedTuple):
@@ -48,16 +48,16 @@ class SectionPieces(NamedTuple):
     text: list[bytes]
     papers: list[int]
     words: int  #: words to read
-    lead: EncodedPair  #: the first card, if the headline is its title
+    lead: EncodedPair  #: the first card, if its title is the headline
 
     @property
     def octets(self) -> int:
-        """Return the bytes of encoded HTML."""
+        """Return the number of bytes of encoded HTML."""
         return len(self.html) + len(self.lead.html)
 
 
 class CardRow(NamedTuple):
-    """The cards of a section as pieces, with an empty piece for each number."""
+    """The cards of a section as pieces, with an empty piece in place of each card's number."""
 
     html: list[bytes]
     text: list[bytes]
@@ -83,10 +83,10 @@ class SectionRenderer:
     def render_sections(
         self, plan: Sequence[SectionPlan], page: EncodedPair, layout: Layout, token: bytes = b""
     ) -> SectionPieces:
-        """Return all sections.
+        """Return all sections of a letter, encoded.
 
-        `page` is the URL of the digest on the web, `token` the reader's token in the links of the cards; either may
-        be empty.
+        `page` is the URL of the digest on the web, and `token` is the reader's token in the links of the
+        cards. Either may be empty.
         """
         html: list[bytes] = []
         text: list[bytes] = []
@@ -114,7 +114,7 @@ class SectionRenderer:
         return SectionPieces(b"".join(html).replace(TOKEN_MARK, token), text, papers, words, lead)
 
     def lead_card(self, section: SectionPlan, token: bytes) -> tuple[EncodedPair, int]:
-        """Return the first card of a section without its title, and its words; the headline is the title."""
+        """Return a section's first card without its title, which is the headline, and its word count."""
         first = section.papers[0], section.canonical, section.forms[0]
         card = self.cards.untitled_card(*first, has_links=bool(token))
         (before, after), (text_before, text_after) = self.around_lead
@@ -159,7 +159,7 @@ class SectionRenderer:
         )
 
     def encode_around_lead(self) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
-        """Encode the pieces around the first card, up to its number, if the headline is its title."""
+        """Encode the pieces around a first card whose title is the headline; the first ends in its number."""
         if not self.cards.press.has_parts("lead"):
             return (b"", b""), (b"", b"")
         number = self.encode_number(1, 0)
@@ -224,7 +224,7 @@ class SectionRenderer:
     # ── sizes ─────────────────────────────────────────────────────────────────
 
     def measure_card(self, paper_id: int, canonical: str | None, form: CardForm, *, has_links: bool) -> int:
-        """Return the HTML size of a card with its number and rule, in bytes."""
+        """Return the HTML size of a card in bytes, including its number and the rule above it."""
         return self.cards.card(paper_id, canonical, form, has_links).size + self.start
 
     def measure_section(self, topic: str) -> int:
@@ -245,7 +245,7 @@ class SectionRenderer:
 
 
 def append_cards(pieces: list[bytes], opening: bytes, cards: list[bytes], numbers: list[bytes]) -> None:
-    """Append the beginning of a section and its cards, with these numbers."""
+    """Append the beginning of a section and its cards to `pieces`; insert the numbers of the cards."""
     pieces.append(opening)
     start = len(pieces)
     pieces += cards

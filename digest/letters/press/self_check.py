@@ -108,7 +108,7 @@ def check_templates(templates: Templates, html: PieceTemplate, text: PieceTempla
 def reference_rendering(
     templates: Templates, press: Press, site: Site, digest: Digest, copy: Personalization
 ) -> RenderedLetter:
-    """Render the whole page with Jinja and premailer, the slow reference for the faster rendering."""
+    """Render the whole page with Jinja and premailer, which is slower than joining pieces."""
     shown = LetterAssembler(press, site).page(digest, copy)
     context = {field.name: getattr(shown, field.name) for field in fields(shown)}
     context |= {"site": site, "filler": FILLER}
@@ -120,7 +120,7 @@ def reference_rendering(
 
 
 def first_difference(made: RenderedLetter, expected: RenderedLetter) -> str:
-    """Return the first line that differs."""
+    """Return a sentence with the first line that differs between the two letters."""
     both = ((made.html, expected.html), (made.text, expected.text))
     differences = chain.from_iterable(ndiff(one.splitlines(), other.splitlines()) for one, other in both)
     line = next((line for line in differences if line[:2] in {"- ", "+ "}), "  the subject")

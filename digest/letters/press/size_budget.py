@@ -16,7 +16,7 @@ from digest.letters.cards import CardForm
 
 HTML_BYTES = 90_000
 
-#: The forms of a card, longest first, and the longest form for each setting of a reader.
+#: The forms of a card, longest first, and the form with which a card starts for each setting of a reader.
 FORMS = (CardForm.WHOLE, CardForm.FULL, CardForm.BRIEF, CardForm.LINE)
 FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm.WHOLE}
 
@@ -90,7 +90,7 @@ def shorten_plan(
                 used -= (section_size(section.topic) + overflow_size * counts[place]) * (row == 0)
                 counting = (
                     place if row else place - 1
-                )  # papers of a removed section are counted by the section before
+                )  # the section before counts the papers of a removed section
                 if counting >= 0 and not counts[counting]:
                     used += overflow_size
                     counts[counting] = True

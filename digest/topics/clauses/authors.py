@@ -9,12 +9,12 @@ from digest.topics.filter_tree import AuthorClause
 
 
 def author(value: str) -> AuthorClause:
-    """Return the clause for `au:`, which matches any of the authors."""
+    """Return the clause for `au:`, which matches papers by any of their authors."""
     return parse_person(value, first=False)
 
 
 def first_author(value: str) -> AuthorClause:
-    """Return the clause for `1au:`, which matches the first author."""
+    """Return the clause for `1au:`, which matches papers by their first author."""
     return parse_person(value, first=True)
 
 

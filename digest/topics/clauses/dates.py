@@ -17,7 +17,7 @@ _EXAMPLE = "date:2024-01..2024-06"
 
 
 def published(value: str) -> DateClause:
-    """Return the clause for `date:`, which matches a range of days."""
+    """Return the clause for `date:`, which matches papers published in a range of days."""
     plain = value.strip()
     one, several = _ONE.fullmatch(plain), _ARXIV_RANGE.fullmatch(plain) or _RANGE.fullmatch(plain)
     if one:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-#: Every spelling of a field, with its canonical name.
+#: Every spelling of a field's name, with the canonical name.
 FIELDS = {
     "ti": "ti", "title": "ti", "intitle": "ti", "allintitle": "ti",
     "abs": "abs", "ab": "abs", "abstract": "abs",
@@ -26,7 +26,7 @@ FIELDS = {
     "source": "source", "src": "source",
     "date": "date", "published": "date", "year": "date", "submitteddate": "date",
 }  # fmt: skip
-#: Fields of other search languages that do not exist here, each with the reason and an alternative.
+#: Fields of other search languages that this language lacks, each with the reason and an alternative.
 NO_FIELDS = {
     "trend": (
         "The trending score orders every digest and changes by the hour; filter by a signal instead",
@@ -46,12 +46,12 @@ MISTYPED = {
     "ANDNOTT": "ANDNOT", "ANDD": "AND", "ANND": "AND", "AAND": "AND", "NOTT": "NOT", "NOOT": "NOT",
     "NNOT": "NOT", "OOR": "OR",
 }  # fmt: skip
-#: The operators and their misspellings, which are searched for as words only after a field or in quotes.
+#: The operators and their misspellings; a filter searches for them as words only after a field or in quotes.
 NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 
 def field_named(written: str) -> str | None:
-    """Return the canonical name of a field or signal, or None if it does not exist."""
+    """Return the canonical name of the field or signal `written`, or None if there is no such field."""
     lowered = written.lower()
     return FIELDS.get(lowered) or (lowered if lowered in SIGNALS else None)
 

@@ -19,12 +19,12 @@ from digest.topics.filter_tree import (
 
 
 def category(value: str) -> CategoryClause:
-    """Return the clause for `cat:`, which matches a category or an archive."""
+    """Return the clause for `cat:`, which matches papers in a category or an archive."""
     return _category_of(value, primary=False)
 
 
 def primary(value: str) -> CategoryClause:
-    """Return the clause for `pcat:`, which matches the primary category."""
+    """Return the clause for `pcat:`, which matches papers by their primary category."""
     return _category_of(value, primary=True)
 
 
@@ -75,7 +75,7 @@ def _quoted(value: str) -> str:
 
 
 def state(value: str) -> AnnouncementClause:
-    """Return the clause for `is:`, which matches the kind of announcement."""
+    """Return the clause for `is:`, which matches papers by their kind of announcement."""
     lowered = value.strip().lower()
     if lowered not in set(Announcement):
         close = get_close_matches(lowered[:40], list(Announcement), n=1, cutoff=0.5)
@@ -87,7 +87,7 @@ def state(value: str) -> AnnouncementClause:
 
 
 def source(value: str) -> SourceClause:
-    """Return the clause for `source:`, which matches the source of the dumps that list a paper."""
+    """Return the clause for `source:`, which matches papers by the source of the dumps that list them."""
     folded = " ".join(papers.fold(value).split())
     if not folded or '"' in folded or "*" in folded:
         raise ClauseError("Add the name of a source here", suggestion="source:arxiv")
@@ -95,7 +95,7 @@ def source(value: str) -> SourceClause:
 
 
 def language(value: str) -> LanguageClause:
-    """Return the clause for `lang:`, which matches the language of a paper."""
+    """Return the clause for `lang:`, which matches papers in one language."""
     name = value.strip().lower().partition("-")[0]
     code = language_detection.NAMES.get(name)
     if code is None:

@@ -14,13 +14,13 @@ from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionC
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
 
-@lru_cache(maxsize=65536)  # the words in the filters of a run; many filters share words; 19 MB
+@lru_cache(maxsize=65536)  # holds the words in the filters of a run, in 19 MB; many filters share words
 def clause(field: str, value: str) -> Leaf:
     """Return the clause for `field:value`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=False, near=None)
 
 
-@lru_cache(maxsize=16384)  # fewer filters share a phrase than a word; 13 MB
+@lru_cache(maxsize=16384)  # smaller, because fewer filters share a phrase than a word; 13 MB
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
@@ -49,7 +49,7 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
     ]
     parts: list[TextClause | AuthorClause] = [*texts]
     words = texts[0].tokens
-    # The value may be a name unless it has a star before its end.
+    # A value with a star before its end cannot be a name.
     if texts[0].near is None and "*" not in "".join(words)[:-1]:
         parts.append(authors.parse_person(" ".join(words).lower(), first=False))
     shown = texts[0].words

@@ -27,7 +27,7 @@ _WEIGHT = re.compile(r"[^\W\d_]{3}(\^)[\d.]+$")
 
 
 def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> TextClause:
-    """Return the clause for words in a field; words without quotes form one compound."""
+    """Return the clause that searches a field for words; without quotes, the words form one compound."""
     if not quoted and not value.isalpha():
         _refuse_foreign(value)
     tokens, gaps = _plain_words(value) or _phrase(value)
@@ -41,7 +41,7 @@ def parse_text(field: str, value: str, *, quoted: bool, near: int | None) -> Tex
 
 
 def _plain_words(value: str) -> tuple[tuple[str, ...], str] | None:
-    """Return the words and gaps of a value that needs no folding, as most do, or None for other values."""
+    """Return the words and gaps of a value that needs no folding, or None for any other value."""
     if not _PLAIN.fullmatch(value) or value.count(" ") >= MAX_WORDS:
         return None
     tokens = tuple(value.split(" "))
@@ -78,7 +78,7 @@ def _phrase(value: str) -> tuple[tuple[str, ...], str]:
 
 
 def without_tex(value: str) -> str:
-    """Return a value with TeX converted as in papers and without compatibility characters."""
+    """Return a value in plain characters: TeX is converted as in papers, and the text is NFKC-normalized."""
     plain = papers.display(value) if _TEX.search(value) else value
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
@@ -90,7 +90,7 @@ def without_tex(value: str) -> str:
 
 
 def _token(row: tokenizer.WordParts, i: int) -> str:
-    """Return part `i` as a token: folded, except for a short acronym, which is kept as typed."""
+    """Return part `i` of a value as a token; parts are folded, but short acronyms stay as typed."""
     return row.surfaces[i] if tokenizer.is_acronym(row.surfaces[i]) else row.folded[i]
 
 
