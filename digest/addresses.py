@@ -1,4 +1,4 @@
-"""Validate email addresses, and fold them so that one person has one row."""
+"""Validate email addresses, and fold their spellings, so that one address has one row."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Address:
     """A syntactically valid address."""
 
     email: str  #: the address for the envelope: as typed, with the domain in ASCII
-    folded: str  #: the form that is equal for all spellings of an address
+    folded: str  #: the normalised form, which is equal for all spellings of the address
 
 
 def parse_address(text: str) -> Address:
     """Return the address in `text`, or raise BadField; no network request is made.
 
-    In a long list, most addresses are plain and share a few domains; each domain is checked once.
+    Each domain is checked only once, because the addresses of a long list share a few domains.
     """
     typed = text.strip()
     plain = PLAIN_ADDRESS.fullmatch(typed)
@@ -67,7 +67,7 @@ def envelope_address(typed: str) -> str:
 
 
 def fold_address(email: str) -> str:
-    """Return the folded address: NFC, case-folded, the domain in ASCII.
+    """Return the address in its normalised form: in NFC, case-folded, with the domain in ASCII.
 
     Accepts any text, because addresses also come from bounces; an invalid domain is only case-folded.
     """

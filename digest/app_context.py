@@ -62,7 +62,7 @@ class AppContext:
 
     @cached_property
     def signers(self) -> tuple[Signer, ...]:
-        """Return the DKIM signers; none if no key is set and the relay signs."""
+        """Return the DKIM signers; without a key there are none, and only the relay may sign letters."""
         from digest.letters import dkim_signing  # imports cryptography, which few commands need
 
         if self.settings.dkim_key is None:

@@ -26,9 +26,9 @@ class Caches:
         self.named: dict[str, NamedCache] = {}
 
     def get_or_make(self, name: str, key: Hashable, make: Callable[[], Value], *, bound: int = 1) -> Value:
-        """Return the cached value; if there is none, one thread makes the value and other threads wait.
+        """Return the value cached under `key`; if there is none, one thread calls `make`, and others wait.
 
-        With the default bound, a value is valid until its key changes. If `make` raises, nothing is cached.
+        With the default bound of 1, only the last key's value is kept. If `make` raises, nothing is cached.
         """
         cache = self.named.setdefault(name, NamedCache())
         with cache.lock:

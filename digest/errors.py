@@ -51,7 +51,7 @@ class BadFilter(UsageError):
 
 
 class BadPack(BadFilter):
-    """An invalid file of named filters; `text` is the line, and `line` its number from 1."""
+    """An invalid file of named filters; `text` is the line with the mistake, `line` its number from 1."""
 
     def __init__(
         self,

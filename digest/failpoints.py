@@ -13,7 +13,7 @@ armed_failpoints: dict[str, int] = {}
 
 
 def reach(name: str) -> None:
-    """Kill this process immediately if this failpoint is armed and its passes are used up."""
+    """Kill this process if this failpoint is armed and has been passed the armed number of times."""
     if name in armed_failpoints:
         armed_failpoints[name] -= 1
         if armed_failpoints[name] < 0:

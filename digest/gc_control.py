@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause garbage collection: a chunk's tuples would trigger collections that traverse the whole press."""
+    """Pause garbage collection while the block creates many objects.
+
+    Otherwise the tuples of a chunk of digests would trigger collections that traverse the whole press.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

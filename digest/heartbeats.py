@@ -26,10 +26,10 @@ from digest.errors import DigestError
 
 log = logging.getLogger(__name__)
 
-BEAT_SECONDS = 20.0  #: time between two heartbeats
-SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long has died
-FORGOTTEN_AFTER = timedelta(days=1)  #: how long a dead process is reported
-QUEUE_ROLE = "queue"  #: the role of the row that shows when a task last ran
+BEAT_SECONDS = 20.0  #: time between two heartbeats of a process
+SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long is considered dead
+FORGOTTEN_AFTER = timedelta(days=1)  #: how long after its last heartbeat a dead process is reported
+QUEUE_ROLE = "queue"  #: the role of the row that records when a task last reached a worker
 
 # Workers fork, and a child must not inherit locks that are held while a heartbeat is written.
 FORK_LOCK = Lock()
@@ -175,7 +175,7 @@ class HeartbeatThread:
             self.thread.join(timeout=BEAT_SECONDS)
 
     def run(self) -> None:
-        """Record heartbeats until stopped, then remove the row."""
+        """Record heartbeats until stopped, then remove this process's row."""
         started_at, is_fine = self.clock(), True
         while not self.stop_event.is_set():
             is_fine = self.try_write(
@@ -186,7 +186,7 @@ class HeartbeatThread:
         self.try_write(lambda session: remove_heartbeat(session, self.role), was_fine=is_fine)
 
     def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
-        """Write to the database; return whether that succeeded. Logs the first of consecutive failures."""
+        """Call `write` with a session; return whether it succeeded. Logs the first of consecutive failures."""
         try:
             with FORK_LOCK, fresh_session(self.engine) as session:
                 write(session)

@@ -2,8 +2,8 @@
 
 A machine with other keys would sign links that the web server does not accept. With another pepper, it would
 not recognise suppressed addresses. With other templates, its second attempt at a letter would send different
-bytes. A machine with other fingerprints therefore refuses to work. Functions that change the fingerprints
-commit.
+bytes. A machine with other fingerprints therefore refuses to work. A function that commits the session says
+so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from digest.errors import NotFound, SetupMismatch
 from digest.site_profile import ID_LENGTH, Site, fingerprint
 
 SIGNING_KEY, PEPPER, TEMPLATES = "signing key", "pepper", "templates"
-RETIRED = "retired key "  #: prefix of the name of a retired key
+RETIRED = "retired key "  #: prefix of the names under which the fingerprints of retired keys are stored
 
 
 def check_fingerprints(
@@ -109,7 +109,7 @@ class Key:
 
     fingerprint: str
     state: str  #: signs, verifies, missing (has signed links, but is not on this machine) or retired
-    since: datetime | None  #: when the key was retired or first signed
+    since: datetime | None  #: when the key was retired; otherwise when it first signed a link
 
     @property
     def id(self) -> str:

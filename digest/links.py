@@ -97,10 +97,10 @@ def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: s
 
 
 def paper_token(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the token in the links of one subscriber's papers, which save a paper or propose a topic change.
+    """Return the token of one subscriber's links that save a paper or propose a topic change.
 
-    One token serves both, because every card has both links. The links are in every digest, and digests are
-    forwarded, so their pages show neither the list of saved papers nor the settings.
+    One token serves both purposes, because every card has both links. The links are in every digest, and
+    digests are forwarded, so their pages show neither the list of saved papers nor the settings.
     """
     return sign_token(site, "paper", f"{subscriber_id}-{link_version}", key=key)
 
@@ -116,12 +116,12 @@ def feedback_url(site: Site, subscriber_id: int, link_version: int) -> str:
 
 
 def less_url(start: str, paper_id: int) -> str:
-    """Return the link to the page that proposes a topic with fewer papers like this one."""
+    """Return the link to the page that proposes a topic change: fewer papers like this one."""
     return f"{start}/{paper_id}"
 
 
 def more_url(start: str, paper_id: int) -> str:
-    """Return the link to the page that proposes a topic with more papers like this one."""
+    """Return the link to the page that proposes a topic change: more papers like this one."""
     return f"{start}/{paper_id}/more"
 
 
@@ -230,7 +230,7 @@ def envelope_sender(site: Site, delivery_id: int) -> str:
 
 
 def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the address to which any mail unsubscribes one subscriber; empty if we receive no mail."""
+    """Return the address at which any mail unsubscribes one subscriber; empty if we receive no mail."""
     if not site.inbound_domain:
         return ""
     return signed_address(site, "unsubscribe", f"{subscriber_id}-{link_version}", key=key)
@@ -239,7 +239,7 @@ def unsubscribe_address(site: Site, subscriber_id: int, link_version: int, *, ke
 def reply_address(
     site: Site, subscriber_id: int, link_version: int, letter: str, *, key: str | None = None
 ) -> str:
-    """Return the address for replies to one letter, named by its edition or its delivery id.
+    """Return the address for replies to one letter; `letter` is its edition or its delivery id.
 
     The address is empty if replies to our sender address do not reach us.
     """
@@ -275,7 +275,7 @@ def read_confirm_address(site: Site, address: str) -> int | None:
 
 
 def signed_address(site: Site, purpose: str, subject: str, *, key: str | None = None) -> str:
-    """Return `PURPOSE+SUBJECT.MAC@` the inbound domain, signed with `key` or the newest key."""
+    """Return `PURPOSE+SUBJECT.MAC@INBOUND_DOMAIN`, signed with `key` or the newest key."""
     proof = address_mac(site.ring[key or site.signing_key_id], purpose, subject)
     return f"{purpose}+{subject}.{proof}@{site.inbound_domain}"
 
@@ -300,7 +300,7 @@ def address_mac(key: bytes, purpose: str, subject: str) -> str:
 
 
 def message_id(site: Site, identity: str) -> str:
-    """Return the Message-ID of a delivery, which is the same on every attempt and reveals nothing."""
+    """Return the Message-ID of a delivery, which is the same on every attempt and hides `identity`."""
     key = site.keys[-1]  # the oldest key, which rotation does not change
     return f"<{keyed_hash(key, f'message-id{chr(0)}{identity}').hex()[:40]}@{site.domain}>"
 

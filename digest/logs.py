@@ -27,7 +27,7 @@ QUIETED_LOGGERS = (
     "uvicorn.error",
 )
 
-#: This logger reports every mail that flufl.bounce cannot parse; such mail is stored for a person to read.
+#: This logger reports every mail that flufl.bounce cannot parse; such mail is stored for the operator.
 NOISY_LOGGER = "flufl.bounce"
 
 #: Matches the part of an address before its domain, or a password in a URL. Since `o'brien` and `a/b` are valid
@@ -105,7 +105,7 @@ class TextFormatter(logging.Formatter):
     """Write one line per record, followed by any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line and any traceback."""
+        """Return the record as one line, followed by any traceback; addresses are masked."""
         return without_addresses(super().format(record))
 
 
@@ -113,7 +113,7 @@ class JsonFormatter(logging.Formatter):
     """Write one JSON object per record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as JSON, with any traceback in `error`."""
+        """Return the record as JSON, with any traceback in `error`; addresses are masked."""
         entry = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -14,7 +14,7 @@ MIN_DAYS = {
     "attempts": 30,
     "deliveries": 200,
     "dumps": 1,
-}  #: days; `why` needs deliveries for 180 days to explain shown papers
+}  #: minimum numbers of days; `digest why` needs deliveries for 180 days to explain shown papers
 MAX_DAYS = 36_500
 
 
@@ -31,7 +31,7 @@ class Retention:
 
 
 def parse_retention(text: str) -> Retention:
-    """Parse the setting, with defaults for missing kinds. Raises BadField."""
+    """Parse DIGEST_KEEP, with defaults for kinds that it does not name. Raises BadField."""
     found = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         match = PART.fullmatch(part)
@@ -56,7 +56,7 @@ MONTHS = re.compile(r"([1-9]\d{0,2}) months?")
 
 
 def parse_still_reading(text: str) -> timedelta | None:
-    """Parse the setting: `24 months`, or `never` for None; raise BadField for any other text."""
+    """Parse DIGEST_STILL_READING, such as `24 months` or `never` (None); raise BadField for other text."""
     if text.strip() == "never":
         return None
     found = MONTHS.fullmatch(text.strip())
@@ -66,5 +66,5 @@ def parse_still_reading(text: str) -> timedelta | None:
 
 
 def still_reading_text(span: timedelta | None) -> str:
-    """Return the setting as the operator writes it."""
+    """Return DIGEST_STILL_READING as the operator writes it, such as `24 months` or `never`."""
     return f"{round(span.days / DAYS_PER_MONTH)} months" if span else "never"

@@ -51,13 +51,13 @@ BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 @dataclass(frozen=True, slots=True)
 class ParsedBy:
-    """Parse a field's text with `parse`, which also gets the values of the earlier fields `others`."""
+    """A field annotation: `parse` gets the field's text, and the values of the earlier fields `others`."""
 
     parse: Callable[..., object]
     others: tuple[str, ...] = ()
     as_text: Callable[[Any], str] = lambda value: (
         "" if value is None else str(value)
-    )  #: as the operator writes it
+    )  #: returns a value as the operator writes it
 
     def __get_pydantic_core_schema__(self, _type: Any, _handler: Any) -> CoreSchema:
         spell = core_schema.plain_serializer_function_ser_schema(self.as_text, when_used="json")
@@ -134,7 +134,7 @@ def parse_signup(text: str) -> frozenset[str] | None:
 
 
 def signup_text(domains: frozenset[str] | None) -> str:
-    """Return who may sign up, as the operator writes it."""
+    """Return DIGEST_SIGNUP as the operator writes it."""
     return "open" if domains is None else ", ".join(sorted(domains)) or "closed"
 
 
@@ -184,7 +184,7 @@ class Settings(BaseModel):
         default=SendLimits(), description="Rate limits for mail; empty: none."
     )
     send_hours: Annotated[SendHours | None, ParsedBy(send_limits.parse_send_hours, ("timezone",))] = Field(
-        default=None, description="Hours in which digests are sent; empty: all day."
+        default=None, description="Hours during which digests are sent; empty: all day."
     )
     warm_up: Annotated[WarmUp | None, ParsedBy(send_limits.parse_warm_up, ("timezone",))] = Field(
         default=None, description="First day of a new sender's warm-up."
@@ -196,16 +196,18 @@ class Settings(BaseModel):
         Mapping[str, float], ParsedBy(send_limits.parse_stop_thresholds, as_text=send_limits.thresholds_text)
     ] = Field(
         default=send_limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50%, policy 20%"),
-        description="Failure rates at which all mail is stopped.",
+        description="Failure rates at which digests or all mail are stopped.",
     )
-    window: int = Field(default=50, description="Most letters that a crash may leave in doubt.", ge=1, le=50)
+    window: int = Field(
+        default=50, description="Maximum number of letters that a crash may leave in doubt.", ge=1, le=50
+    )
     keep: Annotated[Retention, ParsedBy(parse_retention)] = Field(
         default=Retention(), description="How long attempts, deliveries and dumps are kept."
     )
     still_reading: Annotated[timedelta | None, ParsedBy(parse_still_reading, as_text=still_reading_text)] = (
         Field(
             default=parse_still_reading("24 months"),
-            description="Inactive months after which readers are asked whether they still read, or never.",
+            description="Inactive months after which readers are asked whether they still read, or `never`.",
         )
     )
     base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(
@@ -216,7 +218,7 @@ class Settings(BaseModel):
     )
     site_name: str = Field(default="Digest", description="Name on pages and in letters.")
     postal_address: str = Field(default="", description="Postal address in the footer of every letter.")
-    templates_dir: Path | None = Field(default=None, description="Folder of your own letters and pages.")
+    templates_dir: Path | None = Field(default=None, description="Folder for your own templates.")
     dkim_selector: str = Field(default="digest", description="DKIM selectors, one for each key.")
     dkim_key: SecretStr | None = Field(default=None, description="Private DKIM keys that sign mail.")
     secret_key: SecretStr | None = Field(
@@ -258,7 +260,7 @@ class Settings(BaseModel):
         default=(), description="Addresses the inbound mail server listens on; empty: off."
     )
     inbound_domain: Annotated[str, ParsedBy(parse_inbound_domain)] = Field(
-        default="", description="Domain of incoming mail."
+        default="", description="Domain of bounce and reply addresses."
     )
     authserv_id: str = Field(
         default="",

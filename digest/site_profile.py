@@ -21,7 +21,7 @@ class Site:
     sender_address: str = "digest@localhost"
     postal_address: str = ""
     keys: tuple[bytes, ...] = field(default=(), repr=False)  #: the first key signs, all keys verify
-    #: must never change, because the suppression list depends on it
+    #: secret for hashing suppressed addresses; it must never change
     pepper: bytes = field(default=b"", repr=False)
     inbound_domain: str = ""  #: the domain of incoming mail; empty if we receive no mail
     #: whether a letter names the lists that had not arrived when it was written

@@ -114,7 +114,7 @@ def show_version(requested: bool) -> None:
 
 
 def checked_out_commit(folder: Path) -> str:
-    """Return the commit that is checked out in this folder, or nothing if it is no checkout or git is missing."""
+    """Return the short id of the commit checked out in this folder, or "" without a checkout or git."""
     command = ("git", "-C", str(folder), "rev-parse", "--short", "HEAD")
     if not (folder / ".git").exists():
         return ""
@@ -203,7 +203,7 @@ def describe_filter_error(error: BadFilter) -> str:
 
 
 def report_error(message: str, code: int) -> int:
-    """Print a non-empty message on stderr, and return the exit code."""
+    """Print the message to stderr unless it is empty, and return `code`."""
     if message:
         first, *others = f"digest: {message}".split("\n")
         print("\n".join([terminal.wrap_lines(first, sys.stderr), *others]), file=sys.stderr)

@@ -20,7 +20,7 @@ FEW_MATCHES = 5  #: maximum number of matches for each topic suggested for a lib
 def report_on(
     parsed: Filter, index: PaperIndex, limit: int | None, *, explain: bool = False
 ) -> dict[str, Any]:
-    """Return the back-test of a filter; only `limit` matches are explained, because this takes time."""
+    """Return the back-test of a filter; list at most `limit` matches, because explaining them takes time."""
     from digest import topics
 
     days = first_seen_days(index.papers)

@@ -49,7 +49,7 @@ def show_list(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="Only hard, soft, policy or complaint.", show_default=False
+            "--kind", metavar="KIND", help="The kind: hard, soft, policy or complaint.", show_default=False
         ),
     ] = None,
     limit: Limit = None,

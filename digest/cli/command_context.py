@@ -42,7 +42,7 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
 
 
 def save_opt_outs(context: AppContext) -> None:
-    """Append new opt-outs to the file that a restore reads, unless a scheduler does this."""
+    """Append new opt-outs to the file that a restore reads, unless a running scheduler does this."""
     from digest import bounces, heartbeats
 
     with context.read_session() as session:
@@ -59,7 +59,7 @@ def save_opt_outs(context: AppContext) -> None:
 
 @contextmanager
 def explain_database_errors(engine: Engine) -> Iterator[None]:
-    """Convert database errors to a sentence that names the database; close all connections at the end."""
+    """Raise database errors as a DigestError that names the database; close all connections at the end."""
     from digest.db import DBAPIError
 
     try:

@@ -17,7 +17,7 @@ EARLIEST, LATEST = 1900, 2999  #: years
 
 
 def moment(text: str) -> datetime:
-    """Parse a time in ISO 8601; an offset is required."""
+    """Parse a time in ISO 8601; raise BadParameter if it has no offset."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -41,7 +41,7 @@ def day(text: str) -> date:
 
 
 def check_year(text: str, year: int) -> None:
-    """Raise BadParameter for a year for which date arithmetic could overflow."""
+    """Raise BadParameter for a year so early or late that date arithmetic could overflow."""
     if not EARLIEST <= year <= LATEST:
         raise typer.BadParameter(f"{text!r} is not between the years {EARLIEST} and {LATEST}.")
 
@@ -57,7 +57,7 @@ def whole_number(text: str) -> int:
 
 
 def number_from(text: str, lowest: int) -> int:
-    """Parse a whole number from `lowest` to MAX_NUMBER."""
+    """Parse a whole number from `lowest` to MAX_NUMBER; raise BadParameter for any other text."""
     try:
         number = int(text)
     except ValueError:

@@ -42,7 +42,7 @@ def dumps(incomplete: str) -> list[str]:
 
 
 def choices(read: Callable[[Session], list[str]]) -> list[str]:
-    """Return the values read from the database, or none after an error: completion must not print errors."""
+    """Return the values that `read` reads, or none after an error: completion must not print errors."""
     from digest import db
     from digest.errors import DigestError
     from digest.settings import load_settings

@@ -1,4 +1,4 @@
-"""Ask for consent before a destructive command runs."""
+"""Ask for confirmation before a destructive command runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change;
 
 
 def require_yes(plan: str, *, yes: bool) -> None:
-    """Print the plan and ask; without a terminal, raise UsageError unless `--yes` was given."""
+    """Print the plan and ask for confirmation, unless `--yes` was given.
+
+    Raises UsageError if there is no terminal, and DigestError if the operator declines.
+    """
     if yes:
         return
     if not sys.stdin.isatty():

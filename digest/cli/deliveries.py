@@ -29,12 +29,13 @@ def deliveries(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="Only queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty.",
+            help="The state: queued, claimed, sending, sent, failed, expired, suppressed, stuck or empty.",
             show_default=False,
         ),
     ] = None,
     email: Annotated[
-        str | None, typer.Option("--email", metavar="EMAIL", help="Only to this address.", show_default=False)
+        str | None,
+        typer.Option("--email", metavar="EMAIL", help="Only letters to this address.", show_default=False),
     ] = None,
     limit: Limit = None,
     as_json: AsJson = False,
@@ -108,7 +109,7 @@ Ids = Annotated[
         metavar="ID...", parser=positive_number, help="Ids in `digest deliveries`.", show_default=False
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="All stuck letters.")]
+All = Annotated[bool, typer.Option("--all", help="Choose all stuck letters.")]
 
 
 @app.command()
@@ -121,7 +122,7 @@ def retry(
 ) -> None:
     """Send stuck letters once more.
 
-    A letter is stuck if it may have arrived: the reader may then get it a second time.
+    A stuck letter may have arrived already, so the reader may get it a second time.
     """
     from digest.delivery import stop_and_resume
 

@@ -23,7 +23,8 @@ app = typer.Typer(no_args_is_help=True, help="DKIM keys and their DNS records.")
 
 #: A DNS label with at most 61 of the 63 allowed characters, since `ed` is appended for an Ed25519 key.
 LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"
-NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)  #: the pattern of a selector
+#: Matches a selector: one or more labels, separated by dots.
+NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)
 
 Selector = Annotated[
     str | None,
@@ -40,7 +41,7 @@ Out = Annotated[
 def keygen(
     selector: Selector = None, ed25519: Ed25519 = False, out: Out = None, as_json: AsJson = False
 ) -> None:
-    """Make a key, and print its DNS record and settings."""
+    """Make a DKIM key, and print its DNS record and settings."""
     settings = command_context.read_settings()
     name = selector or f"digest{datetime.now().astimezone():%Y}"
     if not NAME.fullmatch(name):

@@ -57,7 +57,7 @@ def doctor(
 
 
 def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
-    """Yield the results of checking a test letter or a received letter."""
+    """Yield the checks of a test letter or a received letter, or the error that prevented them."""
     from digest.monitoring.findings import failed, warning
     from digest.monitoring.setup_checks import check_of
 
@@ -72,7 +72,7 @@ def check_test_letter(email: str | None, received: Path | None) -> Iterator[Chec
 
 
 def test_letter_checks(email: str | None, received: Path | None) -> Iterator[CheckOutcome]:
-    """Yield the outcomes of checking a new test letter, or a saved letter."""
+    """Send a test letter and check it or, if `email` is None, check the letter saved in `received`."""
     from digest.monitoring import mail_path_checks
 
     with command_context.open_context() as context:

@@ -63,7 +63,7 @@ def write_dry_run(out: Path, now: datetime, as_json: bool) -> None:
 
 
 def write_letter(out: Path, result: DryRunResult, preview: Preview) -> None:
-    """Write one letter into the folder, if it would be sent."""
+    """Write the files of one letter into the folder; write none if no letter would be sent."""
     if result.file:
         (out / f"{result.file}.html").write_text(preview.letter.html, encoding="utf-8")
         (out / f"{result.file}.txt").write_text(preview.letter.text, encoding="utf-8")

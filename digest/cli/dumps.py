@@ -88,7 +88,7 @@ def intake(
     """Load dumps now, in this process.
 
     The files are not moved. A page at an https address is fetched once, if its site's robots.txt allows it.
-    Exits with 0 if at least one dump is loaded (or already was), otherwise with 1.
+    Exits with 0 if at least one dump is loaded or was loaded before, otherwise with 1.
     """
     check_format(layout)
     moment = current_time(now)
@@ -133,7 +133,7 @@ def capture(
     """Load a page from standard input: HTML, text, or a mail that contains the page.
 
     The page is kept in the subfolder done/ or rejected/ of the dumps folder.
-    Exits with 0 if the page is loaded (or already was), otherwise with 1.
+    Exits with 0 if the page is loaded or was loaded before, otherwise with 1.
     """
     from digest.dumps import intake as dumps_intake
 
@@ -186,7 +186,7 @@ def stopped(paths: list[str], done: int) -> str:
 
 
 def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
-    """Load one dump; return its report and whether it is in the catalog."""
+    """Load one dump; return its report, and whether the dump is in the catalog."""
     from digest.dumps import intake
 
     with terminal.show_progress(path.name, unit="papers") as done:
@@ -195,7 +195,7 @@ def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], 
 
 
 def load_page(context: PollContext, url: str, **choices: Any) -> tuple[dict[str, Any], bool]:
-    """Fetch and load the page at an address; return its report and whether it is in the catalog."""
+    """Fetch and load the page at an address; return its report, and whether the page is in the catalog."""
     from digest.dumps import intake, sources
     from digest.dumps.sources import source_presets
 
@@ -334,7 +334,7 @@ def retry(
 
     The dump's papers count as new, regardless of its age, unless --as-history is given.
 
-    Exits with 0 if the dump is loaded (or already was), otherwise with 1.
+    Exits with 0 if the dump is loaded or was loaded before, otherwise with 1.
     """
     from digest.dumps import intake
 

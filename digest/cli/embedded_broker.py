@@ -60,7 +60,7 @@ def start(settings: Settings) -> EmbeddedBroker:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder that only this user can open; if the socket's path is too long, a temporary folder."""
+    """Create a folder that only this user can open: a temporary one if the socket's path is too long."""
     if len(os.fsencode(folder / "broker.sock")) > LONGEST_SOCKET:
         return Path(tempfile.mkdtemp(prefix="digest-"))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ def on_ctrl_c(message: Callable[[], str]) -> Iterator[None]:
 
 
 def describe_error(error: Exception) -> str | None:
-    """Return the message for a system or database error; None for a bug."""
+    """Return the message for a system or database error, or None for any other error, which is a bug."""
     from digest.db import SQLAlchemyError
 
     match error:

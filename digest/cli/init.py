@@ -61,7 +61,7 @@ OptionalText = str | None
 
 
 def option(name: str, metavar: str, help_text: str) -> Any:
-    """Return an option of `digest init`."""
+    """Return an option of `digest init`; the help does not show its default."""
     return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
 
 
@@ -73,7 +73,7 @@ def init(
     mail_url: Annotated[OptionalText, option("--mail-url", "URL", "The mail server.")] = None,
     sender: Annotated[OptionalText, option("--sender", "SENDER", "The sender: Name <address>.")] = None,
     postal_address: Annotated[
-        OptionalText, option("--postal-address", "TEXT", "For the footer of every letter.")
+        OptionalText, option("--postal-address", "TEXT", "The postal address in the footer of every letter.")
     ] = None,
     signup: Annotated[
         OptionalText, option("--signup", "WHO", "Who may sign up: open, closed, or domains.")
@@ -86,7 +86,7 @@ def init(
     ] = None,
     test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
     start: Annotated[
-        bool, typer.Option("--start", help="Then start the service, as digest up does.")
+        bool, typer.Option("--start", help="Start the service afterwards, as digest up does.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -149,7 +149,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
 
 
 def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Ask the seven questions and return the settings and the address for a test mail."""
+    """Ask the seven questions; return the settings, and the address for a test mail."""
     terminal.print_note(
         "Seven questions. Enter keeps the value in brackets. Nothing is sent before the last question."
     )
@@ -162,7 +162,7 @@ def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def ask_question(question: SetupQuestion, default: str) -> str:
-    """Ask one question until the answer is valid."""
+    """Ask one question until the answer is valid, and return the answer."""
     from digest.settings import load_settings
 
     while True:

@@ -21,7 +21,7 @@ IN_SETTINGS = (
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the signing keys by their id in links."""
+    """List the keys that sign links, each with the id that its links contain."""
     from digest import key_fingerprints
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -48,7 +48,7 @@ def retire(
     """
     from digest import key_fingerprints
 
-    # The keys are not compared here, because this machine may already have only the new key.
+    # The keys are not checked against the database, because this machine may already have a new key only.
     with command_context.open_context() as context, context.write_session() as session:
         retired = key_fingerprints.retire_key(session, context.site, key, now=current_time(now))
         is_replaced = context.settings.drop_kept_key(retired.id)

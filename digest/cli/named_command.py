@@ -8,7 +8,7 @@ from copy import copy
 import typer.main
 from typer.models import CommandInfo, TyperInfo
 
-WITH_VALUE = "--data-dir"  #: the only option before a command that takes a value
+WITH_VALUE = "--data-dir"  #: the only global option that takes a value
 
 
 def narrow(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:

@@ -56,7 +56,7 @@ def lint(path: File, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the packs, with their newest version and number of subscribers."""
+    """List the packs, each with its newest version and its number of subscribers."""
     from digest.topics import stored_packs
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -89,7 +89,11 @@ def show(
     version: Annotated[
         int | None,
         typer.Option(
-            "--version", parser=positive_number, metavar="N", help="Default: the newest.", show_default=False
+            "--version",
+            parser=positive_number,
+            metavar="N",
+            help="The version to print. Default: the newest.",
+            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -157,7 +161,7 @@ def publish(
 def undo(
     name: Name, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Publish the previous version again, as a new version."""
+    """Publish the previous version of a pack again, as a new version."""
     from digest import subscribers
     from digest.topics import stored_packs
 
@@ -202,7 +206,7 @@ def publish_pack(
     now: datetime,
     comparison: CatalogComparison,
 ) -> dict[str, Any]:
-    """Publish a pack and return the changes."""
+    """Publish a pack as its next version, and return the report of its changes."""
     from digest import subscribers
 
     taken = subscribers.publish(session, site, pack, effect=comparison.effect, puts_back=puts_back, now=now)
@@ -273,7 +277,7 @@ class CatalogComparison:
         return topics.compare_filters(parsed(before), parsed(after), self.index, self.days)
 
     def effect(self, before: str, after: str) -> dict[str, int]:
-        """Return the numbers of papers that a change gains and loses, and the number of days with papers."""
+        """Return the numbers of papers gained, papers lost, and days that have papers in the catalog."""
         found = self.compare(before, after)
         return {"gained": len(found.gained), "lost": len(found.lost), "days": len(set(self.days))}
 
@@ -292,7 +296,7 @@ def catalog_comparison(session: Session, now: datetime | None) -> CatalogCompari
 
 
 def change_report(session: Session, pack_change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
-    """Return the changes in a new version, for JSON and for display."""
+    """Return the changes in a new version of a pack, for JSON and for display."""
     from digest import subscribers
 
     return {
@@ -368,7 +372,7 @@ def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
 
 
 def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
-    """Return a filter that cannot use the new version, and the reason."""
+    """Return a filter that cannot use the new version, the reason, and the number of its subscribers."""
     from digest import subscribers
 
     return {
@@ -379,7 +383,7 @@ def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
 
 
 def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
-    """Print the changes in a new version."""
+    """Print the changes in a new version of a pack."""
     terminal.print_line(
         sentence if report["is_new"] else f"{report['name']} is the same as its version {report['before']}."
     )
@@ -394,7 +398,7 @@ def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
 
 
 def show_filter(one: Mapping[str, Any]) -> None:
-    """Print the change of one filter."""
+    """Print the change of one filter of a pack."""
     terminal.print_line()
     terminal.print_line(f"{one['name']}: {CHANGE_LABELS[one['change']]}")
     if one["change"] == "changed" and one["before_filter"] == one["after_filter"]:

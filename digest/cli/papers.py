@@ -82,7 +82,7 @@ def papers(
 Reference = Annotated[
     str,
     typer.Argument(
-        metavar="PAPER", help="Number, arXiv id, DOI, address or exact title.", show_default=False
+        metavar="PAPER", help="Catalog number, arXiv id, DOI, URL or exact title.", show_default=False
     ),
 ]
 OnlyOfDump = Annotated[
@@ -192,7 +192,7 @@ def list_papers(
 
 
 def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | None) -> list[ListedPaper]:
-    """Return the papers seen by `now`, ordered by trending score.
+    """Return the papers first seen up to `now`, ordered by trending score.
 
     If `ids` is given, only the papers with these ids are returned.
     """

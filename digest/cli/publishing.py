@@ -139,7 +139,7 @@ def stopped_reading(loads: list[dict[str, Any]]) -> str:
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
-    """Poll the sources that are due; a source that fails is polled again later."""
+    """Poll the sources that are due, and return the loaded dumps for JSON; retry failed sources later."""
     found = sources.poll_with_progress(context, now)
     for one in found:
         if not one.is_fine:
@@ -148,7 +148,7 @@ def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]
 
 
 def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]]:
-    """Load the dumps in the dumps folder."""
+    """Load the dumps in the dumps folder, and return the result of each for JSON."""
     from digest.dumps import intake
 
     with command_context.open_write_session(context) as session:

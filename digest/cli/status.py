@@ -32,7 +32,7 @@ FACTS = 3  #: maximum number of facts shown for each problem; the alarm letter h
 
 def status(
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again every 2 seconds, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Show the status again every 2 seconds, until Ctrl-C.")
     ] = False,
     now: Now = None,
     as_json: AsJson = False,
@@ -241,7 +241,7 @@ def problem_in_words(problem: Problem) -> str:
 
 
 def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
-    """Return a text with a process and the age of its last heartbeat."""
+    """Return a process and the age of its last heartbeat in words."""
     return f"{process.role} {process.pid} on {process.host} {format_age(seconds_since(now, process.at))} ago"
 
 

@@ -81,7 +81,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV or JSON Lines file.
 
-    Rows with state active become active, but only with --consent or a column consent. All other rows become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Exports of listmonk are accepted.
+    A subscriber whose row has the state active becomes active, but only with --consent or a column consent. All others become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Exports of listmonk are accepted.
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -136,10 +136,10 @@ def sync_file(
     """Synchronize the subscribers with the members in a file.
 
     New members are added in the same way as with `digest subscribers import`. Members who are subscribed
-    already get the packs of the file; all their other settings are kept. Members of an earlier file who are
-    missing are unsubscribed without a letter, and are resubscribed if a later file contains them.
-    Unsubscribed and suppressed addresses do not change. If the address of a row cannot be read, nobody is
-    removed.
+    already get the packs of the file; all their other settings are kept. Members of an earlier file who
+    are missing from this file are unsubscribed without a letter, and are resubscribed if a later file
+    contains them. Unsubscribed and suppressed addresses do not change. If the address of a row cannot be
+    read, nobody is removed.
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -259,7 +259,7 @@ def endless_line_error(path: Path) -> UsageError:
 
 
 def check_structure(rows_of: Rows) -> int:
-    """Read a whole file without importing it; return the number of its lines, or raise BadField."""
+    """Read a whole file without importing it; return its number of lines, or raise BadField."""
     lines = 0
 
     def count(number: int) -> None:
@@ -315,7 +315,7 @@ def encoding_of(start: bytes, path: Path) -> str:
 
 
 def count_lines(lines: Iterator[str], done: Callable[[int], None]) -> Iterator[str]:
-    """Yield the lines and report their number as progress."""
+    """Yield the lines, and call `done` with the number of lines read so far."""
     for number, line in enumerate(lines, start=1):
         yield line
         done(number)

@@ -44,7 +44,7 @@ Cadence = Annotated[
     typer.Option(
         "--cadence",
         metavar="CADENCE",
-        help="daily, weekdays, weekly, weekly-fri, monthly.",
+        help="How often: daily, weekdays, weekly, weekly-fri, monthly.",
         show_default=False,
     ),
 ]
@@ -52,11 +52,14 @@ At = Annotated[
     str | None, typer.Option("--at", metavar="HH:MM", help="Local time of the digests.", show_default=False)
 ]
 Timezone = Annotated[
-    str | None, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Oslo.", show_default=False)
+    str | None,
+    typer.Option("--timezone", metavar="ZONE", help="A time zone such as Europe/Oslo.", show_default=False),
 ]
 Consent = Annotated[
     str | None,
-    typer.Option("--consent", metavar="TEXT", help="How they agreed, in your words.", show_default=False),
+    typer.Option(
+        "--consent", metavar="TEXT", help="How the subscriber agreed, in your words.", show_default=False
+    ),
 ]
 MaxPapers = Annotated[
     int | None,
@@ -73,7 +76,7 @@ Abstracts = Annotated[
     typer.Option(
         "--abstracts",
         metavar="LENGTH",
-        help="titles, short (one or two sentences), full (the whole abstract). Default: short.",
+        help="Length of abstracts: titles, short (one or two sentences), full. Default: short.",
         show_default=False,
     ),
 ]
@@ -83,7 +86,7 @@ Owner = Annotated[
     typer.Option(
         "--owner",
         metavar="EMAIL",
-        help="Of a group address: the person who gets its settings, confirmation and reminders.",
+        help="The person who gets the settings link, confirmation and reminders of a group address.",
         show_default=False,
     ),
 ]
@@ -181,7 +184,7 @@ def show_list(
         typer.Option(
             "--topic",
             metavar="TEXT",
-            help="Only with this text in a topic's name or filter.",
+            help="Only subscribers with this text in a topic's name or filter.",
             show_default=False,
         ),
     ] = "",
@@ -325,8 +328,8 @@ def edit(
 ) -> None:
     """Change a subscriber. Options that are not given change nothing.
 
-    --topic with the name of an existing topic replaces its filter. --owner makes the address a group's, or gives the
-    group another owner; links in earlier letters then stop working.
+    --topic with the name of an existing topic replaces its filter. --owner makes the address a group
+    address, or gives the group another owner; links in earlier letters then stop working.
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -353,7 +356,10 @@ def edit(
 def changed_topics(
     session: Session, subscriber: Subscriber, added: Sequence[str], removed: Sequence[str]
 ) -> dict[str, str] | None:
-    """Return the topics after a change, or None if nothing changes."""
+    """Return {name: filter} after the given additions and removals, or None if there are none.
+
+    Raises BadField if a topic to remove does not exist.
+    """
     from digest import subscribers
 
     if not added and not removed:
@@ -413,7 +419,7 @@ def pause(
 
 @app.command()
 def resume(email: Email, as_json: AsJson = False) -> None:
-    """Resume a paused subscriber. One catch-up digest contains the best papers they missed."""
+    """Resume a paused subscriber, who gets one catch-up digest of the best papers missed."""
     from digest import subscribers
     from digest.subscribers import use_cases
 
@@ -428,9 +434,9 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
 @app.command()
 def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
-    """Unsubscribe without notice.
+    """Unsubscribe a subscriber without notice.
 
-    The record of the papers they were shown is kept, so that no paper is repeated if they return.
+    The record of shown papers is kept, so that no paper is repeated if the subscriber returns.
     """
     from digest import subscribers
 
@@ -450,7 +456,10 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
 def erase(
     email: Email,
     suppress: Annotated[
-        bool, typer.Option("--suppress", help="Also suppress the address, by a keyed hash.")
+        bool,
+        typer.Option(
+            "--suppress", help="Also add the address to the suppression list, stored only as a keyed hash."
+        ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,

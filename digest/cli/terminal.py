@@ -57,7 +57,10 @@ def lines(values: Iterable[Any]) -> None:
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value of another type to JSON: times to ISO 8601, enums to their value, others to a list or dict."""
+    """Return a value in a type that JSON has: ISO 8601 for times, an enum's value, a list or a dict.
+
+    Raises TypeError for other types.
+    """
     match value:
         case date() | time():
             return value.isoformat()
@@ -99,7 +102,7 @@ def wrap_lines(text: str, stream: IO[str]) -> str:
 
 
 def wrap_line(line: str, width: int) -> str:
-    """Return a line wrapped between words; an indented line's further lines have two more spaces."""
+    """Return a line wrapped between words; if the line is indented, its continuation has two more spaces."""
     indent = line[: len(line) - len(line.lstrip())]
     further = f"{indent}  " if indent else ""
     return textwrap.fill(
@@ -171,7 +174,7 @@ def display_width(text: str) -> int:
 
 
 def bold(text: str) -> str:
-    """Return the text in bold, if the terminal supports it (NO_COLOR, TERM)."""
+    """Return the text in bold if the terminal supports this (TERM) and NO_COLOR is not set."""
     from rich.text import Text
 
     screen = console(sys.stdout)
@@ -256,7 +259,7 @@ class Progress:
         self.update(completed=done, total=total)
 
     def advance(self, more: int) -> None:
-        """Advance the progress by `more`."""
+        """Add `more` to the amount done."""
         self.update(advance=more)
 
 

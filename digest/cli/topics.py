@@ -51,7 +51,7 @@ def try_out(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try a filter on the catalog: matches, reasons, papers per day."""
+    """Try a filter on the catalog: show the matches, their reasons and the papers per day."""
     from digest import subscribers, topics
     from digest.papers import catalog
 
@@ -88,7 +88,10 @@ def stats(
     health: Annotated[
         str | None,
         typer.Option(
-            "--health", metavar="HEALTH", help="Only broken, silent, overflowing or fine.", show_default=False
+            "--health",
+            metavar="HEALTH",
+            help="The health of the filters: broken, silent, overflowing or fine.",
+            show_default=False,
         ),
     ] = None,
     limit: Limit = None,

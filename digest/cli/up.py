@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
-STOP_SECONDS = 30.0  #: how long a stopping child may take, enough to finish sending a letter
+STOP_SECONDS = 30.0  #: maximum seconds that a child may take to stop; enough to send a letter
 LONGEST_PAUSE = 30.0  #: maximum seconds between two starts of a child that fails repeatedly
 STABLE_SECONDS = 60.0  #: seconds that a child must have run to be restarted without a pause
 
@@ -218,7 +218,7 @@ INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: the role that is started 
 
 
 def settings_of(settings: Settings) -> dict[str, str]:
-    """Return the settings that are passed to the children in their environment."""
+    """Return the settings that the children get as environment variables."""
     return {
         "DIGEST_DATA_DIR": str(settings.data_dir),
         "DIGEST_HOST": settings.host,
@@ -232,7 +232,7 @@ def settings_of(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Yield a list to which each received stop signal is added."""
+    """Yield a list to which the number of each received stop signal is appended."""
     received: list[int] = []
 
     def note_signal(number: int, _frame: FrameType | None) -> None:
