@@ -79,7 +79,7 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
 def record_heartbeat(
     session: Session, role: str, now: datetime, *, started_at: datetime | None = None
 ) -> None:
-    """Record this process's heartbeat, and delete rows of its role without a heartbeat for a day; commits."""
+    """Record this process's heartbeat, delete rows of its role without a heartbeat for a day, and commit."""
     row = {
         "role": role,
         "host": machine_name(),
@@ -93,7 +93,7 @@ def record_heartbeat(
 
 
 def record_queue_heartbeat(session: Session, now: datetime) -> None:
-    """Record that a task reached a worker through the broker; commits."""
+    """Record that a task reached a worker through the broker, and commit."""
     write_heartbeat(session, {"role": QUEUE_ROLE, "host": "", "pid": 0, "at": now}, changed={"at": now})
     session.commit()
 
@@ -105,7 +105,7 @@ def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Map
 
 
 def remove_heartbeat(session: Session, role: str) -> None:
-    """Remove the row of this process when it stops cleanly; commits."""
+    """Remove the row of this process when it stops cleanly, and commit."""
     is_this_process = (Heartbeat.role == role, Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
     session.execute(delete(Heartbeat).where(*is_this_process))
     session.commit()

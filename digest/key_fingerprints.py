@@ -32,7 +32,7 @@ def check_fingerprints(
     now: datetime,
     adopts_templates: bool = False,
 ) -> None:
-    """Raise SetupMismatch unless this machine's keys, pepper and templates match the database; commits.
+    """Raise SetupMismatch unless this machine's keys, pepper and templates match the database; else commit.
 
     The first machine stores its fingerprints. A key ring may get a new first key if the previous first
     key is still in the ring or was retired. With `adopts_templates`, this machine's templates become the
@@ -87,7 +87,7 @@ def record_fingerprints(session: Session, site: Site, templates_fingerprint: str
 
 
 def adopt_templates(session: Session, templates_fingerprint: str, *, now: datetime) -> None:
-    """Make this machine's templates the required templates; commits."""
+    """Make this machine's templates the required templates, and commit."""
     row = {"name": TEMPLATES, "value": templates_fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
@@ -132,7 +132,7 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire a key: no machine may use it, and its links become invalid. Idempotent; commits."""
+    """Retire a key: no machine may use it, and its links become invalid. Commits; a second call changes nothing."""
     known = list_keys(session, site)
     found = next((key for key in known if key.id == key_id.strip().lower()), None)
     if found is None:

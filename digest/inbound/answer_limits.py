@@ -1,4 +1,4 @@
-"""Queue the answers to mail, and limit the number of answers per address to prevent mail loops."""
+"""Queue answers to mail; limit the number of answers per address, which prevents mail loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from digest.delivery import outbox
 from digest.inbound.writer import MailIgnored
 from digest.site_profile import Site
 
-#: The maximum number of answers to one reader in each period; further mail is kept for a person.
+#: The maximum number of answers to one reader in each period; mail beyond it is stored for the operator to
+#: read.
 ANSWER_LIMITS = ((12, timedelta(hours=1), "within the hour"), (40, timedelta(days=1), "within a day"))
 
 
@@ -30,13 +31,14 @@ def queue_reply(
     *,
     once_a_day: Sequence[str] = (),
 ) -> None:
-    """Queue a reply to a reader, due at once; raise MailIgnored if the reader got too many replies.
+    """Queue a reply to a reader, due at once; raise MailIgnored if the reader has got too many replies.
 
-    Mails with the same texts (`once_a_day`) get one reply a day; otherwise an automatic reply that looks like
-    a person's would be answered forever.
+    Mails with the same texts (`once_a_day`) get only one reply a day; otherwise an automatic reply that
+    resembles a person's mail would be answered forever.
     """
     prefix = answer_key(site, subscriber.email_key)
-    session.refresh(subscriber, with_for_update=True)  # two processes must not count at the same time
+    # The row is locked, so that two processes do not count at the same time.
+    session.refresh(subscriber, with_for_update=True)
     counts = [replies_since(session, subscriber, prefix, now - period) for _, period, _ in ANSWER_LIMITS]
     for count, (most, _, within) in zip(counts, ANSWER_LIMITS, strict=True):
         if count >= most:
@@ -59,7 +61,7 @@ def queue_reply(
 def queue_answer_to_stranger(
     session: Session, site: Site, email: str, letter: str, decision: Mapping[str, Any], now: datetime
 ) -> None:
-    """Queue the only answer of the day to an address that gets no digests, or raise MailIgnored."""
+    """Queue a day's only answer to an address that gets no digests; raise MailIgnored for a second one."""
     number = outbox.queue_letter(
         session,
         letter=letter,
@@ -75,7 +77,7 @@ def queue_answer_to_stranger(
 
 
 def answer_key(site: Site, email_key: str) -> str:
-    """Return the prefix of the dedupe keys of answers to an address."""
+    """Return the prefix of the dedupe keys of all answers to an address."""
     return f"answer-{links.address_hash(site, email_key)}-"
 
 
@@ -90,5 +92,5 @@ def replies_since(session: Session, subscriber: Subscriber, prefix: str, moment:
 
 
 def text_hash(texts: Sequence[str]) -> str:
-    """Return a hash of these texts, for a dedupe key."""
+    """Return a hash of these texts as a part of a dedupe key."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

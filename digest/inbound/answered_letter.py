@@ -1,4 +1,4 @@
-"""Find the letter to which a mail replies, by its reply address, which only the letter's reader received."""
+"""Find the letter that a mail answers by the reply address, which only the letter's reader received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnsweredLetter:
-    """A letter to a reader whose reply address received a mail."""
+    """A letter to a reader, found because a mail was sent to its reply address."""
 
     subscriber_id: int
     letter: str  #: the kind of the letter
@@ -26,9 +26,9 @@ class AnsweredLetter:
 
     @property
     def papers(self) -> Sequence[int]:
-        """Return the ids of the letter's papers in order.
+        """Return the ids of the letter's papers, in the order of their numbers.
 
-        Our reply to a mail has the papers of the digest that the mail answered.
+        Our reply to a mail contains the same papers as the digest that the mail answered.
         """
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers
@@ -47,8 +47,8 @@ class AnsweredLetter:
 def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> Subscriber | None:
     """Return the subscriber whose settings the writer of a mail may change, or None.
 
-    If a group's owner answers a letter about the group, the group is returned. Raises MailIgnored for mail
-    from the address of a group, because any member may have written it.
+    If the owner of a group answers a letter about the group, that group is returned. Raises MailIgnored for
+    mail from a group's address, because any member may have written it.
     """
     if answered is not None:
         group = session.get(Subscriber, answered.subscriber_id)
@@ -63,12 +63,12 @@ def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> 
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """Return whether two addresses are spellings of the same address."""
+    """Return whether two texts are spellings of the same address."""
     return addresses.fold_address(one) == addresses.fold_address(other)
 
 
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
-    """Return the letter of a reply address; None if its links were revoked or the letter was deleted."""
+    """Return the letter to which a reply address belongs; None if its links are revoked or it was deleted."""
     named = links.read_reply_address(site, recipient)
     if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:
         return None

@@ -1,4 +1,4 @@
-"""Classify and process stored mail; the action and the deletion of the mail are one transaction."""
+"""Classify and process stored mail; each mail is acted on and deleted in one transaction."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SOFT_BREAK = re.compile(rb"=\r?\n")
 
 DEFAULT_RULES = MailRules()
 
-#: Addresses that every domain must have (RFC 2142); a person reads mail to them.
+#: Local parts that must exist at every domain (RFC 2142); the operator reads mail to them.
 ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdentifiedRecipient:
-    """The recipient of a reported letter, identified by a signature or an id."""
+    """The recipient of a letter to which a report refers, identified by a signature or an id."""
 
     email: str | None
     subscriber: Subscriber | None
@@ -60,7 +60,7 @@ class IdentifiedRecipient:
 
     @property
     def is_group(self) -> bool:
-        """Return whether the letter went to a group, instead of to its owner."""
+        """Return whether the letter went to a group's address, rather than to its owner."""
         return (
             self.subscriber is not None
             and self.subscriber.is_group
@@ -69,7 +69,7 @@ class IdentifiedRecipient:
 
 
 class UnclassifiedMail(Exception):
-    """The reason why a person must read a mail."""
+    """The reason why the operator must read a mail."""
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
@@ -85,7 +85,7 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
 def process_stored_mails(
     session: Session, *, site: Site, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> int:
-    """Process all new stored mail; return the number of processed mails."""
+    """Process all new stored mails; return the number of processed mails."""
     waiting = session.scalars(
         select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
     ).all()
@@ -98,13 +98,13 @@ def process_stored_mails(
 def process_mail(
     session: Session, *, site: Site, number: int, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> str:
-    """Process a mail and delete or shunt it; return the outcome for the log."""
+    """Process a mail, then delete it or keep it for the operator; return the outcome for the log."""
     try:
         row, known = lock_mail(session, site, number, rules, now)
         if row is None:  # another process has processed the mail
             session.rollback()
             return "gone"
-        row.state = MailState.NEW  # an earlier attempt may have kept the mail for a person
+        row.state = MailState.NEW  # an earlier attempt may have kept the mail for the operator
         outcome = classify_and_apply(session, site, row, rules, known, now)
         if row.state == MailState.NEW:
             session.delete(row)
@@ -113,10 +113,10 @@ def process_mail(
         failpoints.reach("mail-committed")
     except UnclassifiedMail as error:
         outcome = shunt(session, number, str(error))
-    except DataError as error:  # retrying would fail every time and block all other mail
+    except DataError as error:  # a retry would fail every time and block all other mail
         log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
         outcome = shunt(session, number, "the database cannot store its content")
-    except DBAPIError:  # the mail is not the cause, so it stays new and the next tick retries
+    except DBAPIError:  # the mail is not the cause, so it stays new and the next run retries
         raise
     except Exception as error:
         log.exception("mail %d cannot be processed", number)
@@ -127,18 +127,17 @@ def process_mail(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
-    """The facts about a mail that take long to determine, prepared before the mail is locked."""
+    """Facts about a mail that are slow to determine and are therefore prepared before the mail is locked."""
 
     proof: SenderProof | None = None
-    choose_papers: ChoosePapers | None = (
-        None  #: chooses the papers of the welcome letter, if the mail may confirm a subscription
-    )
+    #: chooses the papers of the welcome letter; set only if the mail may confirm a subscription
+    choose_papers: ChoosePapers | None = None
 
 
 def lock_mail(
     session: Session, site: Site, number: int, rules: MailRules, now: datetime
 ) -> tuple[InboundMail | None, PreparedFacts]:
-    """Lock a mail, and return it with the facts prepared for it; the DNS is queried without the lock."""
+    """Lock a mail and return it with the facts prepared for it; the DNS is queried before the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
     if row is None:
         return None, PreparedFacts()
@@ -160,15 +159,15 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether this mail needs a proof of its sender and has a signature that may provide the proof."""
+    """Return whether this mail needs a proof of its sender that one of its signatures may provide."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
 
 def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
-    """Return the From address of a mail whose commands depend on a proof; None for any other mail.
+    """Return the From address of a mail whose commands need proof of the sender; None for other mail.
 
-    Only sign-ups and replies to letters depend on a proof.
+    Only sign-ups and replies to letters need such proof.
     """
     if links.read_reply_address(site, recipient) is None and not command_addresses.asks_to_subscribe(
         site, recipient, content
@@ -181,7 +180,7 @@ def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
 
 
 def shunt(session: Session, number: int, reason: str) -> str:
-    """Keep a mail for a person to read, with the reason."""
+    """Keep a mail for the operator to read, and store the reason."""
     session.rollback()
     row = session.get(InboundMail, number)
     if row is not None:
@@ -194,7 +193,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
 def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Process a mail and return the outcome, or raise UnclassifiedMail."""
+    """Process a mail and return the outcome, or raise UnclassifiedMail with the reason."""
     unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
     if unsubscribed is not None:
         return apply_unsubscribe(session, site, unsubscribed, row, now)
@@ -204,7 +203,8 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     if report is None:
         return apply_personal_mail(session, site, row, rules, known, now)
     if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
-        raise UnclassifiedMail("an automatic mail to postmaster or abuse")  # for example from a blocklist
+        # For example, mail from a blocklist.
+        raise UnclassifiedMail("an automatic mail to postmaster or abuse")
     if isinstance(report, NoActionNeeded):
         return report.reason
     recipient = identify_recipient(session, site, row)
@@ -220,7 +220,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
 def apply_personal_mail(
     session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Process a mail that may be from a person: a confirmation, commands or any other text."""
+    """Process a mail that a person may have written: a confirmation, commands or any other text."""
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
@@ -254,7 +254,7 @@ def apply_personal_mail(
 
 
 def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) -> str:
-    """Count the report in a provider's notice, whose signature was verified before it was stored."""
+    """Count the bounce or complaint in a provider's notice, whose signature was verified earlier."""
     notice = bounces.read_notice(row.content)
     if notice is None:
         raise UnclassifiedMail("the mail is not a known SES notice")
@@ -267,7 +267,7 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
 
 
 def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
-    """Unsubscribe the subscriber whose unsubscribe address received a mail from any sender."""
+    """Unsubscribe the subscriber to whose unsubscribe address a mail was sent, whoever sent it."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")
@@ -303,9 +303,10 @@ def count_report(
 
 
 def is_of_member(report: Failure | Complaint, group: str) -> bool:
-    """Return whether a report on a letter to a group is about one member only.
+    """Return whether a report about a letter to a group concerns only one of its members.
 
-    If the group is an alias, which handles no bounces, failures at its members' mailboxes are reported to us.
+    If the group is an alias, which handles no bounces, we get the reports of failures at its members'
+    mailboxes.
     """
     if isinstance(report, Complaint):
         return True
@@ -320,9 +321,9 @@ def record_members_report(
     report: Failure | Complaint,
     now: datetime,
 ) -> str:
-    """Return the outcome of a report about one member; it must not end the digests of the whole group.
+    """Return the outcome of a report that concerns one member and must not end the whole group's digests.
 
-    A complaint is stored, because it counts for the rate of complaints.
+    A complaint is stored, because it counts towards the rate of complaints.
     """
     if isinstance(report, Failure):
         return "a failure at one member of a group; it counts against no address"
@@ -336,9 +337,9 @@ def record_members_report(
 
 
 def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
-    """Return the recipient identified by a bounce address in a report.
+    """Return the recipient that a report's bounce address identifies.
 
-    Only mail servers see bounce addresses.
+    Only mail servers see bounce addresses, so the address identifies the recipient reliably.
     """
     content = SOFT_BREAK.sub(b"", row.content)
     shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
@@ -352,8 +353,8 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
 def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
     """Return the subscriber whose letter a report quotes.
 
-    Digests are forwarded, so a quote proves only that somebody had the letter. The report therefore has no
-    more effect than opening the letter's unsubscribe link.
+    Digests are forwarded, so a quoted letter proves only that the sender had a copy. The report therefore has
+    the same effect as opening the letter's unsubscribe link, and no more.
     """
     content = SOFT_BREAK.sub(b"", content)
     for found in UNSUBSCRIBE_LINK.finditer(content):
@@ -372,7 +373,7 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
 def identify_notice_recipient(
     session: Session, site: Site, notice: NoticeReport
 ) -> IdentifiedRecipient | None:
-    """Return the recipient of a notice, found by provider id, envelope sender or address."""
+    """Return the recipient that a notice is about, found by provider id, envelope sender or address."""
     if notice.provider_id:
         named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
         if (number := session.scalar(named)) is not None:
@@ -389,7 +390,7 @@ def identify_notice_recipient(
 
 
 def recipient_of_delivery(session: Session, number: int) -> IdentifiedRecipient:
-    """Return the recipient of a delivery, without an address if the delivery is unknown or erased."""
+    """Return the recipient of a delivery; the address is None if the delivery is unknown or erased."""
     delivery = session.get(Delivery, number)
     if delivery is None:
         return IdentifiedRecipient(email=None, subscriber=None)

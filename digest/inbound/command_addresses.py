@@ -9,7 +9,8 @@ from digest.inbound import mail_commands
 from digest.inbound.command_kinds import Command, Verb
 from digest.site_profile import Site
 
-#: The commands that an address alone can give, keyed by the word after the mailbox's name, as in Mailman.
+#: The commands that mail to an address alone gives, keyed by the word after the mailbox's name, as in
+#: Mailman.
 VERBS = MappingProxyType(
     {
         "subscribe": Verb.SUBSCRIBE,
@@ -19,11 +20,11 @@ VERBS = MappingProxyType(
         "help": Verb.HELP,
     }
 )
-REQUEST = "request"  #: Mailman's address for commands in the text
+REQUEST = "request"  #: the word in Mailman's address for commands that are in the text
 
 
 def takes_commands_at(site: Site, recipient: str) -> bool:
-    """Return whether mail to this address may contain commands, or is a command by its address alone."""
+    """Return whether mail to this address may contain commands, or gives one by its address alone."""
     if recipient.lower() == site.sender_address.lower():
         return True
     word = word_of_address(site, recipient)
@@ -36,16 +37,17 @@ def takes_commands_at(site: Site, recipient: str) -> bool:
 
 
 def word_of_address(site: Site, recipient: str) -> str:
-    """Return `leave` for `digest-leave@` and `digest+leave@`, or "" for an address of another form."""
+    """Return `leave` for `digest-leave@` and `digest+leave@`; "" for an address without such a word."""
     local, _, domain = recipient.lower().rpartition("@")
     is_own = domain == site.domain.lower() and local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
     return local[len(site.mailbox) + 1 :] if is_own else ""
 
 
 def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
-    """Return the commands of a mail: the command of its address, and the commands in its text.
+    """Return the commands of a mail: the command given by its address, and the commands in its text.
 
-    In mail to a `subscribe` address, only topics are read; in mail to other addresses with a command, no text is read.
+    In mail to a `subscribe` address, only topics are read. In mail to another address with a command, no text
+    is read.
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:
@@ -56,7 +58,7 @@ def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
 
 
 def asks_to_subscribe(site: Site, recipient: str, content: bytes) -> bool:
-    """Return whether the first command of a mail is to subscribe the writer or a group."""
+    """Return whether the first command of a mail subscribes the writer or a group."""
     if not takes_commands_at(site, recipient):
         return False
     commands = commands_in(site, recipient, content)

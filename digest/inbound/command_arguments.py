@@ -13,16 +13,18 @@ from digest.errors import BadField
 from digest.inbound import reply_text
 from digest.letters import figures_in_words
 
-MAX_WORDS = 6  #: maximum words of a filter without an operator or a name; a longer text is a sentence
-MAX_NAMES = 3  #: maximum words of a person's name after `subscribe`
+#: Maximum number of words in a filter that has neither operator nor name; a longer text is a sentence.
+MAX_WORDS = 6
+MAX_NAMES = 3  #: maximum number of words in the writer's name after `subscribe`
 DEFAULT_PAUSE = timedelta(days=7)
 
 NAMED_FILTER = re.compile(r"(?P<name>[^:\"()]{1,80}):\s+(?P<filter>.+)")
 OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
-#: Matches the beginning of a filter after its name, such as `"`, `(`, `ti:`, NOT or a word with a wildcard.
+#: Matches the beginning of a filter that follows a name, such as `"`, `(`, `ti:`, NOT or a word with a
+#: wildcard.
 BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
-#: Words that begin a sentence after `subscribe`, not a topic.
+#: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
 NO_TOPIC_WORDS = reply_text.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 
 PAUSE_LENGTH = re.compile(r"(?:for\s+)?(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>d|days?|w|weeks?|months?)")
@@ -41,14 +43,14 @@ NUMBERS = {
 }
 UNIT_DAYS = {"d": 1, "w": 7, "m": 30}
 
-SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: the pattern for the space in `9 am`
+SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: matches the space in `9 am`
 TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d)|(?P<full>h))?(?P<half>[ap])?(?(half)\.?m\.?)", re.IGNORECASE
 )
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 SCHEDULE_FILLERS = frozenset({"at", "on", "every", "timezone", "zone", "time"})
 PAPER_NUMBER = re.compile(r"(?:paper\s+|no\.?\s*|#)?(?P<number>\d{1,3})")
-PAPER_ID = re.compile(r"\S*\d\S*")  #: an identifier or an address: one word with a digit
+PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────
@@ -83,8 +85,8 @@ def parse_topic(rest: str) -> tuple[str, str]:
 def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
     """Return the topic in `subscribe NAME FILTER`; "" if only a name follows, None for a sentence.
 
-    The words of the writer's own name are left out. Other words before a filter with operators are the
-    name of the topic.
+    The words of the writer's own name are left out. The other words before a filter with operators are taken
+    as the topic's name.
     """
     every = [word for word in rest.split() if bare_word(word) not in reply_text.POLITE_WORDS]
     words = list(dropwhile(lambda word: bare_word(word) in names, every))
@@ -107,10 +109,10 @@ def bare_word(word: str) -> str:
 
 
 def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
-    """Return whether these capitalised words may be the writer's name.
+    """Return whether these capitalised words may be the name of the writer.
 
-    `names` contains the words of the From line. If the From line has no name, up to three words count as the
-    name.
+    `names` contains the words of the writer's name in the From line. If the From line has no name, up to
+    three words count as the name.
     """
     local_parts = {name.partition("@")[0] for name in names if "@" in name}
     has_name = any("@" not in name and name not in local_parts for name in names)
@@ -119,19 +121,19 @@ def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
 
 
 def with_name(text: str) -> str:
-    """Return a filter that has operators, with a colon inserted after any words that name it."""
+    """Return a filter that has operators; if words before it name it, insert a colon after them."""
     begin = BEGIN_OF_FILTER.search(text)
     name = text[: begin.start()].strip() if begin else ""
     return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text
 
 
 def is_filter_name(text: str) -> bool:
-    """Return whether the words before a filter are its name, not its first clause."""
+    """Return whether the words before a filter are its name rather than its first clause."""
     return not re.search(r"\b(?:AND|OR|NOT|NEAR|[&|])$", text) and len(text.split()) <= MAX_NAMES
 
 
 def is_advertising(words: Sequence[str]) -> bool:
-    """Return whether the words after `subscribe` belong to an advertisement, such as `and save 50 %`."""
+    """Return whether the words after `subscribe` are advertising, such as `and save 50 %`."""
     bare = [bare_word(word) for word in words]
     return bare[0] in NO_TOPIC_WORDS or not reply_text.ADVERTISING_WORDS.isdisjoint(bare)
 
@@ -159,7 +161,7 @@ def parse_pause(rest: str, today: date) -> date | None:
 
 
 def pause_number(text: str) -> int | None:
-    """Return the number in `2` or `two`, or None."""
+    """Return the number that a word such as `2` or `two` stands for, or None."""
     return int(text) if text.isdecimal() else NUMBERS.get(text)
 
 
@@ -176,7 +178,7 @@ def end_of_pause(until: re.Match[str], today: date) -> date | None:
 
 
 def next_date_named(day: int, month: str, today: date) -> date | None:
-    """Return the next date of a day and month, such as `6 January`."""
+    """Return the next date with this day and month, such as the next `6 January`."""
     months = [
         number for number, name in enumerate(figures_in_words.MONTHS, 1) if name.lower().startswith(month)
     ]
@@ -187,7 +189,7 @@ def next_date_named(day: int, month: str, today: date) -> date | None:
 
 
 def weekday_of(word: str) -> int | None:
-    """Return the number of the weekday named `fri`, `Friday` or `fridays`, or None for another word."""
+    """Return the number of the weekday named `fri`, `Friday` or `fridays`; None for any other word."""
     name = re.sub("days$", "day", word.lower())
     found = [number for number, each in enumerate(schedule.WEEKDAYS) if each.startswith(name)]
     return found[0] if len(name) >= 3 and len(found) == 1 else None
@@ -197,7 +199,7 @@ def weekday_of(word: str) -> int | None:
 
 
 def parse_schedule(line: str) -> dict[str, str] | None:
-    """Return the fields cadence, at and timezone of a line like `weekly fri 9am Europe/Oslo`, or None."""
+    """Return the values of cadence, at and timezone in a line like `weekly fri 9am Europe/Oslo`, or None."""
     fields: dict[str, str] = {}
     before = ""
     for word in re.split(r"[\s,]+|(?i:(?<=weekly))-", SPLIT_HOUR.sub("", line.strip().rstrip(".!"))):
@@ -230,7 +232,7 @@ def schedule_field(word: str, before: str, known: dict[str, str]) -> dict[str, s
 
 
 def time_of_day(word: str, *, is_after_at: bool) -> str | None:
-    """Return `9:00` for `9am`, `9.00` or `9h`, and `9:00` unchanged; accept a bare `9` only after `at`."""
+    """Return the time as `9:00` for `9am`, `9.00`, `9h` or `9:00`; accept a bare `9` only after `at`."""
     found = TIME_OF_DAY.fullmatch(word)
     if found is None or not (found["minute"] or found["full"] or found["half"] or is_after_at):
         return None
@@ -242,7 +244,7 @@ def time_of_day(word: str, *, is_after_at: bool) -> str | None:
 
 
 def zone_named(word: str) -> str | None:
-    """Return the time zone with this name (in any case) or city, else None.
+    """Return the time zone with this name (in any case) or of this city, else None.
 
     An unknown name with a slash is returned unchanged.
     """
@@ -253,7 +255,7 @@ def zone_named(word: str) -> str | None:
 
 
 def exact_zone(word: str) -> str | None:
-    """Return the time zone if the word contains a slash and names an existing zone, else None."""
+    """Return the time zone that the word names if the word contains a slash, else None."""
     zone = zone_named(word) if "/" in word else None
     return zone if zone in schedule.zone_names() else None
 
@@ -262,9 +264,9 @@ def exact_zone(word: str) -> str | None:
 
 
 def parse_paper(rest: str) -> int | str | None:
-    """Return the paper of a command as its number in the answered letter, or as an identifier.
+    """Return the paper named in a command, as its number in the answered letter or as an identifier.
 
-    The result is None for a sentence.
+    The result is None if the text is a sentence.
     """
     text = rest.rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):

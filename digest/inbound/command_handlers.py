@@ -1,17 +1,18 @@
 """Run the commands that readers send by mail, and queue the reply.
 
-From lines can be forged. Replies therefore go only to the address in the From line. A reply to a pause or
-unsubscribe has a link to undo it. Lasting changes are prefilled on the settings page, where the reader saves
-them, unless two facts prove that the reader sent the mail: it came to the reply address of one of their
-letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take effect at once, and the reply
-has the link that undoes them. A sentence that merely begins like a command changes nothing: the reply asks
-what the writer meant and has the settings link, and the mail is kept for a person.
+The From line of a mail can be forged. A reply therefore goes only to the address in the From line. A reply to
+a pause or unsubscribe has a link to undo it. Lasting changes are only filled in on the settings page, where
+the reader saves them, unless two facts prove that the reader sent the mail: it was sent to the reply address
+of one of the reader's letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take effect at
+once, and the reply has the link that undoes them. A sentence that only begins like a command changes nothing:
+the reply asks what the writer meant and has the settings link, and the mail is stored for the operator to
+read.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
 forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to
 that address is never answered. RFC 3834 (3.3) allows such a sender instead of an empty return path. With an
 empty return path, invalid addresses would go unnoticed, some servers would treat the reply as a report, and
-SPF would be checked against another name.
+SPF would be checked against a name other than ours.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 def run_commands(
     session: Session, site: Site, mail: CommandMail, rules: MailRules, *, now: datetime
 ) -> MailOutcome:
-    """Run the commands of a mail and queue the reply; raise MailIgnored if none may be run."""
+    """Run the commands of a mail and queue the reply; raise MailIgnored if no command may be run."""
     email = writer.address_of_writer(site, mail.message)
     subscriber = answered_letter.reader_of(session, email, mail.answered)
     asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
@@ -77,7 +78,7 @@ def run_commands(
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
-    """Return whether the mail may be from a person, rather than an automatic reply or an advertisement."""
+    """Return whether a person may have written the mail, rather than a program or an advertiser."""
     if writer.reads_as_automatic(message):
         return False
     return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)
@@ -92,9 +93,8 @@ def reply_to_reader(
     now: datetime,
 ) -> MailOutcome:
     """Run a reader's commands and queue the reply."""
-    if (
-        subscriber.is_group
-    ):  # the owner's own address is not the subscriber's, so the mail was not noted as activity
+    # The owner of a group writes from another address, so the mail was not recorded as the group's activity.
+    if subscriber.is_group:
         subscribers.note_activity(session, subscriber, now=now)
     reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))
     own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
@@ -137,7 +137,7 @@ def reply_to_reader(
 
 
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> list[tuple[str, str]]:
-    """Run a reader's commands, record the change, and return the values that undo it on the settings page."""
+    """Run a reader's commands and record the change; return the settings page values that undo it."""
     session, subscriber = request.session, request.subscriber
     before = reader_commands.settings_before(session, subscriber)
     recorded = subscribers.saved_settings(session, subscriber)
@@ -176,5 +176,5 @@ HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], None]] = MappingProxy
 
 
 def lines_of(commands: Sequence[Command]) -> Sequence[str]:
-    """Return the text of these commands."""
+    """Return the lines in which these commands were written."""
     return [command.line for command in commands]

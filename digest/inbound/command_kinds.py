@@ -1,4 +1,4 @@
-"""Define each mail command as a class: its words, its `help` text and the parsing of its line. Pure."""
+"""Define each mail command as a class with its words, its `help` text and the parsing of its line. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-MAX_SENTENCE_LENGTH = 100  #: maximum characters of an unclear command; a longer line is text
+#: Maximum number of characters in an unclear command; a longer line is taken as text.
+MAX_SENTENCE_LENGTH = 100
 
 
 class Verb(StrEnum):
@@ -45,30 +46,30 @@ class Command:
     """One command in a mail."""
 
     verb: Verb
-    line: str  #: the line as written
-    argument: str = ""  #: the text after the first word
+    line: str  #: the line as the sender wrote it
+    argument: str = ""  #: the text after the command's word
     topic: str = ""  #: the topic of a `subscribe` or `group` command, in the form of an `add` command
-    is_clear: bool = True  #: whether the line cannot be a sentence about something else
+    is_clear: bool = True  #: False if the line may be a sentence about something else
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """A line that begins with the word of a command."""
+    """A line of a mail that begins with a command's word."""
 
-    text: str  #: the line as written
+    text: str  #: the line as the sender wrote it
     bare: str  #: the line without polite words at the start
     word: str  #: the first word in lower case
-    rest: str  #: the text after the first word
-    names: frozenset[str] = frozenset()  #: the words of the writer's name and address
+    rest: str  #: the text after the first word of `bare`
+    names: frozenset[str] = frozenset()  #: the words in the writer's name and address
 
     def command(self, verb: Verb, topic: str = "") -> Command:
-        """Return the command of this line."""
+        """Return the command that this line gives."""
         return Command(verb=verb, line=self.text, argument=self.rest, topic=topic)
 
     def command_if_clear(self, verb: Verb, *, is_clear: bool) -> Command | None:
         """Return the command, marked as clear or unclear.
 
-        The result is None for a long line that only begins like the command.
+        The result is None if the line is long and only begins like the command.
         """
         if is_clear or len(self.text) <= MAX_SENTENCE_LENGTH:
             return replace(self.command(verb), is_clear=is_clear)
@@ -79,14 +80,14 @@ class MailCommand:
     """A command: the words that begin it, and its lines in `help`."""
 
     verb: ClassVar[Verb]
-    words: ClassVar[tuple[str, ...]]  #: the command's name, followed by its aliases
+    words: ClassVar[tuple[str, ...]]  #: the command's name, then its aliases
     usage: ClassVar[str]  #: an example, as readers write it
-    effect: ClassVar[str]  #: the effect in one sentence
-    description: ClassVar[str] = ""  #: further sentences of `help NAME`
+    effect: ClassVar[str]  #: what the command does, in one sentence
+    description: ClassVar[str] = ""  #: more sentences for `help NAME`
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line without further words; None for a sentence."""
+        """Return the command if the line has no further words; None for a sentence."""
         has_more = reply_text.words_in(line.rest) or "?" in line.text
         return None if has_more else line.command(cls.verb)
 
@@ -96,7 +97,7 @@ class TopicCommand(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with a topic."""
+        """Return the command of a line that names a topic."""
         return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
 
 
@@ -124,7 +125,7 @@ class DropTopic(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with a topic; `remove me` unsubscribes."""
+        """Return the command of a line that names a topic; `remove me` unsubscribes the writer."""
         if reply_text.is_about_writer(line.rest):
             return replace(line.command(Verb.UNSUBSCRIBE), is_clear="?" not in line.text)
         return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
@@ -150,7 +151,7 @@ class ChangeSchedule(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command, which is unclear unless the whole line is a schedule."""
+        """Return the command, marked as unclear unless the whole line is a schedule."""
         line = replace(line, rest=reply_text.without_thanks(line.bare))
         return line.command_if_clear(
             cls.verb, is_clear=command_arguments.parse_schedule(line.rest) is not None
@@ -170,7 +171,7 @@ class PauseDigests(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command; it is unclear if any text other than a length or an end follows."""
+        """Return the command; it is unclear if it is followed by text other than a length or an end."""
         line = replace(line, rest=reply_text.without_thanks(line.rest))
         return line.command_if_clear(
             cls.verb, is_clear=command_arguments.parse_pause(line.rest, date.min) is not None
@@ -187,7 +188,7 @@ class ResumeDigests(MailCommand):
 
 
 class UndoChange(MailCommand):
-    """Undo the latest change of the settings."""
+    """Undo the latest change of the reader's settings."""
 
     verb = Verb.UNDO
     words = ("undo",)
@@ -196,7 +197,7 @@ class UndoChange(MailCommand):
 
 
 class TryFilter(TopicCommand):
-    """Test a filter on the papers of the last days."""
+    """Test a filter on the papers of recent days."""
 
     verb = Verb.TEST
     words = ("test", "try")
@@ -209,7 +210,7 @@ class PaperCommand(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with a paper."""
+        """Return the command of a line that names a paper."""
         has_paper = command_arguments.parse_paper(line.rest) is not None
         return line.command(cls.verb) if has_paper else None
 
@@ -225,7 +226,7 @@ class ExplainPaper(PaperCommand):
 
 
 class FewerLikeThis(PaperCommand):
-    """Propose a topic with fewer papers like one paper."""
+    """Propose a topic change that leads to fewer papers like one paper."""
 
     verb = Verb.LESS
     words = ("less",)
@@ -235,7 +236,7 @@ class FewerLikeThis(PaperCommand):
 
 
 class MoreLikeThis(PaperCommand):
-    """Propose a topic with more papers like one paper."""
+    """Propose a topic change that leads to more papers like one paper."""
 
     verb = Verb.MORE
     words = ("more",)
@@ -254,7 +255,7 @@ class KeepPaper(PaperCommand):
 
 
 class ApplyProposal(MailCommand):
-    """Apply a proposal of the answered letter."""
+    """Apply a change that the answered letter proposed."""
 
     verb = Verb.APPLY
     words = ("yes", "ok")
@@ -263,7 +264,7 @@ class ApplyProposal(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with at most a number."""
+        """Return the command of a line that contains at most a number."""
         is_number = line.rest.rstrip(".!").isdecimal()
         return line.command(cls.verb) if is_number else super().read(line)
 
@@ -278,7 +279,7 @@ class ExportData(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that only asks for the data."""
+        """Return the command of a line that asks only for the reader's data."""
         is_about_data = set(reply_text.words_in(line.rest)) <= {"my", "data", "all", "everything"}
         return line.command(cls.verb) if is_about_data else None
 
@@ -293,7 +294,7 @@ class ForgetReader(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that asks to forget the writer."""
+        """Return the command of a line that asks us to erase the writer's data."""
         rest = " ".join(reply_text.words_in(line.rest, polite=False)).removesuffix(" please")
         is_about_writer = rest in {"me", "myself", "my data", "all my data", "everything about me"}
         return line.command(cls.verb) if is_about_writer else None
@@ -309,7 +310,7 @@ class Subscribe(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command if at most a name and a topic follow."""
+        """Return the command if nothing follows except a name and a topic, both optional."""
         if not reply_text.other_words(line.rest, line.names):
             is_plain = reply_text.ADVERTISING_WORDS.isdisjoint(reply_text.words_in(line.rest))
             return line.command(cls.verb) if is_plain else None
@@ -332,7 +333,7 @@ class SubscribeGroup(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with an address, and a topic or nothing after it."""
+        """Return the command of a line with an address, optionally followed by a topic."""
         address, _space, topic = line.rest.partition(" ")
         address, topic = address.strip("<>,:;"), topic.strip(" :")
         if not command_arguments.is_address(address) or (topic and not command_arguments.is_topic(topic)):
@@ -350,7 +351,7 @@ class Confirm(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with at most a token after it."""
+        """Return the command of a line with nothing but an optional token after the word."""
         is_token = not line.rest or (len(line.rest.split()) == 1 and "." in line.rest)
         return line.command(cls.verb) if is_token else None
 
@@ -382,13 +383,13 @@ class Help(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line without further words, except the name of a command."""
+        """Return the command of a line without further words, unless these name a command."""
         if line.rest.strip(" .?").casefold() in KIND_OF_WORD:
             return line.command(cls.verb)
         return super().read(line)
 
 
-#: All commands, in the order of `help`.
+#: All kinds of commands, in the order in which `help` lists them.
 KINDS: tuple[type[MailCommand], ...] = (
     AddTopic,
     DropTopic,
@@ -411,7 +412,7 @@ KINDS: tuple[type[MailCommand], ...] = (
     Confirm,
     Help,
 )
-#: The commands, keyed by the words that begin them.
+#: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
-#: The commands that a reader's `help` lists: a reader has subscribed and confirmed.
+#: The kinds of commands listed by `help` for a reader: somebody who has subscribed and confirmed.
 HELP_KINDS = tuple(kind for kind in KINDS if kind not in {ApplyProposal, Subscribe, Confirm, Help})

@@ -1,4 +1,4 @@
-"""Define a mail with commands, and what is known about its sender."""
+"""Define a mail that contains commands, and what is known about its sender."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from digest.inbound.sender_proof import SenderProof
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandMail:
-    """A mail with commands, and what is known about its sender."""
+    """A mail that contains commands, and what is known about its sender."""
 
     message: EmailMessage
     commands: Sequence[Command]
     proof: SenderProof | None = None
-    answered: AnsweredLetter | None = None  #: the letter to whose reply address the mail was sent
+    answered: AnsweredLetter | None = None  #: the letter that the mail answers, found by its reply address
 
     @property
     def unclear(self) -> list[Command]:
-        """Return the commands that may be sentences about something else."""
+        """Return the unclear commands, which may be sentences about something else."""
         return [command for command in self.commands if not command.is_clear]
 
     def answers_letter_of(self, subscriber: Subscriber) -> bool:
-        """Return whether the answered letter is this subscriber's own; a forwarded letter is not."""
+        """Return whether the answered letter was sent to this subscriber; a forwarded letter was not."""
         return self.answered is not None and self.answered.subscriber_id == subscriber.id
 
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether there is proof that this subscriber sent the mail."""
+        """Return whether it is proven that this subscriber sent the mail."""
         return self.proof is not None and self.answers_letter_of(subscriber)

@@ -1,7 +1,7 @@
 """Confirm a subscription by a reply of `yes` to the letter that asks for it.
 
 The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
-confirms only if its writer's first line says so; any other reply is answered with the letter again.
+confirms only if the writer's first line says yes. Any other reply is answered with the same letter again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def apply_reply(
     choose_papers: ChoosePapers | None,
     now: datetime,
 ) -> str | None:
-    """Confirm, or answer with the link; return the outcome, or None if nothing remains to be confirmed.
+    """Confirm the subscription or mail the link again; return the outcome, or None if nothing is left to do.
 
     Raises MailIgnored for an automatic reply.
     """
-    writer.address_of_writer(site, message)  # raises MailIgnored for the address of a machine
+    writer.address_of_writer(site, message)  # raises MailIgnored for an address whose mail no person reads
     if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))
@@ -61,7 +61,7 @@ def apply_reply(
 def ask_again(
     session: Session, site: Site, confirmation: Confirmation, message: EmailMessage, now: datetime
 ) -> str:
-    """Queue the letter with the link again, at most once per confirmation, and return the outcome."""
+    """Queue the letter with the link again, at most once per confirmation; return the outcome."""
     subscriber = subscribers.subscriber_of(session, confirmation)
     number = outbox.queue_letter(
         session,

@@ -1,7 +1,8 @@
 """Limit the connections of the inbound mail server. Pure.
 
-Without limits, silent clients could occupy every connection and stop the server. Connections are therefore
-limited in total and per network. At a limit, an idle client is disconnected in favour of a new client.
+Without limits, clients that send nothing could occupy every connection and stop the server. The number of
+connections is therefore limited, both in total and per network. When a limit is reached, an idle client is
+disconnected to admit a new client.
 """
 
 from __future__ import annotations
@@ -14,43 +15,45 @@ from ipaddress import IPv6Address, ip_address
 
 from digest import plurals
 
-MAX_CONNECTIONS = 100  #: maximum number of connections
-#: Maximum number of connections per network; Postfix opens up to this many to one destination.
+#: Maximum number of clients connected to the server at a time; fewer if the system limits open files.
+MAX_CONNECTIONS = 100
+#: Maximum number of clients connected from one network; Postfix opens up to this many to one destination.
 MAX_BY_NETWORK = 20
-LOG_EVERY = 60.0  #: minimum seconds between log lines about rejected clients
-MAX_SECONDS_WITHOUT_MAIL = 60.0  #: a client without a mail for this long counts as idle
+LOG_EVERY = 60.0  #: minimum number of seconds between two log lines about rejected clients
+#: A client that has sent no mail for this many seconds may be disconnected for another.
+MAX_SECONDS_WITHOUT_MAIL = 60.0
 
 
 class Stage(Enum):
-    """The stage of a client's session."""
+    """What a connected client is doing."""
 
     SILENT = "silent"  #: the client has sent nothing yet
-    IDLE = "idle"  #: the client is between two commands
-    RECEIVING = "receiving"  #: the client is sending a mail
+    IDLE = "idle"  #: the client may send its next command
+    RECEIVING = "receiving"  #: the client is sending the content of a mail
     STORING = "storing"  #: the client waits while we store its mail
 
 
-#: If a limit is reached, a client may be disconnected in favour of another client after this many seconds in
-#: its stage. Legitimate clients are not silent for long.
+#: When a limit is reached, a client may be disconnected for another after this many seconds in its stage.
+#: Legitimate clients are not silent for long.
 IDLE_AFTER = {Stage.SILENT: 0.0, Stage.IDLE: 5.0, Stage.RECEIVING: 20.0, Stage.STORING: float("inf")}
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class MailConnection:
-    """The connection of one client."""
+    """The connection of one client to the inbound mail server."""
 
     network: str
-    close: Callable[[], None]  #: a function that sends the reason and closes the connection
-    stage_entered_at: float  #: when the client entered its stage
-    mailed_at: float  #: when the client's last mail was stored, or when the client connected
+    close: Callable[[], None]  #: a function that sends the client the reason and closes the connection
+    stage_entered_at: float  #: time at which the client entered its stage
+    mailed_at: float  #: time at which the client's last mail was stored; at first, time of the connection
     stage: Stage = Stage.SILENT
 
     def enter(self, stage: Stage, now: float) -> None:
-        """Record the client's new stage."""
+        """Record that the client enters this stage."""
         self.stage, self.stage_entered_at = stage, now
 
     def is_idle(self, now: float) -> bool:
-        """Return whether the client may be disconnected in favour of another."""
+        """Return whether the client may be disconnected to admit another."""
         if self.stage is Stage.STORING:
             return False
         return (
@@ -60,7 +63,7 @@ class MailConnection:
 
 
 class Connections:
-    """The clients of a mail server, and the number of rejected clients by network."""
+    """The clients connected to a mail server, and the number of rejected clients by network."""
 
     def __init__(self, *, most: int = MAX_CONNECTIONS, most_by_network: int = MAX_BY_NETWORK) -> None:
         self.most, self.most_by_network = most, most_by_network
@@ -69,7 +72,7 @@ class Connections:
         self.logged_at = float("-inf")
 
     def admit(self, connection: MailConnection, now: float) -> bool:
-        """Admit a client; at a limit, disconnect an idle client, or return False if no client is idle."""
+        """Admit a client; at a limit, disconnect an idle client first, or return False if there is none."""
         rivals = self.rivals(connection.network)
         if rivals is not None:
             idle = min(
@@ -86,9 +89,9 @@ class Connections:
         return True
 
     def rivals(self, network: str) -> set[MailConnection] | None:
-        """Return the clients of which one must be disconnected to admit a new client; None below the limits.
+        """Return the clients of which one must be disconnected to admit another; None below the limits.
 
-        At the total limit these are the clients of the networks with the most connections.
+        At the total limit, these are all clients of the networks with the most connections.
         """
         held = Counter(one.network for one in self.held)
         if network and held[network] >= self.most_by_network:
@@ -98,11 +101,11 @@ class Connections:
         return {one for one in self.held if held[one.network] == max(held.values())}
 
     def release(self, connection: MailConnection) -> None:
-        """Remove a client that has disconnected."""
+        """Remove a client that is no longer connected."""
         self.held.discard(connection)
 
     def report(self, now: float) -> str | None:
-        """Return a log line about recently rejected clients, at most once a minute, else None."""
+        """Return a log line about clients rejected since the last line, at most once a minute, else None."""
         if not self.rejected or now - self.logged_at < LOG_EVERY:
             return None
         count, ((network, most),) = self.rejected.total(), self.rejected.most_common(1)
@@ -126,13 +129,13 @@ def network_of(address: str) -> str:
 
 
 class MemoryBudget:
-    """A limit on the bytes of mail in memory."""
+    """A limit on the number of bytes of mail that are in memory at a time."""
 
     def __init__(self, most: int) -> None:
         self.most, self.held = most, 0
 
     def take(self, count: int) -> bool:
-        """Reserve bytes; return False if not enough are free."""
+        """Reserve memory for this many bytes; return False if the limit would be exceeded."""
         if self.held + count > self.most:
             return False
         self.held += count

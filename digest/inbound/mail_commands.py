@@ -1,9 +1,8 @@
 """Find the commands in a mail. Pure.
 
-A command is a whole line: the subject, or one of the first lines of the body. The first line that
-is not a command ends the commands, so signatures and quoted letters are never read. A line that begins
-like a command and continues like a sentence is unclear: it changes nothing, and the reply asks for its
-meaning.
+A command is a whole line: the subject, or one of the first lines of the body. The commands end at the first
+line that is not one, so signatures and quoted letters are never read. A line that begins like a command and
+continues like a sentence is unclear: it changes nothing, and the reply asks for its meaning.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from digest.inbound import command_arguments, mail_text, reply_text
 from digest.inbound.command_kinds import KIND_OF_WORD, MAX_SENTENCE_LENGTH, Command, CommandLine, Verb
 
 MAX_COMMANDS = 10  #: maximum number of commands in one mail
-MAX_BARE_WORDS = 4  #: maximum words of a schedule without a command: `fri 9am Europe/Oslo`
+MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
 
-CERTAIN_WORDS = reply_text.CERTAIN_WORDS  #: words that always refer to the digests
-#: Commands that contradict an `unsubscribe` in the same mail.
+CERTAIN_WORDS = reply_text.CERTAIN_WORDS  #: command words that can only refer to the digests
+#: Commands that contradict an `unsubscribe` in the same mail, so that it is unclear.
 CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
 
 
 def parse_commands(content: bytes) -> list[Command]:
-    """Return the commands of a mail in order; none if the mail is addressed to a person."""
+    """Return the commands of a mail in order; the result is empty if the mail is written to a person."""
     message = mail_text.parse_mail(content)
     names = mail_text.names_of(message)
     subject, is_answer = mail_text.subject_of(message)
@@ -38,7 +37,7 @@ def parse_commands(content: bytes) -> list[Command]:
 
 
 def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands in a reply; all of them are above the quoted letter.
+    """Return the commands in a reply, which stand above the quoted letter.
 
     A reply usually keeps the subject of the answered letter. The subject therefore counts only if it says to
     unsubscribe and the body is empty.
@@ -51,7 +50,7 @@ def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str])
 
 
 def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[Command], Sequence[str]]:
-    """Return the commands in the first lines after any greeting, and the remaining lines."""
+    """Return the commands in the first lines after any greeting, and the lines after these commands."""
     below, found = skip_greeting(lines), list[Command]()
     for number, line in enumerate(below):
         command = parse_command(line, names)
@@ -62,12 +61,12 @@ def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[
 
 
 def skip_greeting(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines after any greeting."""
+    """Return the lines without a greeting at the top."""
     return lines[1:] if lines and reply_text.is_greeting(lines[0]) else lines
 
 
 def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands with doubtful commands marked as unclear.
+    """Return the commands, with each doubtful command marked as unclear.
 
     `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """
@@ -82,7 +81,7 @@ def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[st
 
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
-    """Return whether a one-word command may be about something else in this mail."""
+    """Return whether this command, in this mail, may be meant for something other than the digests."""
     word = reply_text.words_in(command.line, polite=False)[:1]
     if command.verb is Verb.UNSUBSCRIBE:
         return (has_text or changes) and not CERTAIN_WORDS.intersection(word)
@@ -104,9 +103,9 @@ def unsubscribe_mentions(*lines: str) -> list[Command]:
 
 
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:
-    """Return the command in a line, or None.
+    """Return the command that a line contains, or None.
 
-    A sentence that begins like a command is returned as an unclear command.
+    For a sentence that begins like a command, an unclear command is returned.
     """
     bare = reply_text.without_please(line)
     first, _, rest = bare.partition(" ")

@@ -12,12 +12,12 @@ from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
 from digest.subscribers.confirmations import ChoosePapers
 
-MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None for all
+MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None allows every domain
 NOBODY: frozenset[str] = frozenset()
 
 
 def no_lookup(name: str) -> list[str]:
-    """Return no DKIM keys, so that no sender can be proven by DKIM."""
+    """Return no DKIM keys, so that DKIM can prove no sender."""
     del name
     return []
 
@@ -27,20 +27,19 @@ class MailRules:
     """The settings and resources for processing incoming mail."""
 
     may_sign_up: MaySignUp = NOBODY
-    lookup: Lookup = no_lookup  #: the function that looks up DKIM keys
-    #: our mail server's name in Authentication-Results headers; if empty, none is trusted
+    lookup: Lookup = no_lookup  #: the function that looks up DKIM keys in the DNS
+    #: our mail server's name in Authentication-Results headers; if empty, these headers are not trusted
     authserv_id: str = ""
-    operator: str = (
-        ""  #: the address to which mail for a person is passed on; if empty, the mail is only stored
-    )
+    #: the operator's address, to which mail without commands is passed on; if empty, it is only stored
+    operator: str = ""
     caches: Caches = field(default_factory=Caches)
-    templates: Templates | None = None  #: for explanations of digests
-    #: a function that prepares the papers of welcome letters
+    templates: Templates | None = None  #: needed to explain why a paper was or was not sent
+    #: a function that prepares the choice of papers for welcome letters
     prepare_welcome: Callable[[], ChoosePapers] | None = None
 
 
 def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:
-    """Return the rules from an app context, with its DNS lookup unless `lookup` is given."""
+    """Return the rules that an app context sets, with the context's DNS lookup unless `lookup` is given."""
 
     def prepare_welcome() -> ChoosePapers:
         with context.read_session() as session:

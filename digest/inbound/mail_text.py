@@ -13,10 +13,11 @@ from itertools import dropwhile, islice, zip_longest
 from digest.inbound import reply_text
 from digest.letters.headers import one_line
 
-#: Only this many bytes of a mail are parsed, since some mail is crafted to be slow to parse.
+#: Only this many bytes of a mail are parsed, since a mail may be crafted to make parsing slow.
 MAX_BYTES = 32 * 1024
-MAX_LINE_LENGTH = 2000  #: maximum characters of a line that are read, equal to the maximum length of a filter
-MAX_LINES = 20  #: maximum lines of a mail that are searched for commands
+#: Maximum number of characters read from a line, equal to the maximum length of a filter.
+MAX_LINE_LENGTH = 2000
+MAX_LINES = 20  #: maximum number of lines in a mail that are searched for commands
 
 HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
@@ -26,14 +27,14 @@ HTML_TAG = re.compile(r"<[^>]*>")
 
 
 def parse_mail(content: bytes) -> EmailMessage:
-    """Parse the beginning of a mail."""
+    """Parse a mail, reading only its first bytes."""
     return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
 
 
 def header_values(message: EmailMessage, name: str) -> list[str]:
-    """Return the values of a header.
+    """Return the values of a header, one for each of its occurrences.
 
-    If Python cannot parse the header, as in some crafted mail, the values are not decoded.
+    The values are not decoded if Python cannot parse the header, which may be crafted.
     """
     try:
         return [str(value) for value in message.get_all(name, [])]
@@ -47,14 +48,14 @@ def header_value(message: EmailMessage, name: str) -> str:
 
 
 def names_of(message: EmailMessage) -> frozenset[str]:
-    """Return the words of the writer's name and address, from the From line."""
+    """Return the words in the writer's name and address, taken from the From line."""
     found = getaddresses([one_line(value) for value in header_values(message, "From")])
     called = (f"{name} {address} {address.rpartition('@')[0]}" for name, address in found)
     return frozenset(word for each in called for word in reply_text.words_in(each, polite=False))
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
-    """Return the subject without prefixes, and whether the mail is a reply.
+    """Return the subject without its prefixes, and whether the mail is a reply.
 
     For a forwarded mail, return ("", True).
     """
@@ -64,7 +65,7 @@ def subject_of(message: EmailMessage) -> tuple[str, bool]:
 
 
 def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]:
-    """Yield the first lines that the sender wrote, without quoted and empty lines."""
+    """Yield the first lines that the sender wrote, leaving out quoted and empty lines."""
     visible = (one_line(line[:MAX_LINE_LENGTH]) for line in body_text(message).splitlines())
     lines = list(islice(below_quote(list(filter(None, visible))), most))
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
@@ -74,14 +75,14 @@ def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]
 
 
 def below_quote(lines: list[str]) -> Iterator[str]:
-    """Yield the lines, without the quoted letter at the top if the sender wrote below the quote."""
+    """Yield the lines; if the sender wrote below a quoted letter, leave out the quote at the top."""
     quoted = reply_text.attribution_length(lines)
     rest = list(dropwhile(lambda line: line.startswith(">"), lines[quoted:]))
     yield from rest if len(rest) < len(lines) - quoted else lines
 
 
 def body_text(message: EmailMessage) -> str:
-    """Return the plain text of a mail, or else its HTML converted to text; "" if neither is readable."""
+    """Return a mail's plain text, or else its HTML converted to text; "" if neither is readable."""
     try:
         body = message.get_body(("plain", "html"))
         text = decoded(body) if body is not None else ""
@@ -92,7 +93,7 @@ def body_text(message: EmailMessage) -> str:
 
 
 def decoded(part: MIMEPart) -> str:
-    """Return the text of a part; an unknown character set is read as UTF-8."""
+    """Return the text of a part of a mail; text in an unknown character set is read as UTF-8."""
     try:
         return str(part.get_content())
     except (LookupError, ValueError):
@@ -101,6 +102,6 @@ def decoded(part: MIMEPart) -> str:
 
 
 def text_of_html(html: str) -> str:
-    """Return the text of an HTML mail, with line breaks."""
+    """Return the text of an HTML mail, with line breaks between its blocks."""
     flat = " ".join(HIDDEN_HTML.sub("\n", html).split())
     return unescape(HTML_TAG.sub("", HTML_LINE_BREAK.sub("\n", flat)))

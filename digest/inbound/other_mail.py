@@ -1,7 +1,7 @@
-"""Send examples of commands in reply to mail that contains no command, and pass the mail on to the operator.
+"""Answer mail that contains no command with examples of commands, and pass the mail on to the operator.
 
-Each address gets one such answer a day; later mails are still passed on, up to a limit. Spam, automatic
-replies and mail with links from strangers get no answer, since their From lines may be forged.
+Each address gets only one such answer a day; its later mails are still passed on, up to a limit. Spam,
+automatic replies and mail with links from strangers get no answer, since their From lines may be forged.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from digest.inbound.writer import MailIgnored
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
-MAX_PASSED_ON = 20_000  #: maximum characters of a mail that the operator gets
-MAX_PASSED_ON_A_DAY = 5  #: maximum number of a writer's mails passed on to the operator per day
+MAX_PASSED_ON = 20_000  #: maximum number of characters of a mail that are passed on to the operator
+MAX_PASSED_ON_A_DAY = 5  #: maximum number of mails of one writer passed on to the operator per day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MailOutcome:
-    """The outcome of a mail from a person."""
+    """How a mail that a person may have written was processed."""
 
     outcome: str
-    needs_human: bool = False  #: whether the mail is kept, because it may not be meant as a command
+    #: Whether the mail is kept for the operator, because it may not be meant as a command.
+    needs_human: bool = False
 
 
 def answer(
@@ -72,7 +73,7 @@ def answer(
 
 
 def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001  (a condition)
-    """Return a context that suppresses MailIgnored if the operator gets the mail."""
+    """Return a context that suppresses MailIgnored if the mail was passed on to the operator."""
     return suppress(MailIgnored) if is_passed_on else nullcontext()
 
 
@@ -86,7 +87,7 @@ def answer_stranger(
     is_command: bool,
     now: datetime,
 ) -> MailOutcome:
-    """Send instructions for subscribing to a writer who gets no digests, once a day, or raise MailIgnored."""
+    """Send a writer who gets no digests instructions to subscribe, once a day, or raise MailIgnored."""
     check_writer(session, site, message, email)
     if writer.has_links(message):
         raise MailIgnored("the writer gets no digests, and the mail has links")
@@ -106,7 +107,7 @@ def answer_stranger(
 
 
 def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
-    """Raise MailIgnored if no answer may go to the writer of this mail."""
+    """Raise MailIgnored if the writer of this mail may not be answered."""
     if writer.is_marked_as_spam(message):
         raise MailIgnored("the mail is marked as spam or as forged")
     if writer.reads_as_automatic(message):
@@ -118,9 +119,9 @@ def check_writer(session: Session, site: Site, message: EmailMessage, email: str
 def pass_on(
     session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
 ) -> bool:
-    """Queue a letter with this mail to the operator; return whether a letter was queued.
+    """Queue a letter that passes this mail on to the operator; return whether it was queued.
 
-    At most a few mails of each writer are passed on per day, to protect the operator from a flood of mail.
+    Only a few mails of each writer are passed on per day, which protects the operator from a flood.
     """
     if not rules.operator or rules.operator.casefold() == email.casefold():
         return False

@@ -1,4 +1,4 @@
-"""Run a reader's commands on papers: why, less, more, save; test a filter; apply a proposal."""
+"""Run a reader's commands on papers: why, less, more and save; test a filter; apply a proposal."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_PROPOSALS = 3
-MAX_REASONS = 3  #: maximum number of a topic's clauses in an explanation
-MAX_TITLES = 3  #: maximum number of a tested filter's latest matches that are shown
+MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation
+MAX_TITLES = 3  #: maximum number of the latest matches shown when a filter is tested
 
 
 def paper_of(request: ReaderRequest, command: Command) -> Paper:
     """Return the paper that a command names: by its number in the answered digest, or by an identifier.
 
-    Raises NotFound with a sentence for the reader.
+    Raises NotFound with a message for the reader.
     """
     found = catalog.find(request.session, reference_of(request, command))
     if found.is_hidden:
@@ -35,7 +35,7 @@ def paper_of(request: ReaderRequest, command: Command) -> Paper:
 
 
 def reference_of(request: ReaderRequest, command: Command) -> str:
-    """Return the identifier that a command contains, or the id of the paper with its number in the digest."""
+    """Return the identifier in a command, or the id of the paper that has this number in the digest."""
     named = command_arguments.parse_paper(command.argument)
     if not isinstance(named, int):
         return str(named)
@@ -51,7 +51,7 @@ def reference_of(request: ReaderRequest, command: Command) -> str:
 
 
 def explain_paper(request: ReaderRequest, command: Command) -> None:
-    """Explain why the reader did or did not get a paper."""
+    """Explain to the reader why they did or did not get a paper."""
     try:
         paper = paper_of(request, command)
     except NotFound as error:
@@ -74,10 +74,10 @@ def explain_paper(request: ReaderRequest, command: Command) -> None:
 
 
 def match_sentence(request: ReaderRequest, paper: Paper) -> str:
-    """Return a sentence that names the topics and clauses that match a paper, or says why none matches."""
+    """Return a sentence with the topics and clauses that match a paper, or with the reason why none does."""
     registry, matched, failed = subscribers.FilterRegistry(request.session), list[str](), list[str]()
     for topic in subscribers.topics_of(request.session, request.subscriber):
-        with suppress(BadFilter):  # a pack that the filter uses was removed
+        with suppress(BadFilter):  # a pack that the filter uses has been removed
             found = topics.explain(registry.resolve_text(topic.canonical), paper)
             reasons = ", ".join((found.why if found.matched else found.failed)[:MAX_REASONS])
             (matched if found.matched else failed).append(f"{topic.name} ({reasons})")
@@ -87,7 +87,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
 
 
 def test_filter(request: ReaderRequest, command: Command) -> None:
-    """Report the number of papers that a filter would have found, and the titles of the latest."""
+    """Report how many recent papers a filter would have found, and the titles of the latest ones."""
     _name, text = command_arguments.parse_topic(command.argument)
     try:
         resolved = subscribers.FilterRegistry(request.session).resolve_text(text)
@@ -128,7 +128,7 @@ def save_paper(request: ReaderRequest, command: Command) -> None:
 
 
 def propose_change(request: ReaderRequest, command: Command) -> None:
-    """Propose topic changes for fewer or more papers like a given one; a reply of `yes` applies one."""
+    """Propose topic changes that give fewer or more papers like this one; a reply of `yes` applies one."""
     reply, subscriber = request.reply, request.subscriber
     try:
         paper = paper_of(request, command)
@@ -158,7 +158,7 @@ def propose_change(request: ReaderRequest, command: Command) -> None:
 
 
 def apply_proposal(request: ReaderRequest, command: Command) -> None:
-    """Apply a proposal of the answered letter, if the topic is unchanged and the sender is proven."""
+    """Apply a proposal of the answered letter, if the topic is unchanged since and the sender is proven."""
     reply, proposals = request.reply, request.answered.proposals if request.answered else ()
     given = command.argument.rstrip(".!")
     place = int(given) - 1 if given.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Store a provider's notices about our letters, once the notices' signatures are verified."""
+"""Store a provider's notices about our letters; their signatures have been verified before."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from digest.db.tables import ReceivedNotice
 from digest.inbound.provider_signatures import SnsMessage, host_of
 from digest.inbound.stored_mail import store_mail
 
-#: How long ids are stored: longer than a notice is valid, so that no notice counts twice.
+#: How long the ids of notices are stored: longer than a notice stays valid, so that no notice counts twice.
 REMEMBER_FOR = timedelta(days=3)
-SNS_SENDER = "sns"  #: the sender stored with notices, because a notice has no envelope sender
+SNS_SENDER = "sns"  #: the value stored as the envelope sender of a notice, which has none
 
 
 def confirmation_url(message: SnsMessage) -> str:
-    """Return the URL that confirms a subscription, built from our topic and the token."""
+    """Return the URL that confirms a subscription to our topic, built from the topic and the token."""
     query = {"Action": "ConfirmSubscription", "TopicArn": message.topic, "Token": message.token}
     return f"https://{host_of(message.topic)}/?{urlencode(query)}"
 
 
 def store_notice(session: Session, message: SnsMessage, *, now: datetime) -> list[int]:
-    """Store a notice as a mail; return a list with its id, or an empty list for a repeated notice.
+    """Store a notice as a mail; return a list of its id, which is empty for a repeated notice.
 
     Commits.
     """

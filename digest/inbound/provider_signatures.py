@@ -1,7 +1,7 @@
-"""Verify the signatures of notices that Amazon SNS posts to the web server for SES. Pure.
+"""Verify the signatures of the SES notices that Amazon SNS posts to the web server. Pure.
 
-Only messages that Amazon signed for one of our topics are accepted. The host of the certificate's URL must be
-the SNS host of that topic's region.
+Only messages that Amazon signed for one of our topics are accepted. The certificate's URL must be on the SNS
+host of that topic's region.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ CERTIFICATE_PATH = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem")
 SIGNER_NAME = re.compile(r"sns[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?")
 SUBSCRIPTION_TYPES = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
 
-MAX_AGE = timedelta(days=1)  #: maximum age of a notice; SNS stops retrying after some hours
-MAX_CLOCK_SKEW = timedelta(minutes=15)  #: maximum time that Amazon's clock may be ahead of this clock
-Fetch = Callable[[str], bytes]  #: a function that returns the content at an https URL and follows no redirect
+MAX_AGE = timedelta(days=1)  #: maximum age of a notice; SNS stops retrying after a few hours
+MAX_CLOCK_SKEW = timedelta(minutes=15)  #: maximum time by which Amazon's clock may be ahead of our clock
+#: A function that returns the content at an https URL and does not follow redirects.
+Fetch = Callable[[str], bytes]
 
 
 class UntrustedNotice(DigestError):
@@ -33,17 +34,17 @@ class UntrustedNotice(DigestError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SnsMessage:
-    """An SNS message with a verified signature."""
+    """An SNS message whose signature was verified."""
 
     id: str
-    kind: str  #: Notification, SubscriptionConfirmation or UnsubscribeConfirmation
+    kind: str  #: the kind of message: Notification, SubscriptionConfirmation or UnsubscribeConfirmation
     topic: str
     message: str
     token: str = ""
 
 
 def host_of(topic: str) -> str:
-    """Return the SNS host of a topic's region."""
+    """Return the SNS host of the region in a topic's ARN."""
     match = TOPIC_ARN.fullmatch(topic)
     if match is None:
         raise UntrustedNotice("the notice does not name a topic")
@@ -53,7 +54,7 @@ def host_of(topic: str) -> str:
 def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, now: datetime) -> SnsMessage:
     """Return the message that Amazon signed for one of our topics, or raise UntrustedNotice.
 
-    All checks that need no certificate are made before the certificate is fetched.
+    The checks that need no certificate are made first, before the certificate is fetched.
     """
     found = message_fields(body)
     topic = found.get("TopicArn", "")
@@ -90,7 +91,7 @@ def message_fields(body: bytes) -> dict[str, str]:
 
 
 def check_timestamp(text: str, now: datetime) -> None:
-    """Raise UntrustedNotice if a message was not signed recently and may be a replay."""
+    """Raise UntrustedNotice if a message was not signed recently, since it may be a replay."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -100,7 +101,7 @@ def check_timestamp(text: str, now: datetime) -> None:
 
 
 def certificate_url(url: str, host: str) -> str:
-    """Return the certificate's URL; raise UntrustedNotice if its form or host is not Amazon's."""
+    """Return the certificate's URL; raise UntrustedNotice if it is malformed or not on Amazon's host."""
     at_host = f"https://{host}"
     if not url.startswith(at_host) or not CERTIFICATE_PATH.fullmatch(url.removeprefix(at_host)):
         raise UntrustedNotice("the certificate is not on Amazon's host")
@@ -134,7 +135,7 @@ def check_signature(message: dict[str, str], pem: bytes, now: datetime) -> None:
 def load_certificate(pem: bytes, now: datetime) -> Any:
     """Return the certificate if it is currently valid and names SNS, or raise UntrustedNotice.
 
-    The file has no certificate chain; the TLS connection to Amazon's host proves its origin.
+    The certificate comes without its chain; the TLS connection to Amazon's host proves its origin.
     """
     from cryptography import x509
     from cryptography.x509.oid import NameOID
@@ -153,7 +154,7 @@ def load_certificate(pem: bytes, now: datetime) -> Any:
 
 
 def alternative_names(certificate: Any) -> list[str]:
-    """Return the alternative DNS names of a certificate."""
+    """Return the DNS names among the alternative names of a certificate."""
     from cryptography import x509
 
     try:
@@ -165,7 +166,7 @@ def alternative_names(certificate: Any) -> list[str]:
 
 
 def signed_text(message: dict[str, str]) -> bytes:
-    """Return the signed text: names and values on alternating lines, in alphabetical order of names."""
+    """Return the signed text, with names and values on alternating lines, ordered by name."""
     names = ["Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"]
     unsigned = {"Subject"} if message["Type"] in SUBSCRIPTION_TYPES else {"SubscribeURL", "Token"}
     signed = [name for name in names if name in message and name not in unsigned]

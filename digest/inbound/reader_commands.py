@@ -1,4 +1,4 @@
-"""Run a reader's commands on topics, schedule, pause and data: apply each change, or prefill it on a page."""
+"""Run a reader's commands on topics, schedule, pause and data, either at once or by filling in a page."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 
 def question_unsubscribe(request: ReaderRequest, command: Command) -> None:
-    """Ask whether the reader wants to unsubscribe, and give the link."""
+    """Ask whether the reader wants to unsubscribe, and give the link for it."""
     request.reply.asks_to_unsubscribe = True
     said = _("Do you want to unsubscribe? Nothing has changed yet: use the link below.")
     request.reply.add_outcome(command, said)
 
 
 def answer_subscribed(request: ReaderRequest, command: Command) -> None:
-    """Add the topic after `subscribe`, or say that the reader is subscribed."""
+    """Add the topic given after `subscribe`, or reply that the reader is already subscribed."""
     if command.topic:
         add_topic(request, replace(command, argument=command.topic))
     else:
@@ -37,7 +37,7 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> None:
 
 
 def refuse_group(request: ReaderRequest, command: Command) -> None:
-    """Say that a group must be subscribed by a mail that begins with the command."""
+    """Reply that the command to subscribe a group must be at the beginning of a mail."""
     request.reply.add_outcome(command, _("Not done. Write this as the first line of a new mail."))
 
 
@@ -46,7 +46,7 @@ def refuse_group(request: ReaderRequest, command: Command) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsBefore:
-    """The settings that commands can change at once, as they were before the commands of a mail."""
+    """The settings that commands can change at once, as they were before the mail's commands ran."""
 
     topics: dict[str, str]
     schedule: Schedule
@@ -58,7 +58,7 @@ def settings_before(session: Session, subscriber: Subscriber) -> SettingsBefore:
 
 
 def undo_fields(before: SettingsBefore, after: SettingsBefore) -> list[tuple[str, str]]:
-    """Return the values to prefill on the settings page so that saving it restores the earlier settings."""
+    """Return the values that restore the earlier settings when they are saved on the settings page."""
     added = [("drop", name) for name in after.topics if name not in before.topics]
     restored = [
         field
@@ -71,7 +71,7 @@ def undo_fields(before: SettingsBefore, after: SettingsBefore) -> list[tuple[str
 
 
 def schedule_fields(current: Schedule) -> dict[str, str]:
-    """Return a schedule as values of the settings page."""
+    """Return a schedule as field values of the settings page."""
     return {
         "cadence": schedule.cadence_text(current),
         "at": f"{current.at:%H:%M}",
@@ -83,7 +83,7 @@ def schedule_fields(current: Schedule) -> dict[str, str]:
 
 
 def pause_digests(request: ReaderRequest, command: Command) -> None:
-    """Pause the reader's digests."""
+    """Pause the reader's digests, as the command says."""
     today = request.now.astimezone(schedule.zone_of(request.subscriber.timezone)).date()
     until = command_arguments.parse_pause(command.argument, today) if command.is_clear else None
     if until is None:
@@ -117,7 +117,7 @@ SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
 
 
 def add_topic(request: ReaderRequest, command: Command) -> None:
-    """Add a topic, or replace the filter of an existing topic with the same name."""
+    """Add a topic, or replace the filter of the topic that already has this name."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
     name, text = command_arguments.parse_topic(command.argument)
     topics = topics_of(session, subscriber)
@@ -138,7 +138,7 @@ def add_topic(request: ReaderRequest, command: Command) -> None:
 
 
 def drop_topic(request: ReaderRequest, command: Command) -> None:
-    """Remove a topic, given its name or its number in the list."""
+    """Remove the topic with this name or with this number in the list."""
     reply, topics = request.reply, topics_of(request.session, request.subscriber)
     name = named_topic(command.argument, list(topics))
     if not topics:
@@ -174,7 +174,7 @@ def list_topics(request: ReaderRequest, command: Command) -> None:
 
 
 def change_schedule(request: ReaderRequest, command: Command) -> None:
-    """Change the hour, the time zone or the cadence."""
+    """Change the hour, the time zone or the cadence of the reader's digests."""
     reply, changes = request.reply, command_arguments.parse_schedule(command.argument)
     if changes is None:
         reply.add_outcome(command, _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo"))
@@ -196,7 +196,7 @@ def change_schedule(request: ReaderRequest, command: Command) -> None:
 
 
 def undo_change(request: ReaderRequest, command: Command) -> None:
-    """Undo the latest change of the settings; without proof of the sender, refer to the settings page."""
+    """Undo the latest change of settings; if the sender is unproven, refer to the settings page instead."""
     reply, session, subscriber = request.reply, request.session, request.subscriber
     if not reply.is_trusted:
         reply.add_outcome(command, _("Open the link below: the latest change can be undone there."))
@@ -211,7 +211,7 @@ def undo_change(request: ReaderRequest, command: Command) -> None:
 
 
 def mail_account_link(request: ReaderRequest, command: Command) -> None:
-    """Mail the link to a page where the reader can download or erase their data."""
+    """Mail the link to the page where the reader can download or erase their data."""
     del command
     subscribers.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
 
@@ -220,7 +220,7 @@ def mail_account_link(request: ReaderRequest, command: Command) -> None:
 
 
 def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> list[str]:
-    """Return the sentences about the reader's digest and its schedule at the end of every reply."""
+    """Return the sentences about the reader's digest and schedule that end every reply."""
     when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
@@ -243,7 +243,7 @@ def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> 
 
 
 def explain_command(request: ReaderRequest, command: Command) -> None:
-    """Explain the command that follows `help`, or record that the reader asked for the list."""
+    """Explain the command named after `help`; without a name, record that the reader wants the list."""
     kind = KIND_OF_WORD.get(command.argument.strip(" .?").casefold())
     if kind is None:
         request.reply.wants_help = True

@@ -1,4 +1,4 @@
-"""Define a reader's mail with commands, and the reply that its commands build."""
+"""Define a mail in which a reader sends commands, and the reply that the commands build."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 @dataclass(kw_only=True, slots=True)
 class CommandReply:
-    """The outcomes of the commands of one mail, and the changes to prefill on the settings page."""
+    """The outcomes of the commands in one mail, and the changes to fill in on the settings page."""
 
-    is_trusted: bool = False  #: whether lasting changes take effect at once
+    is_trusted: bool = False  #: whether lasting changes take effect at once, because the sender is proven
     outcomes: list[dict[str, str]] = field(default_factory=list)
     wants_help: bool = False
     #: whether the reply has the unsubscribe link, because the writer may want to unsubscribe
     asks_to_unsubscribe: bool = False
     has_undone: bool = False
     prefilled: list[tuple[str, str]] = field(default_factory=list)
-    proposals: list[dict[str, str]] = field(default_factory=list)  #: changes of topics that a `yes` applies
+    #: Proposed topic changes, of which a reply of `yes` applies one.
+    proposals: list[dict[str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)  #: further links, as {label, url}
 
     def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
@@ -40,19 +41,20 @@ class CommandReply:
         self.prefilled.extend(prefilled)
 
     def add_link(self, label: str, url: str) -> None:
-        """Add a link below the outcomes."""
+        """Add a link, which the reply shows below the outcomes."""
         self.links.append({"label": label, "url": url})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReaderRequest:
-    """A reader's mail with commands, and its reply."""
+    """A mail in which a reader sends commands, and our reply to it."""
 
     session: Session
     site: Site
     rules: MailRules
     subscriber: Subscriber
-    answered: AnsweredLetter | None  #: the reader's own letter that the mail answers, if any
+    #: The letter that the mail answers, if that letter was sent to this reader.
+    answered: AnsweredLetter | None
     reply: CommandReply
     now: datetime
 
@@ -63,9 +65,10 @@ def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
 
 
 def error_text(error: UsageError) -> str:
-    """Return an error as text for a reply, without field names; filters are quoted if that is safe."""
+    """Return an error as text for a reply, without field names; quote a filter only if that is safe."""
     if isinstance(error, BadFilter):
-        shown = writer.safe_quote(error.text)  # the error message quotes words of the filter
+        # The error message quotes words of the filter, which may be advertising.
+        shown = writer.safe_quote(error.text)
         message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
         return message if shown else _("The filter cannot be read, from column %d on.") % error.column
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)

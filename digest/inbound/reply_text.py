@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-MAX_NAME_LENGTH = 30  #: maximum number of characters of a word in a signature
-MAX_WORDS_IN_NAME = 6  #: maximum number of words of a line in a signature
-MAX_CHARS_SEARCHED = 4000  #: maximum characters of a mail searched for the phrases of automatic replies
+MAX_NAME_LENGTH = 30  #: maximum number of characters in a word of a signature
+MAX_WORDS_IN_NAME = 6  #: maximum number of words in a line of a signature
+#: Maximum number of characters in a mail that are searched for phrases of automatic replies.
+MAX_CHARS_SEARCHED = 4000
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -19,7 +20,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Polite words around a command that do not change its meaning.
+#: Polite words that may surround a command without changing its meaning.
 POLITE_WORDS = word_set(
     "please pls plz kindly me thanks thank thx ty you very much many a lot in advance cheers"
     " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
@@ -29,20 +30,20 @@ LIST_WORDS = word_set(
     "from to this the these your my all of list mailing newsletter digest digests email emails mail mails"
     " paper papers subscription service now immediately asap"
 )
-#: Objects of `cancel` and `stop` that refer to the digests.
+#: Words after `cancel` and `stop` that refer to the digests.
 SUBSCRIPTIONS = frozenset(
     f"{which}{what}"
     for which in ("", "my ", "the ", "your ", "this ")
     for what in ("subscription", "digest", "digests")
 )
-CERTAIN_WORDS = word_set("unsubscribe signoff unsub")  #: words that always refer to the digests
-#: Words of a reply that confirms; "yes, I confirm" has only these words and fillers.
+CERTAIN_WORDS = word_set("unsubscribe signoff unsub")  #: command words that can only refer to the digests
+#: Words that confirm in a reply; "yes, I confirm" consists only of these words and fillers.
 YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
 YES_FILLERS = word_set("i it do that this my the subscription")
 SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
-#: Words that advertisers write after `subscribe`.
+#: Words with which advertisements continue after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
-#: Words that begin a sentence to a person, not a topic: `add me to the thread`.
+#: Words that begin a sentence addressed to a person rather than a topic: `add me to the thread`.
 PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
 
 REPLY_PREFIXES = (
@@ -93,7 +94,7 @@ UNSUBSCRIBE_PHRASE = re.compile(
     re.IGNORECASE,
 )
 
-#: Phrases of automatic replies that have no header to mark them.
+#: Phrases in automatic replies whose headers do not mark them as automatic.
 AUTOMATIC_REPLY_PHRASE = re.compile(
     r"out[- ]of[- ](?:the[- ])?office|on (?:(?:annual|parental|maternity|paternity|sick|medical|my|a) )?(?:leave|vacation"
     r"|holidays?)\b|away (?:from|until|on)|auto(?:matic|mated)?[- ]?(?:reply|response|answer)"
@@ -111,12 +112,12 @@ AUTOMATIC_REPLY_PHRASE = re.compile(
 
 
 def strip_punctuation(word: str) -> str:
-    """Return a word without the punctuation around it."""
+    """Return a word without punctuation before and after it."""
     return re.sub(r"^\W+|\W+$", "", word)
 
 
 def words_in(text: str, *, polite: bool = True) -> list[str]:
-    """Return the words of a text in lower case; `polite=False` includes polite words."""
+    """Return the words of a text in lower case; with `polite=False`, leave out polite words."""
     found = [strip_punctuation(word).casefold() for word in text.split()]
     return [word for word in found if word and not (polite and word in POLITE_WORDS)]
 
@@ -124,7 +125,7 @@ def words_in(text: str, *, polite: bool = True) -> list[str]:
 def without_please(line: str) -> str:
     """Return a line without the polite words at its start.
 
-    If the line has only polite words, return the last of them.
+    If the line consists of polite words only, return the last of them.
     """
     first, _, rest = line.partition(" ")
     while rest and strip_punctuation(first).casefold() in POLITE_WORDS:
@@ -154,12 +155,12 @@ def is_about_writer(text: str) -> bool:
 
 
 def other_words(text: str, names: frozenset[str]) -> list[str]:
-    """Return the words of a text that are neither polite words, nor `names`, nor words about the list."""
+    """Return the words of a text that are neither polite, nor in `names`, nor about the list."""
     return [word for word in words_in(text) if word not in names and word not in LIST_WORDS]
 
 
 def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
-    """Return whether a line that begins with `word` only says to unsubscribe."""
+    """Return whether a line that begins with `word` says nothing more than to unsubscribe."""
     if "?" in line:
         return False
     rest = line.partition(" ")[2]
@@ -170,7 +171,7 @@ def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
 
 
 def says_yes(lines: Sequence[str]) -> bool:
-    """Return whether the writer's first line after any greeting only says yes, ok or confirm."""
+    """Return whether the writer's first line after any greeting says only yes, ok or confirm."""
     below = lines[1:] if lines and is_greeting(lines[0]) else lines
     words = [word for word in words_in(below[0]) if word not in YES_FILLERS] if below else []
     return bool(words) and "?" not in below[0] and YES_WORDS.issuperset(words)
@@ -190,7 +191,7 @@ def is_forwarded(subject: str) -> bool:
 
 
 def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
-    """Yield the match of each prefix at the start of a subject, in order."""
+    """Yield a match for each prefix at the start of a subject, in order."""
     end = 0
     while match := PREFIX.match(subject, end):
         yield match
@@ -208,7 +209,7 @@ def is_end_of_text(line: str, following: str) -> bool:
 
 
 def attribution_length(lines: Sequence[str]) -> int:
-    """Return the number of first lines (0 to 2) that introduce a quoted letter: `On Friday Ada wrote:`."""
+    """Return how many leading lines (0 to 2) introduce a quoted letter, such as `On Friday Ada wrote:`."""
     first, following = ([*lines, "", ""])[:2]
     if ATTRIBUTION_LINE.match(first):
         return 1
@@ -232,12 +233,12 @@ def is_signature(lines: Sequence[str], names: frozenset[str]) -> bool:
 
 
 def is_name(line: str) -> bool:
-    """Return whether a line may be part of a signature: a few words written like names."""
+    """Return whether a line may be part of a signature: a few words spelled like names."""
     found = line.split()
     return len(found) <= MAX_WORDS_IN_NAME and "?" not in line and all(map(is_name_like, found))
 
 
 def is_name_like(word: str) -> bool:
-    """Return whether a word is written like part of a name, an address or a number."""
+    """Return whether a word is spelled like part of a name, an address or a number."""
     is_short = len(strip_punctuation(word)) <= 3 or "@" in word or "/" in word
     return len(word) <= MAX_NAME_LENGTH and (is_short or not strip_punctuation(word)[:1].islower())

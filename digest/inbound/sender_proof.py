@@ -1,12 +1,12 @@
 """Prove that a mail comes from the address in its From line: by DKIM, or by a trusted server's result. Pure.
 
-The signing domain must be the address's domain or a parent of it, since a domain controls its
-subdomains. The signature must cover From, To and Subject, each present exactly once, and the whole
-body. A signed mail to somebody else, or about something else, therefore proves nothing.
+The signing domain must be the address's domain or a parent of it, since a domain controls its subdomains. The
+signature must cover From, To and Subject, each present exactly once, and the whole body. A signed mail to
+another address, or with another subject, therefore proves nothing.
 
 The operator's mail server may have checked DKIM, SPF and DMARC itself, and added the results to the mail
-(Authentication-Results, RFC 8601). Only the topmost of these headers counts, and only if it names the
-configured server, because the mail server adds its header above those of the sender.
+(Authentication-Results, RFC 8601). Of these headers, only the topmost counts, and only if it names the
+configured server, because that server adds its header above those of the sender.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
-MAX_BYTES = 256 * 1024  #: maximum bytes of a mail, since some mail is crafted to be slow to verify
+#: Maximum size of a mail in bytes, since a mail may be crafted to make verification slow.
+MAX_BYTES = 256 * 1024
 MAX_SIGNATURE_LENGTH = 4096
-MAX_SIGNATURES = 2  #: maximum signatures tried per mail, since each needs a query to the sender's DNS server
-MAX_QUOTED = 200  #: maximum characters of the Message-ID and the date
-#: Accepted algorithms, without the insecure SHA-1 (RFC 8301).
+#: Maximum number of signatures tried per mail; each needs a query to the sender's DNS server.
+MAX_SIGNATURES = 2
+MAX_QUOTED = 200  #: maximum number of characters kept of the Message-ID and of the date
+#: The accepted signature algorithms; SHA-1 is insecure and left out (RFC 8301).
 ALGORITHMS = frozenset({"rsa-sha256", "ed25519-sha256"})
 COVERED = frozenset({"from", "to", "subject"})
 BARE_CR = re.compile(rb"\r(?!\n)")
 QUOTED_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\((?:\\.|[^()\\])*\)')
-MAX_NESTED = 5  #: maximum nesting depth of comments
+MAX_NESTED = 5  #: maximum depth of nested comments in a header field
 RESULT = re.compile(r"([\w.-]+)\s*=\s*([^\s;]+)")
 END_OF_HEADER = re.compile(rb"\n\r?\n")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenderProof:
-    """The proof of a mail's sender."""
+    """What proves the sender of a mail."""
 
     domain: str  #: the signing domain
     message_id: str
-    date: str  #: the Date header as written
+    date: str  #: the Date header as written in the mail
 
     def __str__(self) -> str:
         return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, signed by {self.domain}"
@@ -54,14 +56,14 @@ class SenderProof:
 def proof_of_sender(
     content: bytes, email: str, *, to: str, authserv_id: str, lookup: Lookup, now: datetime
 ) -> SenderProof | None:
-    """Return the proof that `email` sent this mail to `to`: our mail server's result, or a DKIM signature."""
+    """Return the proof that `email` sent this mail to `to`: our mail server's result or a DKIM signature."""
     return trusted_result(content, email, to=to, authserv_id=authserv_id) or prove_sender(
         content, email, to=to, lookup=lookup, now=now
     )
 
 
 def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the proof that the owner of `email` sent this mail to `to`; None if DKIM does not prove it."""
+    """Return the DKIM proof that the owner of `email` sent this mail to `to`; None if there is none."""
     for place, tags in usable_signatures(content, email, to=to, now=now):
         try:
             fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
@@ -73,7 +75,7 @@ def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: da
 
 
 def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> SenderProof | None:
-    """Return the proof in our mail server's Authentication-Results header, or None.
+    """Return the proof from our mail server's Authentication-Results header, or None if there is none.
 
     DMARC must have passed for the From line's domain, or DKIM or SPF for that domain or a parent of it.
     """
@@ -82,7 +84,7 @@ def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> 
     message = parsed_header(content)
     topmost = next(
         (str(value) for name, value in message.raw_items() if name.lower() == "authentication-results"), ""
-    )  # the header is not decoded, because a decoded address could look like a result
+    )  # the header stays undecoded, because a decoded address could look like a result
     server, *results = without_quotes(topmost[:MAX_SIGNATURE_LENGTH]).split(";")
     if server.lower().split()[:1] != [authserv_id.lower()]:
         return None
@@ -93,9 +95,9 @@ def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> 
 
 
 def without_quotes(field: str) -> str:
-    """Return a header field without quoted strings and comments, which the sender may have chosen.
+    """Return a header field without quoted strings and comments, whose text the sender may have chosen.
 
-    The result is empty if a quote or a parenthesis remains, since the field is then ambiguous.
+    The result is empty if a quote or parenthesis is left over, since the field is then ambiguous.
     """
     for _ in range(MAX_NESTED):
         field = QUOTED_OR_COMMENT.sub(lambda found: "quoted" if found[0][0] == '"' else " ", field)
@@ -103,7 +105,7 @@ def without_quotes(field: str) -> str:
 
 
 def checked_domain(result: Sequence[tuple[str, str]]) -> str:
-    """Return the domain that one result of an Authentication-Results header confirms, or ""."""
+    """Return the domain confirmed by one result of an Authentication-Results header, or ""."""
     if not result or result[0][1].lower() != "pass":
         return ""
     values = {name.lower(): value.lower() for name, value in result}
@@ -119,7 +121,7 @@ def checked_domain(result: Sequence[tuple[str, str]]) -> str:
 
 
 def proof_by(domain: str, message: EmailMessage) -> SenderProof:
-    """Return the proof of a mail's sender, with the domain that confirmed it."""
+    """Return the proof of a mail's sender; `domain` is the domain that confirmed the sender."""
     return SenderProof(
         domain=domain,
         message_id=one_line(mail_text.header_value(message, "Message-ID"))[:MAX_QUOTED],
@@ -128,14 +130,14 @@ def proof_by(domain: str, message: EmailMessage) -> SenderProof:
 
 
 def keys_in_use(records: Sequence[str]) -> list[str]:
-    """Return the key records except those in test mode (RFC 6376, 3.6.1)."""
+    """Return the DKIM key records that are not in test mode (RFC 6376, 3.6.1)."""
     return [text for text in records if "y" not in tags_of(text).get("t", "").split(":")]
 
 
 def usable_signatures(
     content: bytes, email: str, *, to: str, now: datetime
 ) -> list[tuple[int, dict[str, str]]]:
-    """Return the first signatures that would prove the sender if valid, each with its index."""
+    """Return the first signatures that would prove the sender if they are valid, each with its index."""
     if not is_unambiguous(content, email, to=to):
         return []
     numbered = enumerate(signatures_in(parsed_header(content)))
@@ -143,13 +145,13 @@ def usable_signatures(
 
 
 def parsed_header(content: bytes) -> EmailMessage:
-    """Return the mail's header, parsed as a message without a body."""
+    """Return the header of a mail, parsed as a message without a body."""
     end = END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES)
     return message_from_bytes(content[: end.end() if end else MAX_HEADER_BYTES], policy=policy.default)
 
 
 def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
-    """Return whether From, To and Subject are unambiguous, and the mail is from `email` and to `to`."""
+    """Return whether From, To and Subject have only one reading, and the mail is from `email` and to `to`."""
     if len(content) > MAX_BYTES or BARE_CR.search(content):
         return False
     if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
@@ -162,18 +164,18 @@ def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
 
 
 def raw_from(message: EmailMessage) -> str:
-    """Return the undecoded From line, because a decoded name could look like an address."""
+    """Return the From line undecoded, because a decoded name could look like an address."""
     return next("".join(str(value).split()) for name, value in message.raw_items() if name.lower() == "from")
 
 
 def is_written_as(line: str, email: str) -> bool:
-    """Return whether a From line contains only this address."""
+    """Return whether this address is the only one in a From line."""
     line, email = line.lower(), email.lower()
     return line == email or (line.endswith(f"<{email}>") and line.count("<") == 1)
 
 
 def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:
-    """Return whether a signature is aligned, complete and has not expired."""
+    """Return whether a signature is by the sender's domain, covers the mail and has not expired."""
     covered = {name.strip().lower() for name in tags.get("h", "").split(":")}
     expiry = tags.get("x", "")
     return (
@@ -187,5 +189,5 @@ def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:
 
 
 def is_own_or_above(signer: str, domain: str) -> bool:
-    """Return whether `signer` is `domain` or a parent of it, but not a top-level domain."""
+    """Return whether `signer` is `domain` or one of its parents, but not a top-level domain."""
     return "." in signer and (domain == signer or domain.endswith(f".{signer}"))

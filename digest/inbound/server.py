@@ -1,7 +1,8 @@
 """Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
 
-A mail is accepted once it is stored in the database. The mail is processed afterwards, and errors in
-processing do not affect the reply. Silent, slow or numerous clients cannot use up all connections or memory.
+A mail is accepted once it is stored in the database. It is processed afterwards, and an error in processing
+does not affect the reply to the client. Clients that are silent, slow or numerous cannot use up all
+connections or memory.
 """
 
 from __future__ import annotations
@@ -42,32 +43,39 @@ from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 2 * 1024 * 1024  #: maximum size of a mail, enough for a report that quotes one of our letters
+#: Maximum size of a mail in bytes, enough for a report that quotes one of our letters.
+MAX_BYTES = 2 * 1024 * 1024
 MAX_RECIPIENTS = 20
-TIMEOUT_SECONDS = 60  #: maximum time until a client's next command
-MAIL_SECONDS = 180  #: maximum time for receiving a mail
-SESSION_SECONDS = 300  #: maximum time without a mail, regardless of other commands
-#: Maximum connections accepted in one turn of the event loop; asyncio's default of 100 can exhaust the open files.
+TIMEOUT_SECONDS = 60  #: maximum time in which a client must send its next command
+MAIL_SECONDS = 180  #: maximum time in which a client must send a mail
+SESSION_SECONDS = 300  #: maximum length of a session without a mail, whatever other commands the client sends
+#: Maximum number of connections accepted in one turn of the event loop; asyncio's default of 100 can exhaust
+#: the limit on open files.
 ACCEPTED_AT_ONCE = 16
-WAITING_CONNECTIONS = 128  #: the kernel's backlog, which asyncio would set to `ACCEPTED_AT_ONCE`
-CLOSE_SECONDS = 5  #: how long a client may take to read the reason for its disconnection
-TICK_SECONDS = 30  #: seconds between two runs that process unprocessed mail
-PIECE_BYTES = 64 * 1024  #: size in bytes of the pieces in which an arriving mail is stored in memory
-READ_BYTES = 32 * 1024  #: maximum bytes per read; lines may be longer
-SMALL_BYTES = 128 * 1024  #: maximum size of a small mail; only a few larger mails are received at a time
-#: Maximum large mails received at a time, and the maximum seconds that other large mails wait.
+#: Maximum number of connections that the kernel keeps waiting; asyncio would set it to `ACCEPTED_AT_ONCE`.
+WAITING_CONNECTIONS = 128
+CLOSE_SECONDS = 5  #: how long a client may take to read why it is disconnected
+TICK_SECONDS = 30  #: seconds between two runs that process mail left unprocessed
+PIECE_BYTES = 64 * 1024  #: size in bytes of the pieces in which an arriving mail is held in memory
+READ_BYTES = 32 * 1024  #: maximum number of bytes read at once; a line may be longer
+#: Maximum size in bytes of a small mail; only a few larger mails are received at a time.
+SMALL_BYTES = 128 * 1024
+#: Maximum number of large mails received at a time, and the seconds that another large mail waits at most.
 LARGE_AT_ONCE, LARGE_SECONDS = 6, 30
-#: Maximum memory for all mails that are being received or stored.
+#: Maximum number of bytes of memory for all mails being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
-#: Maximum mails stored at a time; few, because a thread retains the memory of its largest mail.
+#: Maximum number of mails stored at a time; it is low because each thread retains the memory of its largest
+#: mail.
 STORED_AT_ONCE = 2
-PROVED_AT_ONCE = 4  #: maximum mails verified at a time; verification waits for senders' DNS servers
-MAX_AWAITING_PROOF = 100  #: maximum mails that wait for verification; further mails are processed without it
+#: Maximum number of mails verified at a time; verification waits for the senders' DNS servers.
+PROVED_AT_ONCE = 4
+#: Maximum number of mails that wait for verification; further mail is processed without verification.
+MAX_AWAITING_PROOF = 100
 BUSY = "452 4.3.1 too busy, try again later"
 
 
 class Content:
-    """An arriving mail, stored in pieces because many large growing buffers would fragment the memory."""
+    """An arriving mail, held in pieces, because many large growing buffers would fragment the memory."""
 
     def __init__(self) -> None:
         self.pieces, self.last, self.size = list[bytes](), bytearray(), 0
@@ -92,7 +100,7 @@ class Content:
 
 
 class MailReceiver:
-    """The state shared by all clients: the app context, the connections, the memory budget."""
+    """The state shared by all clients: the app context, the connections and the memory budget."""
 
     def __init__(self, context: AppContext) -> None:
         self.context = context
@@ -106,7 +114,7 @@ class MailReceiver:
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
         self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept a recipient only if the address is ours and mail to it can be stored."""
+        """Accept a recipient if it is one of our addresses and its mail can be stored."""
         del server, session, options
         if not inbound.is_accepted_recipient(self.context.site, address):
             return "550 5.1.1 no such address here"
@@ -130,12 +138,12 @@ class MailReceiver:
         return "451 4.3.0 try again later"
 
     def check_storage(self, sender: str, recipients: list[str]) -> None:
-        """Raise InboxFull if no more mail can be stored."""
+        """Raise InboxFull if no more mail can be stored for these recipients."""
         with self.context.read_session() as session:
             inbound.check_storage(session, sender=sender, recipients=recipients)
 
     async def store(self, envelope: Envelope, content: Content) -> str:
-        """Store and process a mail, return the reply, and release its memory."""
+        """Store and process a mail, release its memory, and return the reply to the client."""
         sender, recipients = sender_of(envelope), [str(address) for address in envelope.rcpt_tos]
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -150,7 +158,7 @@ class MailReceiver:
             self.release(content)
 
     async def admit_large(self, content: Content) -> bool:
-        """Wait until a large mail may be received; return False if that takes too long."""
+        """Wait until another large mail may be received; return False after too long a wait."""
         try:
             await asyncio.wait_for(self.large.acquire(), LARGE_SECONDS)
         except TimeoutError:
@@ -159,7 +167,7 @@ class MailReceiver:
         return True
 
     def release(self, content: Content) -> None:
-        """Release the memory of a mail and, if it is large, its slot."""
+        """Release the memory of a mail; for a large mail, also release its place among the large mails."""
         self.memory.release(content.size)
         if content.is_large:
             self.large.release()
@@ -180,12 +188,12 @@ class MailReceiver:
                 self.provers.submit(self.prove_and_process, numbers, now)
             else:
                 self.process(numbers, no_lookup, now)
-        except Exception:  # the mail is stored, so the next tick retries
+        except Exception:  # the mail is stored, so the next run processes it
             log.exception("mails %s were stored but not processed; retrying", numbers)
         return "250 2.0.0 stored"
 
     def prove_and_process(self, numbers: list[int], now: datetime) -> None:
-        """Process stored mails, looking up DKIM keys to prove their senders."""
+        """Process stored mails with a lookup of DKIM keys, which can prove their senders."""
         try:
             self.process(numbers, self.context.lookup, now)
         except Exception:
@@ -206,13 +214,13 @@ class MailReceiver:
                 )
 
     def report(self) -> None:
-        """Log the number of rejected clients, at most once a minute."""
+        """Log how many clients were rejected, at most once a minute."""
         if line := self.connections.report(asyncio.get_running_loop().time()):
             log.warning("%s", line)
 
 
 def max_connections() -> int:
-    """Return the maximum number of connections: at most half this process's limit of open files."""
+    """Return the maximum number of connections: at most half of the process's limit on open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else max(4, min(MAX_CONNECTIONS, soft // 2))
 
@@ -228,7 +236,7 @@ def storable_sender(sender: str) -> str:
 
 
 class AdmissionProtocol(asyncio.Protocol):
-    """Admit or reject a new client; rejection is cheap, because rejected clients try again."""
+    """Admit or reject a new client at little cost, since rejected clients try again."""
 
     def __init__(self, handler: MailReceiver, *, is_lmtp: bool) -> None:
         self.handler, self.is_lmtp = handler, is_lmtp
@@ -251,7 +259,7 @@ class AdmissionProtocol(asyncio.Protocol):
 
 
 def reject(transport: asyncio.Transport) -> None:
-    """Close the connection with a reply that gives the reason; abort if the client does not read it."""
+    """Close the connection with a reply that gives the reason; abort it if the client does not read that."""
     if not transport.is_closing():
         transport.write(b"421 4.7.0 too many connections, or idle for too long; try again later\r\n")
         transport.close()
@@ -259,14 +267,14 @@ def reject(transport: asyncio.Transport) -> None:
 
 
 class LongLineSmtp(SMTP):
-    """An SMTP session that accepts long lines, because a refused report would not be sent again."""
+    """An SMTP session that accepts long lines, because a refused report would never be sent again."""
 
     line_length_limit = READ_BYTES
     handler: MailReceiver
     connection: MailConnection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the session; the client has sent nothing yet."""
+        """Start the session in the stage in which the client has sent nothing yet."""
         super().connection_made(transport)
         self.connection.enter(Stage.SILENT, self.loop.time())
 
@@ -279,7 +287,7 @@ class LongLineSmtp(SMTP):
         self.connection.close()
 
     def _reset_timeout(self, duration: float | None = None) -> None:
-        """Wait for the next command, at most until the time limit of a session without a mail."""
+        """Wait for the next command, but not beyond the maximum length of a session without a mail."""
         now = self.loop.time()
         self.connection.enter(Stage.IDLE, now)
         left = self.connection.mailed_at + SESSION_SECONDS - now
@@ -316,12 +324,12 @@ class LongLineSmtp(SMTP):
         if self._timeout_handle is not None:
             self._timeout_handle.cancel()
         storing = self.loop.create_task(self.handler.store(envelope, content))
-        reply = await asyncio.shield(storing)  # continues if the client disconnects
+        reply = await asyncio.shield(storing)  # processing continues even if the client disconnects
         self.connection.mailed_at = self.loop.time()
         return reply
 
     async def read_mail(self, content: Content) -> str:
-        """Read a mail up to its final dot; return "", or the reply that refuses the mail."""
+        """Read a mail up to its final dot; return "", or the reply with which the mail is refused."""
         refusal, is_inside, count = "", False, 0
         while (line := await self.read_line()) != b".\r\n" or is_inside:
             text = line[1:] if line.startswith(b".") and not is_inside else line
@@ -335,7 +343,7 @@ class LongLineSmtp(SMTP):
         return refusal
 
     async def refusal_of(self, content: Content, line: bytes) -> str:
-        """Reserve memory for a line; return "", or the reply that refuses the mail."""
+        """Reserve memory for a line; return "", or the reply with which the mail is refused."""
         size = content.size + len(line)
         if size > MAX_BYTES:
             return "552 5.3.4 the mail is too large"
@@ -344,7 +352,7 @@ class LongLineSmtp(SMTP):
         return "" if self.handler.memory.take(len(line)) else BUSY
 
     async def read_line(self) -> bytes:
-        """Read a line, or the part of a long line that has arrived."""
+        """Return the next line, or the part of a long line that has arrived."""
         try:
             return await self._reader.readuntil(b"\r\n")
         except asyncio.LimitOverrunError as error:
@@ -371,7 +379,7 @@ def make_protocol(handler: MailReceiver, connection: MailConnection, *, is_lmtp:
 
 
 async def start_listening(handler: MailReceiver, url: str) -> asyncio.Server:
-    """Listen on one address, or raise BadField."""
+    """Listen on one address; raise BadField if that fails."""
     try:
         return await open_server(handler, url)
     except OSError as error:
@@ -410,7 +418,7 @@ async def run_ticks(handler: MailReceiver) -> None:
 
 
 def run_tick(context: AppContext, now: datetime) -> None:
-    """Process new mail, and delete old mail that could not be processed."""
+    """Process new mail, and delete old mail that could never be processed."""
     with context.write_session() as session:
         inbound.process_stored_mails(
             session,
@@ -453,5 +461,6 @@ async def run_until_signal(context: AppContext) -> None:
 
 def serve(context: AppContext) -> None:
     """Run the inbound mail server until SIGINT or SIGTERM."""
-    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # aiosmtpd logs every error of a client
+    # Otherwise aiosmtpd logs every error that a client makes.
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)
     asyncio.run(run_until_signal(context))

@@ -1,7 +1,7 @@
-"""Queue the sign-ups requested by mail: for the sender's own address, or for a group that the sender manages.
+"""Queue the sign-ups requested by mail, for the sender's own address or for a group that the sender manages.
 
-A group, such as a mailing list, gets one confirmation letter, and any reader of the group's mail can confirm.
-DKIM, SPF or DMARC must prove the sender, because the sender will manage the group's digests.
+A group, such as a mailing list, gets one confirmation letter, and anyone who reads the group's mail can
+confirm. DKIM, SPF or DMARC must prove the sender, because the sender will manage the group's digests.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ UNSIGNED = _(
 def ask_to_subscribe(
     session: Session, site: Site, email: str, mail: CommandMail, rules: MailRules, now: datetime
 ) -> str:
-    """Queue a sign-up for an address that gets no digests; the requested topics apply after confirmation.
+    """Queue a sign-up for an address that gets no digests; the requested topics apply once it is confirmed.
 
-    With a proof of the sender, the confirmation letter is queued at once. The address must always be confirmed.
+    If the sender is proven, the confirmation letter is queued at once. The address must be confirmed in any
+    case.
     """
     requested = subscribers.RequestedSettings(topics=topics_of(mail.commands))
     try:
@@ -65,9 +66,9 @@ def request(
     rules: MailRules,
     now: datetime,
 ) -> bool:
-    """Queue the sign-up of an address; return whether its confirmation is sent at once.
+    """Queue the sign-up of an address; return whether its confirmation letter is queued at once.
 
-    With a proof of the sender, the confirmation skips the queue.
+    If the sender is proven, the sign-up does not wait in the queue.
     """
     if mail.proof and subscribers.request_proven(
         session,
@@ -101,7 +102,7 @@ def ask_group(
     rules: MailRules,
     now: datetime,
 ) -> MailOutcome:
-    """Queue the letter that asks a group to confirm, and the answer to the writer; `subscriber` is the writer.
+    """Queue the letter that asks a group to confirm, and an answer to the writer (`subscriber`).
 
     Raises MailIgnored if the writer may not subscribe or was answered too often.
     """
@@ -137,7 +138,7 @@ def request_for_group(
 
 
 def group_decision(mail: CommandMail, problem: str) -> dict[str, str]:
-    """Return the content of the answer to a request for a group."""
+    """Return the content of our answer to the request to subscribe a group."""
     topics = list(topics_of(mail.commands))
     return {
         "address": addresses.readable_address(mail.commands[0].argument),

@@ -1,8 +1,7 @@
-"""Limit the unread mail that is stored; beyond the limit, senders are asked to try again later.
+"""Limit the mail that is stored unprocessed; when a limit is reached, senders are asked to try again later.
 
-Mail that can be processed is deleted at once, so bounces and commands use space only briefly. Mail to
-addresses that we signed has a separate limit, so strangers who use up the other limit cannot block
-bounces.
+Mail that can be processed is deleted immediately, so bounces and commands take up space only briefly. Mail to
+our signed addresses has a separate limit, so strangers who use up the other limit cannot block bounces.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StorageUse:
-    """A number of mails and their size in bytes."""
+    """A number of mails, and their total size in bytes."""
 
     mails: int
     size: int
@@ -31,14 +30,14 @@ class StorageUse:
 
 
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
-SENDER_LIMIT = StorageUse(
-    mails=50, size=5 * MB
-)  #: limit per sender at unsigned addresses, to which anybody may write
-RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)  #: limit per signed address of a letter or reader
+#: Limit per sender of mail to unsigned addresses, to which anybody may write.
+SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)
+#: Limit per signed address; each belongs to one letter or reader.
+RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)
 
 RECIPIENT = func.lower(InboundMail.recipient)
 IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
-#: The condition for notices, which are not limited because their signatures are verified.
+#: The condition for provider notices, which are not limited because their signatures are verified.
 NOTICES = RECIPIENT.startswith("arn:")
 
 
@@ -63,7 +62,7 @@ def check_storage(session: Session, *, sender: str, recipients: list[str], size:
 def check_storage_of_kind(
     session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
 ) -> None:
-    """Raise InboxFull if a limit for one kind of recipient (signed or other addresses) is exceeded."""
+    """Raise InboxFull if storing `adding` would exceed a limit for signed or for other addresses."""
     if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
         raise InboxFull("too much unread mail is stored")
     if not is_signed and not SENDER_LIMIT.allows(
@@ -77,7 +76,7 @@ def check_storage_of_kind(
 
 
 def is_signed_address(recipient: str) -> bool:
-    """Return whether an accepted address is one of our signed addresses."""
+    """Return whether an address that we accept is one of our signed addresses."""
     return recipient.lower().startswith(("bounce+", "unsubscribe+"))
 
 
@@ -90,5 +89,5 @@ def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse
 
 
 def is_full(session: Session) -> bool:
-    """Return whether no more mail from strangers can be stored."""
+    """Return whether another mail from a stranger might not fit into the storage."""
     return not TOTAL_LIMIT.allows(stored_use(session, ~IS_SIGNED, ~NOTICES), StorageUse(mails=1, size=2 * MB))

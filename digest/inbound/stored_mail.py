@@ -12,13 +12,14 @@ from digest import failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
 
-KEEP_SHUNTED_FOR = timedelta(days=90)  #: how long unprocessable mail is kept for a person to read
+#: How long mail that could not be processed is kept for the operator to read.
+KEEP_SHUNTED_FOR = timedelta(days=90)
 
 
 def store_mail(
     session: Session, *, sender: str, recipients: list[str], content: bytes, now: datetime
 ) -> list[int]:
-    """Store a mail once for each recipient and return the ids; commits."""
+    """Store a mail once for each recipient, commit, and return the ids."""
     rows = [
         InboundMail(
             received_at=now,
@@ -36,7 +37,7 @@ def store_mail(
 
 
 def list_mails(session: Session, *, limit: int | None = None) -> Iterator[InboundMail]:
-    """Yield the stored mails, oldest first, one in memory at a time."""
+    """Yield the stored mails, oldest first, with only one in memory at a time."""
     yield from session.scalars(
         select(InboundMail).order_by(InboundMail.id).limit(limit), execution_options={"yield_per": 1}
     )
@@ -56,13 +57,13 @@ def get_mail(session: Session, number: int) -> InboundMail:
 
 
 def delete_mail(session: Session, number: int) -> None:
-    """Delete a mail, or raise NotFound; commits."""
+    """Delete a mail and commit; raise NotFound if there is none."""
     session.delete(get_mail(session, number))
     session.commit()
 
 
 def delete_old_mails(session: Session, *, now: datetime) -> int:
-    """Delete unprocessable mails received over 90 days ago, and commit; return their number."""
+    """Delete mails that could not be processed and are over 90 days old, and commit; return their number."""
     old = delete(InboundMail).where(
         InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
     )

@@ -1,4 +1,4 @@
-"""Decide who wrote a mail, and whether a person wrote it. Pure."""
+"""Find out who wrote a mail, and whether a person wrote it. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
-#: Local parts of addresses whose mail no person reads (RFC 3834, 5.2).
+#: Local parts of addresses at which no person reads mail (RFC 3834, 5.2).
 AUTOMATIC_SENDERS = re.compile(
     r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
     re.IGNORECASE,
 )
-#: Text that mail programs turn into links.
+#: Text that mail programs may turn into links.
 ADVERTISING = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
 WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
-MAX_LINES_SEARCHED = 200  #: maximum lines of a stranger's mail that are searched for links
-#: The headers by which upstream mail servers mark spam and forgeries, with patterns of their values.
+MAX_LINES_SEARCHED = 200  #: maximum number of lines in a stranger's mail that are searched for links
+#: The headers in which upstream mail servers mark spam and forgeries, with a pattern for each value.
 SPAM_HEADERS = {
     "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
     "X-Spam-Status": re.compile(r"yes", re.IGNORECASE),
@@ -33,11 +33,11 @@ SPAM_HEADERS = {
 
 
 class MailIgnored(Exception):
-    """The reason why a mail is neither processed nor answered, and is kept for a person."""
+    """The reason why a mail is neither processed nor answered, but kept for the operator to read."""
 
 
 def address_of_writer(site: Site, message: EmailMessage) -> str:
-    """Return the address in the From line; raise MailIgnored unless it is one address of a person."""
+    """Return the address in the From line; raise MailIgnored unless it is a single address of a person."""
     named = getaddresses(mail_text.header_values(message, "From"))
     try:
         ((_name, address),) = named
@@ -50,7 +50,7 @@ def address_of_writer(site: Site, message: EmailMessage) -> str:
 
 
 def is_own_address(site: Site, email: str) -> bool:
-    """Return whether mail to this address would be sent to us."""
+    """Return whether this is one of the addresses at which we receive mail."""
     local, _, domain = email.lower().rpartition("@")
     if domain != site.domain.lower():
         return False
@@ -67,16 +67,16 @@ def is_marked_as_spam(message: EmailMessage) -> bool:
 
 
 def reads_as_automatic(message: EmailMessage) -> bool:
-    """Return whether a mail contains a phrase of automatic replies.
+    """Return whether a mail contains a phrase that is typical of automatic replies.
 
-    Some automatic replies lack the headers that mark them.
+    This catches automatic replies without the headers that mark such mail.
     """
     text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
     return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
 
 
 def has_links(message: EmailMessage) -> bool:
-    """Return whether the subject or the written text of a mail has a web address."""
+    """Return whether the subject or the text that the sender wrote contains a web address."""
     text = "\n".join(
         [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message, MAX_LINES_SEARCHED)]
     )
@@ -84,7 +84,7 @@ def has_links(message: EmailMessage) -> bool:
 
 
 def answered_mail(message: EmailMessage) -> dict[str, str]:
-    """Return the subject and the Message-ID of a mail, for our answer."""
+    """Return those fields of a mail that our answer needs: its subject and its Message-ID."""
     subject = reply_text.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
     return {
         "answered_subject": safe_quote(subject),
@@ -93,7 +93,7 @@ def answered_mail(message: EmailMessage) -> dict[str, str]:
 
 
 def safe_quote(text: str) -> str:
-    """Return a quote of a mail for our reply, or "" if the text may be an advertisement in a forged mail."""
+    """Return a quotation from a mail for our reply, or "" if it may be an advertisement in a forged mail."""
     return (
         ""
         if ADVERTISING.search(text)

@@ -1,4 +1,4 @@
-"""Compose every due digest and write it to the outbox; nothing is sent yet."""
+"""Compose every due digest and write it to the outbox; sending is a separate step."""
 
 from typing import TYPE_CHECKING
 

@@ -2,9 +2,9 @@
 
  due rows ─▶ topics, shown papers ─▶ decisions ─▶ deliveries, shown, considered_until ─▶ nothing-today letters ─▶ commit
 
-A chunk of hundreds of subscribers takes a dozen statements on plain rows and tuples. After a crash,
-nothing of the chunk is stored. A second or concurrent run finds the editions already decided and writes
-nothing.
+A chunk of hundreds of subscribers takes only a dozen SQL statements, on plain rows and tuples. If the process
+crashes, nothing of the chunk is stored. A second or concurrent run finds that the editions are already
+decided, and writes nothing.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ from digest.publishing.missed_editions import record_missed_editions
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
 from digest.site_profile import Site
 
-#: Number of readers whose digests are written together while the next digests are decided.
+#: Number of readers whose digests are decided and then written together.
 SUBSCRIBERS_PER_WRITE = 500
-MAX_CONFLICTS = (
-    5  #: attempts per chunk; only a letter written by another process at the same time can conflict
-)
+#: Maximum attempts per chunk; an attempt fails only if another process writes a letter at the same time.
+MAX_CONFLICTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishReport:
-    """Counts of the editions that a run published."""
+    """The numbers of editions that a run published, by outcome."""
 
-    due: int = 0  #: the sum of the counts below
-    queued: int = 0  #: digests that were written to the outbox
-    empty: int = 0  #: editions without papers, which are recorded but not sent
-    already: int = 0  #: open editions that an earlier run decided
-    expired: int = 0  #: editions that closed before a run published them
+    due: int = 0  #: number of due editions, which is the sum of the counts below
+    queued: int = 0  #: number of digests that were written to the outbox
+    empty: int = 0  #: number of editions without papers, which are recorded but not sent
+    already: int = 0  #: number of open editions that an earlier run had decided
+    expired: int = 0  #: number of editions that closed before any run published them
 
     def __add__(self, other: PublishReport) -> PublishReport:
         return PublishReport(
@@ -57,13 +56,14 @@ class PublishReport:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberChunk:
-    """Due readers and the inputs of their decisions."""
+    """A chunk of due readers, and the inputs of the decisions for them."""
 
     match_index: MatchIndex
     assembler: LetterAssembler
     gathered: GatheredInputs
-    slots: Mapping[int, ScheduleStatus]  #: each reader's schedule at `now`
-    already_queued: Set[int]  #: the readers whose edition is already decided
+    #: The state of each reader's schedule at `now`, keyed by subscriber id.
+    slots: Mapping[int, ScheduleStatus]
+    already_queued: Set[int]  #: ids of the readers whose open edition is already decided
     site: Site
     now: datetime
 
@@ -80,7 +80,7 @@ def publish_chunk(
 ) -> tuple[PublishReport, int | None]:
     """Publish the next due subscribers after `after_id`; return the counts and the last subscriber's id.
 
-    The id is None when no subscriber is left. Commits.
+    The returned id is None when no due subscriber is left. Commits.
     """
     match_index, conflicts = match_index_of(session, press, caches), 0
     assembler = assembler_of(press, site, caches)
@@ -115,10 +115,10 @@ def publish_once(
     now: datetime,
     conflicts: int,
 ) -> tuple[PublishReport, int | None]:
-    """Try to publish the next chunk, after `conflicts` failed attempts.
+    """Try to publish the next chunk; `conflicts` is the number of attempts that failed.
 
-    The chunk's values are freed when this function returns, before the garbage collector is enabled again,
-    so the collector does not traverse the values.
+    The values of the chunk are freed when this function returns. The garbage collector is enabled only
+    afterwards, so it does not traverse them.
     """
     db.commit_asynchronously(session)
     gathered = gather_inputs(
@@ -138,15 +138,15 @@ def publish_once(
 
 
 def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return the name of each reader's open edition, by reader id; readers without one are left out."""
+    """Return the name of each reader's open edition, keyed by subscriber id; other readers are left out."""
     return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
-    """Decide and write every digest of the chunk; PostgreSQL writes digests while the next digests are decided.
+    """Decide and write all digests of the chunk; PostgreSQL writes some while the next are being decided.
 
     Raises IntegrityError if a reader already has the edition, or if another letter showed the reader one of
-    its papers at the same time. Both conflicts are too rare to check beforehand.
+    the papers at the same time. Both conflicts are too rare to be checked in advance.
     """
     readers, new = chunk.gathered.readers, dict[int, Decision]()
     delivery_ids = iter(outbox.reserve_ids(session, len(readers)))
@@ -168,7 +168,7 @@ def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
 def write_digests(
     session: Session, chunk: SubscriberChunk, readers: Sequence[Reader], delivery_ids: Iterator[int]
 ) -> dict[int, Decision]:
-    """Decide and write the digests of some readers; return the decisions, keyed by delivery id."""
+    """Decide and write the digests of these readers; return the decisions, keyed by delivery id."""
     match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
     decisions = [
         decide_digest(match_index, gathered, reader, edition, now, assembler=chunk.assembler)
@@ -195,7 +195,7 @@ def write_digests(
 def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -> dict[str, Any]:
     """Return the delivery row that stores the decision.
 
-    Columns that all rows of the chunk share are left out.
+    Columns with the same value in all rows of the chunk are left out.
     """
     reader, edition = decision.reader, decision.edition
     is_empty = not decision.digest.sections
@@ -217,7 +217,7 @@ def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -
 
 
 def empty_reason(decision: Decision) -> str:
-    """Return why the edition has no papers."""
+    """Return the reason why the edition has no papers."""
     checked = decision.digest.checked
     if decision.is_too_few:
         return f"{plurals.count(checked, 'paper')} checked, fewer than {decision.reader.min_papers} matched"
@@ -225,7 +225,7 @@ def empty_reason(decision: Decision) -> str:
 
 
 def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
-    """Write the `shown` rows of new deliveries."""
+    """Record the papers of the new deliveries as shown to their readers."""
     by_day: dict[date, list[shown.ShownPapers]] = defaultdict(list)
     for number, one in new.items():
         if one.digest.sections:
@@ -237,7 +237,7 @@ def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
 def write_nothing_today_and_followups(
     session: Session, chunk: SubscriberChunk, new: Mapping[int, Decision]
 ) -> None:
-    """Write the nothing-today letters, and record which letter sent which updates."""
+    """Write the nothing-today letters, and record in which letter each update was sent."""
     without_digest = {one.reader.id for one in new.values() if nothing_today.needs_letter(one, chunk.now)}
     due_letters = [
         (one, chunk.slots[one.reader.id].next_due_at)
@@ -257,12 +257,14 @@ def write_nothing_today_and_followups(
 
 
 def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> dict[str, Any]:
-    """Return the columns to write for every subscriber: the next due time, and the current values of the others.
+    """Return the columns to write for every subscriber; most of them keep their values.
 
-    The rows are locked, so writing unchanged values is safe, and a single statement is the cheapest.
+    All values except the next due time are usually unchanged. Writing them is safe, because the rows are
+    locked, and one statement for all rows is the cheapest.
     """
     considered_until = reader.considered_until
-    if slot.missed_editions and considered_until is None:  # the papers of a missed first edition remain new
+    # Papers that a missed first edition would have shown remain new.
+    if slot.missed_editions and considered_until is None:
         considered_until = considered_until_of(reader, now)[0]
     return {
         "id": reader.id,
@@ -279,7 +281,7 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
 def decision_changes(
     decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
 ) -> dict[str, Any]:
-    """Return the columns that a new decision changes; the next digest then considers only later papers.
+    """Return the columns that a new decision changes, so that the next digest considers only later papers.
 
     After an edition with too few papers, the next edition considers the same papers again.
     """

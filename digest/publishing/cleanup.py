@@ -1,4 +1,4 @@
-"""Delete rows that digests no longer need, in batches that do not block other writers."""
+"""Delete rows that digests no longer need, in small batches that do not block other writers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from digest.editions import shown
 from digest.letters import press_store
 from digest.retention_rules import Retention
 
-#: A press has papers of at most the last 36 days, so a paper shown before that can never be new again.
+#: A press, from which digests are made, has papers of at most the last 36 days, so a paper shown before that
+#: can never be new again.
 KEEP_SHOWN_FOR = timedelta(days=180)
-#: How long the web page of a digest remains available.
+#: How long the press of a digest is stored; without the press, the digest's web page cannot be shown.
 KEEP_PRESSES_FOR = timedelta(days=60)
-PAUSE_SECONDS = 0.01  #: seconds between two batches, so that other processes can write to SQLite
+PAUSE_SECONDS = 0.01  #: seconds between two batches, in which other processes can write to SQLite
 
 
 def delete_old_rows(
@@ -32,10 +33,10 @@ def delete_old_rows(
     is_over: Callable[[], bool] = lambda: False,
     between: float = PAUSE_SECONDS,
 ) -> tuple[Counter[str], bool]:
-    """Delete rows after their retention period; return the counts by kind, and whether all were deleted.
+    """Delete rows whose retention period is over; return the counts by kind, and whether none is left.
 
-    Each batch has its own transaction. No batch begins after `is_over` returns true; the next call continues.
-    Afterwards SQLite's log, which contains deleted rows, is emptied.
+    Each batch has its own transaction. No batch begins once `is_over` returns true; the next call of this
+    function continues. At the end, SQLite's log is emptied, because it contains the deleted rows.
     """
     deleted: Counter[str] = Counter()
     for what, batches in deletions(session, kept, now):
@@ -51,7 +52,7 @@ def delete_old_rows(
 
 
 def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tuple[str, Iterator[int]]]:
-    """Yield each kind of row with the batches that delete it."""
+    """Yield the name of each kind of row, with the batches that delete such rows."""
     past = now - kept.deliveries
     yield "rates", iter([limits.delete_old_limits(session, now=now)])
     yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
@@ -86,6 +87,6 @@ def delete_old_shown(
 
 
 def is_cleanup_overdue(session: Session, now: datetime) -> bool:
-    """Return whether a press should have been deleted a day ago."""
+    """Return whether there is a press that should have been deleted over a day ago."""
     before = now - KEEP_PRESSES_FOR - timedelta(days=1)
     return bool(session.scalar(select(exists().where(PressRow.made_at < before))))

@@ -1,4 +1,4 @@
-"""Decide the content of one reader's edition, without reading or writing the database."""
+"""Decide the content of one reader's edition, without access to the database."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from digest.publishing import narrowing_suggestions
 from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchIndex, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
 
-#: After a shorter pause, the digest is not called a catch-up.
+#: The digest after a pause shorter than this is not called a catch-up.
 CATCH_UP_AFTER = timedelta(days=3)
 
 NO_MATCHES = rank_sets((), ())
 
 
-@lru_cache(maxsize=4096)  # readers share a few hundred schedules and due times, and a run has one `now`
+# Readers share a few hundred schedules and due times, and `now` is the same for a whole run.
+@lru_cache(maxsize=4096)
 def schedule_status(  # noqa: PLR0917  (the columns of one row)
     cadence: str,
     at: time,
@@ -39,9 +40,9 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
     promised: datetime | None,
     now: datetime,
 ) -> ScheduleStatus:
-    """Return the state of a schedule at `now`.
+    """Return which edition is open, which were missed and which is next on a schedule at `now`.
 
-    `promised` is the time that letters announced for the next digest.
+    `promised` is the time at which the next digest is due according to earlier letters.
     """
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
@@ -54,7 +55,7 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
 
 
 def schedule_status_of(reader: Reader, now: datetime) -> ScheduleStatus:
-    """Return the state of the reader's schedule at `now`."""
+    """Return which of the reader's editions is open, which were missed and which is next at `now`."""
     return schedule_status(
         reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after, reader.next_due_at, now
     )
@@ -69,7 +70,7 @@ def decide_digest(
     *,
     assembler: LetterAssembler,
 ) -> Decision:
-    """Return the content of this reader's edition; no other function decides the content."""
+    """Return the content of this reader's edition, which no other function decides."""
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
@@ -107,8 +108,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    A new reader's first edition considers the papers of the day before its due time. If that edition was
-    missed, the next edition considers the papers since the sign-up, if the sign-up was earlier.
+    The first edition of a new reader considers the papers of the last 24 hours before its due time. If that
+    edition was missed, the next one considers papers from the sign-up on, if that is earlier.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id
@@ -116,16 +117,16 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     return min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.considered_paper_id
 
 
-@lru_cache(maxsize=1024)  # more than the number of pairs of limits in use
+@lru_cache(maxsize=1024)  # more than the number of different pairs of limits in use
 def digest_limits(papers: int, at_least: int) -> DigestLimits:
-    """Return the limits on the number of papers in a reader's digest."""
+    """Return the limits on how many papers a reader's digest has."""
     return DigestLimits(papers=papers, at_least=at_least)
 
 
 def requested_topics(
     match_index: MatchIndex, reader: Reader, topics: Sequence[Topic]
 ) -> list[RequestedTopic]:
-    """Return the reader's topics, and the trending topic if the reader wants it or has no topics."""
+    """Return the reader's topics; add the trending topic if the reader wants it or has no other topic."""
     requested = [
         RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
     ]
@@ -135,8 +136,8 @@ def requested_topics(
 
 
 def may_wait(decision: Decision) -> bool:
-    """Return whether an edition without papers may wait for today's dump.
+    """Return whether an edition that has no papers yet may wait for today's dump.
 
-    Only schedules with `not_after` wait.
+    Only the editions of schedules with `not_after` wait.
     """
     return not decision.digest.sections and decision.reader.not_after is not None

@@ -1,4 +1,4 @@
-"""Preview one subscriber's digest with the code of a real run, without storing the digest."""
+"""Preview one subscriber's digest with the code of a real run, without storing anything."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """The letter that one subscriber would be sent."""
+    """The letter that one subscriber would get."""
 
     edition: Edition
     digest: Digest
     letter: RenderedLetter
     message: bytes
     json: dict[str, Any]
-    is_published: bool = False  #: whether this is an already published digest
+    is_published: bool = False  #: whether the digest has already been published
 
 
 def preview(
@@ -48,10 +48,10 @@ def preview(
     email: str,
     now: datetime,
 ) -> Preview:
-    """Return the subscriber's digest at `now`: the digest of the open edition, else of the next edition.
+    """Return the subscriber's digest at `now`, for the open edition or else the next.
 
     If the next edition has no papers yet, return the digest of the open edition if it was published with
-    papers. The message is signed as for sending. Raises NotFound for an unknown address. Changes nothing.
+    papers. The message is signed as if it were sent. Raises NotFound for an unknown address. Changes nothing.
     """
     subscriber = subscribers.get(session, email)
     edition = edition_for(session, subscriber, now)
@@ -77,7 +77,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     decision: Decision,
     now: datetime,
 ) -> Preview:
-    """Return the letter and message of a decision."""
+    """Return the letter and the message made from a decision."""
     site, schedule = assembler.site, subscribers.schedule_of(subscriber)
     copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
@@ -104,7 +104,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
 def nothing_today_letter(
     site: Site, templates: Templates, summary: Mapping[str, Any], copy: Personalization
 ) -> RenderedLetter:
-    """Return the nothing-today letter of an edition without papers."""
+    """Return the nothing-today letter for an edition without papers."""
     context = {
         "site": site,
         **summary,
@@ -118,7 +118,7 @@ def nothing_today_letter(
 
 
 def nothing_today_message(site: Site, letter: RenderedLetter, copy: Personalization) -> bytes:
-    """Return the nothing-today letter as a whole message."""
+    """Return the nothing-today letter as a complete mail message."""
     return letters.build_message(
         letter,
         site=site,
@@ -146,7 +146,7 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
     edition: Edition,
     now: datetime,
 ) -> tuple[LetterAssembler, Decision]:
-    """Return the assembler of the press that a run would use, and the run's decision for one subscriber."""
+    """Return the assembler of the press that a run would use, and the decision for one subscriber."""
     since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
     made, _ = press_store.build_press(
         session, site=site, templates=templates, caches=caches, now=now, since=since
@@ -158,7 +158,7 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
 
 
 def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the open edition if it is not decided yet, else the next edition."""
+    """Return the open edition if it is not decided yet, otherwise the next edition."""
     found = open_edition(subscriber, now)
     if found is None or is_decided(session, subscriber.id, found.name):
         return schedule.next_edition(subscribers.schedule_of(subscriber), now)
@@ -166,7 +166,7 @@ def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edit
 
 
 def open_edition(subscriber: Subscriber, now: datetime) -> Edition | None:
-    """Return the subscriber's edition that is open now."""
+    """Return the edition of this subscriber that is open now."""
     return schedule.open_edition(subscribers.schedule_of(subscriber), now)
 
 
@@ -196,9 +196,9 @@ def personalization_of_decision(
     decision: Decision,
     now: datetime,
 ) -> Personalization:
-    """Return the personal values of this digest; for a future edition, the values at its due time.
+    """Return the personal values of this digest, as of its due time if the digest is in the future.
 
-    If a group's digest has no papers, the letter that replaces the digest goes to the group's owner.
+    If a group's digest has no papers, the letter sent in its place goes to the group's owner.
     """
     is_for_group = subscriber.is_group and bool(decision.digest.sections)
     chosen_by = {section.filter_id for section in decision.digest.sections} - {None}
@@ -219,7 +219,7 @@ def personalization_of_decision(
 
 
 def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -> dict[str, Any]:
-    """Return the content of `digest.json`."""
+    """Return the data that is written to `digest.json`."""
     return {
         "email": decision.reader.email,
         "edition": decision.edition.name,
@@ -243,7 +243,7 @@ def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -
 
 
 def paper_json(made: Press, paper_id: int) -> dict[str, Any]:
-    """Return the entry of one paper in `digest.json`."""
+    """Return the data of one paper in `digest.json`."""
     number = made.rank_of_paper[paper_id]
     paper = made.papers[number]
     return {

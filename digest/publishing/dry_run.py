@@ -1,4 +1,4 @@
-"""Render every due digest as a real run would, without storing or sending anything.
+"""Render every due digest as a real run would, but store and send nothing.
 
 A dry run is compared with another dry run or with the last digests sent. The comparison shows who would
 gain or lose mail before new templates, topics or weights go live.
@@ -28,20 +28,20 @@ from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inpu
 from digest.publishing.reader_values import Reader
 from digest.site_profile import Site
 
-BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided together
+BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided in one batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunResult:
-    """Figures about the letter that one subscriber would get; `letter` is empty if nothing would be sent."""
+    """What one subscriber would get; `letter` is empty if nothing would be sent."""
 
     email: str
     edition: str
     letter: str
     papers: int
-    bytes: int | None  #: size of the whole message; None if it can no longer be rendered
+    bytes: int | None  #: size of the whole message in bytes; None if the message can no longer be rendered
     subject: str | None
-    file: str = ""  #: the base name of the letter's files
+    file: str = ""  #: name of the letter's files without the extension
 
 
 def dry_run(
@@ -53,7 +53,7 @@ def dry_run(
     signers: Sequence[Signer] = (),
     now: datetime,
 ) -> Iterator[tuple[DryRunResult, Preview]]:
-    """Yield the result of a run for every reader due at `now`, without changing anything."""
+    """Yield the result that a run would have for each reader due at `now`, without changing anything."""
     resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
     due, earliest = count_due(session, now)
     if not due and not resuming:
@@ -94,7 +94,7 @@ def dry_run(
 
 
 def dry_run_result(subscriber_id: int, email: str, letter: str, preview: Preview) -> DryRunResult:
-    """Return the figures of one subscriber's preview."""
+    """Return the dry-run result for one subscriber's preview."""
     return DryRunResult(
         email=email,
         edition=preview.edition.name,
@@ -107,7 +107,7 @@ def dry_run_result(subscriber_id: int, email: str, letter: str, preview: Preview
 
 
 def last_published(session: Session, *, site: Site, caches: Caches) -> Iterator[DryRunResult]:
-    """Yield each subscriber's last decided digest, rendered again if its press is still stored."""
+    """Yield each subscriber's latest digest, rendered again if its press (the stored papers) still exists."""
     latest = (
         select(func.max(Delivery.id))
         .where(Delivery.edition.is_not(None), Delivery.state != DeliveryState.EXPIRED)
@@ -132,7 +132,7 @@ def last_published(session: Session, *, site: Site, caches: Caches) -> Iterator[
 def render_again(
     session: Session, site: Site, caches: Caches, delivery: Delivery, subscriber: Subscriber, digest: Digest
 ) -> tuple[int | None, str | None]:
-    """Return the size and subject of an earlier digest, or (None, None) if its press was deleted."""
+    """Return the size and subject of an earlier digest, or (None, None) if the press was deleted."""
     try:
         made = press_store.load_press(session, delivery.press or "", caches)
     except NotFound:
@@ -158,19 +158,19 @@ def render_again(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRunDifference:
-    """The differences between two dry runs, or between the last digests and a dry run, for each address."""
+    """The differences in mail between two dry runs, or between the last digests and a dry run."""
 
-    gains: tuple[str, ...]  #: addresses with mail only in the second run
-    loses: tuple[str, ...]  #: addresses with mail only in the first run
+    gains: tuple[str, ...]  #: addresses that get mail only in the second run
+    loses: tuple[str, ...]  #: addresses that get mail only in the first run
     changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, as [before, after]
     same: int
-    mails: tuple[int, int]  #: number of mails before and after
+    mails: tuple[int, int]  #: number of mails in the first and in the second run
     papers: tuple[int, int]
     bytes: tuple[int, int]
 
 
 def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) -> DryRunDifference:
-    """Return who gains mail, who loses mail, and the changes for all other subscribers."""
+    """Return who gains mail, who loses mail, and what changes for subscribers with mail in both runs."""
     old, new = results_with_letter(before), results_with_letter(after)
     both = sorted(old.keys() & new.keys())
     changed = tuple(one for email in both if (one := change_between(old[email], new[email])) is not None)
@@ -186,12 +186,12 @@ def compare_runs(before: Iterable[DryRunResult], after: Iterable[DryRunResult]) 
 
 
 def results_with_letter(results: Iterable[DryRunResult]) -> Mapping[str, DryRunResult]:
-    """Return the results that have a letter, keyed by address."""
+    """Return those results that have a letter, keyed by address."""
     return {one.email: one for one in results if one.letter}
 
 
 def change_between(old: DryRunResult, new: DryRunResult) -> dict[str, Any] | None:
-    """Return the changes for one subscriber, or None."""
+    """Return what changes for one subscriber, or None if nothing does."""
     named = {name: [getattr(old, name), getattr(new, name)] for name in ("papers", "bytes", "subject")}
     found = {name: pair for name, pair in named.items() if None not in pair and pair[0] != pair[1]}
     return {"email": new.email, **found} if found else None

@@ -19,19 +19,20 @@ from digest.publishing import pending_updates
 from digest.publishing.match_index import FIRST_LOOK, TRENDS_AGAIN_WITHIN, MatchIndex
 from digest.publishing.reader_values import GatheredInputs, Reader, Topic
 
-#: Whether the reader has paused since the last digest, so that the next digest is the first after the pause.
+#: Whether the reader has paused since the last digest, so that the next one is the first after the pause.
 IS_RESUMED = or_(Subscriber.is_resumed, Subscriber.state == SubscriberState.PAUSED).label("is_resumed")
 
-#: The columns of a subscriber that a decision needs.
+#: The subscriber columns that are needed for a decision.
 READER_COLUMNS = tuple(
     IS_RESUMED if name == "is_resumed" else Subscriber.__table__.c[name] for name in Reader._fields
 )
 
-#: Maximum number of indexes: one for the press being published, one for previews and `why`.
+#: Maximum number of match indexes in the cache: one for the press being published, one for previews and
+#: `why`.
 MAX_MATCH_INDEXES = 2
 
-# Queries use Core tables, because the ORM would inspect every object. Statements that run for every chunk
-# are built once, since building a statement takes as long as running it.
+# Queries use Core tables, because the ORM would process every row as an object. Statements that run for every
+# chunk are built once, since building a statement takes as long as running it.
 SUBSCRIBER_COLUMNS: Any = Subscriber.__table__.c
 SUBSCRIPTION_COLUMNS: Any = Subscription.__table__.c
 FILTER_COLUMNS: Any = FilterRow.__table__.c
@@ -59,9 +60,9 @@ def is_due(now: datetime, state: ColumnElement[Any] = SUBSCRIBER_COLUMNS.state) 
 
 
 def count_due(session: Session, now: datetime, *, and_for: int | None = None) -> tuple[int, datetime | None]:
-    """Return the number of due readers, and the start of the period from which they may be shown papers.
+    """Return the number of due readers, and the time since which papers may be shown to one of them.
 
-    The subscriber in `and_for` is treated as due.
+    The subscriber with the id `and_for` is counted as due.
     """
     condition = is_due(now) if and_for is None else or_(is_due(now), Subscriber.id == and_for)
     joined = case(
@@ -77,12 +78,12 @@ def count_due(session: Session, now: datetime, *, and_for: int | None = None) ->
 
 
 def are_due(session: Session, now: datetime) -> bool:
-    """Return whether any reader is due and there are papers."""
+    """Return whether there are papers and any reader is due."""
     return bool(session.scalar(select(exists().where(is_due(now)) & exists(select(PaperRow.id)))))
 
 
 def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
-    """Return the id after which each chunk of due readers begins."""
+    """Return, for each chunk of due readers, the subscriber id after which it begins."""
     place = func.row_number().over(order_by=Subscriber.id)
     due = select(Subscriber.id, place.label("place")).where(is_due(now)).subquery()
     borders = select(due.c.id).where(due.c.place % size == 0).order_by(due.c.id)
@@ -90,7 +91,7 @@ def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
 
 
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Lock and return the next due subscribers; a second publisher waits until they are no longer due.
+    """Lock and return the next due readers; a second publisher waits, and then they are no longer due.
 
     Rows are read in id order. If the query used the index on due readers, both databases would read and sort
     all due readers for every chunk.
@@ -103,14 +104,14 @@ def lock_due_readers(session: Session, *, after_id: int, limit: int, now: dateti
 
 
 def load_reader(session: Session, subscriber_id: int) -> Reader:
-    """Return the columns of one subscriber that a decision needs."""
+    """Return the columns of one subscriber that are needed for a decision."""
     return Reader._make(session.execute(select(*READER_COLUMNS).where(Subscriber.id == subscriber_id)).one())
 
 
 def gather_inputs(
     session: Session, match_index: MatchIndex, found: Sequence[Reader], now: datetime
 ) -> GatheredInputs:
-    """Return these readers with their topics, the press's papers shown to them, and pending updates."""
+    """Return these readers with their topics, the press's papers that they were shown, and their updates."""
     ids = [reader.id for reader in found]
     topics = topics_of(session, ids) if ids else {}
     evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})
@@ -124,7 +125,7 @@ def gather_inputs(
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:
-    """Return each subscriber's topics, in the subscriber's order."""
+    """Return the topics of each subscriber, in the order that the subscriber chose."""
     topics: dict[int, list[Topic]] = defaultdict(list)
     resolved = load_resolved_filters(session)
     for subscriber_id, name, number in session.connection().execute(SUBSCRIPTIONS_QUERY, {"ids": ids}).all():
@@ -138,7 +139,7 @@ def load_resolved_filters(session: Session) -> Mapping[int, int]:
 
 
 def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterable[int]) -> None:
-    """Evaluate the filters that are not in the match index yet."""
+    """Evaluate those filters that the match index does not contain yet."""
     match_index.limit_filters()
     new = [number for number in numbers if number not in match_index.choices]
     if new:
@@ -147,9 +148,10 @@ def evaluate_filters(session: Session, match_index: MatchIndex, numbers: Iterabl
 
 
 def match_index_of(session: Session, press: Press, caches: Caches) -> MatchIndex:
-    """Return the match index of this press, cached if it was used recently.
+    """Return the match index of this press, from the cache if it was used recently.
 
-    Filter ids differ between databases, so two databases never share an index, even for the same press.
+    The ids of filters differ between databases, so an index is never shared by two databases, even for the
+    same press.
     """
     key = session.get_bind().engine.url, press.name
     return caches.get_or_make("match index", key, lambda: MatchIndex(press), bound=MAX_MATCH_INDEXES)

@@ -1,8 +1,8 @@
-"""Index a press for matching, so that each filter and each set of eligible papers is computed once.
+"""Index a press (the papers of a publication) for matching; each filter and set of papers is computed once.
 
-Filters are evaluated once per press and process, regardless of how many subscribers use them. Sets of
-papers are integers used as bitsets. The papers new since a `considered_until` are found once per value;
-there are only a few values a day.
+A filter is evaluated once per press and process, however many subscribers use it. Sets of papers are integers
+used as bitsets. The papers newer than a `considered_until` are found once per value, and a day has only a few
+values.
 """
 
 from __future__ import annotations
@@ -22,23 +22,27 @@ from digest.publishing.near_duplicates import near_duplicates
 
 log = logging.getLogger(__name__)
 
-FIRST_LOOK = timedelta(hours=24)  #: the period from which a new subscriber's first digest takes papers
-TRENDS_AGAIN_WITHIN = timedelta(days=7)  #: how long a paper left out by the size limit may be shown later
-ARRIVAL_RACE = timedelta(hours=1)  #: a time longer than loading a dump takes; see `is_news`
+#: How far before its due time a new subscriber's first digest takes papers.
+FIRST_LOOK = timedelta(hours=24)
+#: How long a paper that did not fit into a digest may still be shown later.
+TRENDS_AGAIN_WITHIN = timedelta(days=7)
+ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes, with a margin; see `is_news`
 
-#: The memory of a cached filter or clause, besides two sets with a bit for each paper, which is the mean.
+#: Mean memory of a cached filter or clause in bytes, without its two sets, which have a bit for each paper.
 FILTER_BYTES = 1_600
-MAX_BYTES = 170_000_000  #: for the filters and clauses of an index: of 2,000 papers, 80,000
+#: Maximum memory in bytes for an index's cached filters and clauses; enough for 80,000 with 2,000 papers.
+MAX_BYTES = 170_000_000
 
-ConsideredUntil = tuple[datetime, int | None]  #: the time and the paper id up to which papers were considered
+#: The time, and the id of the last paper, up to which papers were considered.
+ConsideredUntil = tuple[datetime, int | None]
 
-#: Above this score a paper is trending; it is expected to get clearly more votes a day than a new paper
+#: A paper with a higher score is trending; it is expected to get clearly more votes a day than a new paper
 #: without signals.
 TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 
 class MatchIndex:
-    """A press, its paper index, and the results computed so far."""
+    """A press, the index of its papers, and the results computed from them so far."""
 
     def __init__(self, press: Press) -> None:
         self.press = press
@@ -54,27 +58,27 @@ class MatchIndex:
 
     @property
     def index(self) -> topics.PaperIndex:
-        """Return the index of the papers; it is built when a topic first needs it."""
+        """Return the index of the papers, which is built when a topic first needs it."""
         return self.press.index
 
     @cached_property
     def trending(self) -> RankedMatches:
-        """Return the ranked papers for readers without a topic."""
+        """Return the papers in trending order, for readers without topics."""
         return compose.rank_all(self.press.scores, self.near_duplicates)
 
     @cached_property
     def near_duplicates(self) -> Mapping[int, int]:
-        """Return the near duplicates of each paper."""
+        """Return the near duplicates of each paper, keyed by paper number."""
         return near_duplicates(self.press.papers)
 
     def evaluate(self, filters: Mapping[int, str]) -> None:
-        """Evaluate canonical filters, keyed by id, and cache their ranked matches."""
+        """Evaluate canonical filters (keyed by id), and cache their matches in order of rank."""
         self.canonicals.update(filters)
         for number, canonical in filters.items():
             self.choices[number] = self.rank(canonical)
 
     def rank(self, canonical: str) -> RankedMatches:
-        """Return the matches of a filter; none if the current filter language does not accept the filter."""
+        """Return the matches of a filter; there are none if the current filter language rejects it."""
         try:
             found = self.matcher.sets_by_relevance(canonical)
         except BadFilter as error:
@@ -83,24 +87,24 @@ class MatchIndex:
         return compose.rank_sets(found, self.press.scores, self.near_duplicates)
 
     def rank_unstored(self, filter_: topics.Filter) -> RankedMatches:
-        """Return the matches of a visitor's filter, best first; cached results are limited."""
+        """Return the matches of a visitor's filter, best first; a limited number of results is cached."""
         matches = self.index.matches(filter_)
         relevance = self.index.relevance(filter_, matches)
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
 
     @cached_property
     def matcher(self) -> topics.CanonicalMatcher:
-        """Return the matcher of the papers' index."""
+        """Return the matcher that searches the papers' index."""
         return topics.CanonicalMatcher(self.index)
 
     def limit_filters(self) -> None:
-        """Discard the cached results of all filters if there are too many for the memory of a worker."""
+        """Discard the cached results of all filters if they take too much of a worker's memory."""
         cached = len(self.choices) + self.matcher.clauses_cached
         if cached * (FILTER_BYTES + len(self.ids) // 4) > MAX_BYTES:
             self.forget_filters()
 
     def forget_filters(self) -> None:
-        """Discard the cached results of all filters."""
+        """Discard the cached results of all filters and clauses."""
         self.matcher.forget_clauses()
         self.choices.clear()
         self.canonicals.clear()
@@ -113,7 +117,7 @@ class MatchIndex:
         return self.narrowings[filter_id, papers_a_day]
 
     def find_narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Find a narrowing clause, assuming that readers prefer the best-ranked papers."""
+        """Find a clause that narrows a filter, assuming that readers prefer its best-ranked papers."""
         filter_ = parse_or_none(self.canonicals[filter_id]) if filter_id in self.canonicals else None
         if filter_ is None:
             return None
@@ -127,7 +131,7 @@ class MatchIndex:
     def eligible(self, considered_until: ConsideredUntil, joined_on: datetime, now: datetime) -> int:
         """Return the papers that may be shown to a subscriber with this `considered_until`.
 
-        `joined_on` is the start of the day the subscriber joined.
+        `joined_on` is the start of the day on which the subscriber joined.
         """
         since = max(joined_on, considered_until[0] - TRENDS_AGAIN_WITHIN)
         key = (considered_until, since, now)
@@ -146,7 +150,7 @@ class MatchIndex:
         return self.eligible_cache[key]
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether a paper considered earlier is trending by observations since the last edition."""
+        """Return whether a paper considered earlier is trending, judged by observations since then."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:
@@ -161,10 +165,10 @@ class MatchIndex:
 
 
 def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
-    """Return whether a paper is newer than the last paper considered.
+    """Return whether a paper is newer than the last one that was considered.
 
-    A paper that was first seen earlier but has a higher id is also new: it came with a second dump of the
-    day, or with a dump that was being loaded while the edition was published.
+    A paper first seen before the considered time is also new if its id is higher: it came with a second dump
+    of the day, or with a dump that was loading while the edition was published.
     """
     moment, last_id = considered_until
     if paper.first_seen_at > moment:
@@ -177,16 +181,16 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
 
 
 def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published, or else first seen, in the last `days` days."""
+    """Return whether a paper was published (or, without a date, first seen) in the last `days` days."""
     born = paper.published or paper.first_seen_at.astimezone(UTC).date()
     return born >= today - timedelta(days=days)
 
 
 def parse_or_none(canonical: str) -> topics.Filter | None:
-    """Parse a stored filter; return None if the current filter language does not accept it."""
+    """Parse a stored filter; return None if the current filter language rejects it."""
     try:
         filter_ = topics.parse(canonical)
-        return topics.resolve_filter(filter_, {})  # no packs: the stored filter is already resolved
+        return topics.resolve_filter(filter_, {})  # no packs, since the filter is resolved already
     except BadFilter:
         return None
 

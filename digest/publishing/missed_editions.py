@@ -1,4 +1,4 @@
-"""Record the editions whose day ended before a run published them."""
+"""Record the editions whose day ended before any run published them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.publishing.reader_values import Reader, ScheduleStatus
 
-#: The recorded reason for an edition that no run published before it closed.
+#: The reason recorded for an edition that no run published before it closed.
 CLOSED = "nothing was published before it closed; its papers go into the next edition"
 
 
 def record_missed_editions(
     session: Session, readers: Iterable[Reader], slots: Mapping[int, ScheduleStatus], *, now: datetime
 ) -> int:
-    """Record the missed editions of these readers as expired; return the number of missed editions."""
+    """Record these readers' missed editions as expired; return the number of editions recorded."""
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         for edition in slots[reader.id].missed_editions:
@@ -33,9 +33,9 @@ def record_missed_editions(
 def expired_row(
     subscriber_id: int, email: str, edition: Edition, now: datetime, *, reason: str
 ) -> dict[str, Any]:
-    """Return the row of an edition that was not sent.
+    """Return the delivery row of an edition that was not sent.
 
-    The edition covers no papers, so the papers remain new for later editions.
+    The edition covers no papers, so later editions still consider the papers new.
     """
     return {
         "subscriber_id": subscriber_id,

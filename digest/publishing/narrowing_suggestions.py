@@ -1,4 +1,4 @@
-"""Suggest a narrower filter for a topic that overflowed several digests in a row."""
+"""Suggest a narrower filter for a topic whose papers did not all fit into several digests in a row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from digest.editions.compose import NarrowingSuggestion, Section
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.reader_values import Reader, Topic
 
-#: Number of overflowing digests in a row after which the next digest has a suggestion.
+#: Number of digests in a row that a topic must overflow before a narrower filter is suggested.
 FULL_DIGESTS_NEEDED = 3
-SUGGEST_EVERY = timedelta(days=60)  #: minimum time between two suggestions to a reader
+SUGGEST_EVERY = timedelta(days=60)  #: minimum time between two suggestions to the same reader
 MAX_TOPICS = 50
 NEXT_STREAK = {"": "1", "0": "1", "1": "2", "2": "3", "3": "3"}
 
@@ -45,7 +45,7 @@ def suggest_narrowing(
 
 
 def count_full_streaks(past: str | None, topics: Sequence[Topic], sections: Sequence[Section]) -> str:
-    """Return a digit per topic: the number of digests in a row (at most 3) that its papers overflowed."""
+    """Return a digit per topic: in how many digests in a row (at most 3) its papers did not all fit."""
     full = [section.filter_id for section in sections if section.more]
     if not full:
         return "0" * len(topics[:MAX_TOPICS])

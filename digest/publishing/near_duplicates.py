@@ -1,7 +1,8 @@
-"""Find papers with almost the same text, so that all but one of them can be ranked lower.
+"""Find papers whose texts are almost the same, so that all but one of them can be ranked lower.
 
-The rule is strict, because papers that are merely similar are not duplicates. Two abstracts must share most
-of their five-word shingles. Equal titles count only if they are too long to be equal by chance.
+The rule is strict, because papers on similar subjects are not duplicates. Most five-word sequences (shingles)
+of the shorter abstract must also occur in the other. Equal titles count only if they are too long to be equal
+by chance.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from digest import papers
 from digest.papers import Paper
 
 SHINGLE_WORDS = 5  #: words in a shingle
-SAMPLED_ONE_IN = 4  #: one shingle in four is compared, the same shingles on every machine
-MIN_SHARED_SHARE = 0.6  #: minimum share of the shorter abstract's shingles that occur in both
-MIN_SHARED_SHINGLES = 6  #: minimum number of shared shingles; fewer (about 100 words) may be chance
-MAX_HOLDERS = 12  #: a shingle that occurs in more papers is a common phrase and is ignored
-MIN_TITLE_WORDS = 4  #: minimum number of words in a title that proves a duplicate
+SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine selects the same shingles
+#: Minimum share of the shorter abstract's shingles that must occur in the other abstract.
+MIN_SHARED_SHARE = 0.6
+#: Minimum number of compared shingles in common; fewer (about 100 words) may be chance.
+MIN_SHARED_SHINGLES = 6
+MAX_HOLDERS = 12  #: a shingle in more papers than this is a common phrase and is ignored
+MIN_TITLE_WORDS = 4  #: minimum number of words in a title for equal titles to prove a duplicate
 
 
 def near_duplicates(found: Sequence[Paper]) -> dict[int, int]:
@@ -32,7 +35,7 @@ def near_duplicates(found: Sequence[Paper]) -> dict[int, int]:
 
 
 def similar_abstracts(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
-    """Yield the pairs whose abstracts are almost the same."""
+    """Yield the pairs of papers whose abstracts are almost the same."""
     sizes: list[int] = []
     holders: dict[int, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
@@ -52,7 +55,7 @@ def similar_abstracts(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 
 def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
-    """Yield the pairs of papers that have the same long title."""
+    """Yield the pairs of papers with the same title, if the title is long."""
     by_title: dict[str, list[int]] = defaultdict(list)
     for number, paper in enumerate(found):
         key = papers.title_key(paper.title)
@@ -63,7 +66,7 @@ def same_titles(found: Sequence[Paper]) -> Iterable[tuple[int, int]]:
 
 
 def sampled_shingles(text: str) -> set[int]:
-    """Return hashes of the sampled shingles of a text, equal in every process."""
+    """Return hashes of the sampled shingles of a text, which are the same in every process."""
     words = papers.fold(text).split()
     shingles = (
         crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode())

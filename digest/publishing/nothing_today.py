@@ -19,12 +19,13 @@ from digest.publishing.reader_values import Decision, GatheredInputs, PendingFol
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
 
-SILENT_DAYS = timedelta(days=14)  #: the time without mail after which every reader gets the letter
-MAX_CLAUSE_LENGTH = 60  #: maximum number of characters of a clause that a letter shows
+#: Time without mail after which a reader gets the letter even without asking for it.
+SILENT_DAYS = timedelta(days=14)
+MAX_CLAUSE_LENGTH = 60  #: a clause with more characters than this is not shown in a letter
 
 
 def needs_letter(decision: Decision, now: datetime) -> bool:
-    """Return whether this edition without papers gets a letter.
+    """Return whether a letter is sent in place of an edition without papers.
 
     A letter is sent if updates are overdue, or if papers were checked and the reader either wants the letter
     or got no mail for 14 days.
@@ -47,10 +48,10 @@ def queue_nothing_today_letters(
     site: Site,
     now: datetime,
 ) -> dict[int, int]:
-    """Queue nothing-today letters in the bulk lane for these decisions, each with the next due time.
+    """Queue a nothing-today letter in the bulk lane for each decision, with the reader's next due time.
 
-    Returns {subscriber id: delivery id}. The dedupe key contains the subscriber and the edition, so each
-    edition gets at most one letter.
+    Returns {subscriber id: delivery id}. The dedupe key contains the subscriber and the edition, so an
+    edition leads to at most one letter.
     """
     queued = {}
     for decision, next_due_at in decisions:
@@ -82,7 +83,7 @@ def checked_summary(
 ) -> dict[str, Any]:
     """Return the content of a nothing-today letter: the papers checked, a paper to read instead, the updates."""
     reader_id = decision.reader.id
-    is_too_few = decision.is_too_few  # some papers matched, so no paper is shown as the closest
+    is_too_few = decision.is_too_few  # some papers matched, so none is shown as the closest
     topics = gathered.topics.get(reader_id, ())
     new = decision.eligible & ~bitset(gathered.shown.get(reader_id, ()))
     return {
@@ -95,7 +96,7 @@ def checked_summary(
 
 
 def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[str, str]]:
-    """Convert the updates to the variables of letter templates."""
+    """Convert the updates to variables for the letter templates."""
     return [
         {
             "title": one.title,
@@ -109,9 +110,9 @@ def followup_items(pending: PendingFollowups | None, site: Site) -> list[dict[st
 def paper_instead(
     match_index: MatchIndex, new: int, topics: Sequence[Topic], site: Site
 ) -> dict[str, Any] | None:
-    """Return a new paper that matches all but one clause of a topic, else the most trending one, or None.
+    """Return a new paper that matches all but one clause of a topic, else the most trending new paper.
 
-    Papers that a topic excludes with NOT are left out.
+    The result is None if no paper is left. Papers that a topic excludes with NOT are left out.
     """
     trees = [tree for _, number in topics if (tree := filter_tree_of(match_index, number)) is not None]
     for clause in (clause for tree in trees for clause in clauses_of(tree) if isinstance(clause, Not)):
@@ -125,7 +126,7 @@ def paper_instead(
         "title": papers.display(paper.title),
         "href": links.paper_url(site, paper.id),
         "lacked": lacked,
-        "is_text": is_text,  # "does not mention" fits only clauses on any text of the paper
+        "is_text": is_text,  # "does not mention" is true only if the clause searches all text of the paper
     }
 
 
@@ -137,16 +138,16 @@ def filter_tree_of(match_index: MatchIndex, filter_id: int) -> Node | None:
 
 
 def clauses_of(tree: Node) -> Sequence[Node]:
-    """Return the top-level clauses of a filter; a paper must match all of them."""
+    """Return the top-level clauses of a filter, all of which a paper must match."""
     return tree.children if isinstance(tree, And) else (tree,)
 
 
 def near_misses(
     match_index: MatchIndex, clauses: Sequence[Node], new: int
 ) -> Iterator[tuple[int, str, bool]]:
-    """Yield, for each clause, the most trending paper that matches all other clauses, if there is one.
+    """Yield, for each clause, the most trending paper that matches all clauses but this one, if any.
 
-    Each item is (paper number, clause, whether the clause is on any text of the paper).
+    Each item is (paper number, clause, whether the clause searches all text of the paper).
     """
     positive = [clause for clause in clauses if not isinstance(clause, Not)]
     for clause in positive if len(positive) > 1 else ():
@@ -160,5 +161,5 @@ def near_misses(
 
 
 def lowest(numbers: int) -> int:
-    """Return the lowest member of a set of paper numbers, which is the most trending paper; -1 if empty."""
+    """Return the lowest number in a set of paper numbers, which is the most trending paper; -1 if empty."""
     return (numbers & -numbers).bit_length() - 1

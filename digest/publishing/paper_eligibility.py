@@ -1,4 +1,4 @@
-"""Compute the position of one paper among the papers that an edition can show, for `digest why`."""
+"""Compute, for `digest why`, the position of one paper among the papers that an edition can show."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def positions(
 def overflow_papers(
     session: Session, press: Press, caches: Caches, delivery: Delivery, section: Section
 ) -> list[int]:
-    """Return the ids of the papers that matched a section's topic but did not fit the digest, best first."""
+    """Return the ids of papers that matched the section's topic but did not fit the digest, best first."""
     if delivery.subscriber_id is None:
         return []
     match_index, reader = match_index_of(session, press, caches), load_reader(session, delivery.subscriber_id)
@@ -61,14 +61,14 @@ def overflow_papers(
 
 
 def considered_until_of_delivery(delivery: Delivery) -> ConsideredUntil:
-    """Return the time and the paper id up to which earlier editions had considered papers."""
+    """Return the time and the paper id up to which editions before this delivery had considered papers."""
     return delivery.covers_from or delivery.dated_at, delivery.covers_paper_id
 
 
 def shown_before(
     session: Session, match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, delivery: Delivery
 ) -> set[int]:
-    """Return the numbers of the papers that a reader had been shown before an edition was published."""
+    """Return the numbers of the papers that the reader had been shown before this edition was published."""
     later = select(Shown.paper_id).where(Shown.subscriber_id == reader.id, Shown.delivery_id >= delivery.id)
     found: set[int] = gathered.shown.get(reader.id, set())
     return found - {

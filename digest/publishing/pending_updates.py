@@ -1,8 +1,8 @@
-"""Load the updates to papers that readers were sent earlier; each reader gets an update once.
+"""Load the updates to papers that readers were sent earlier; each reader gets each update only once.
 
-Updates are sent with the next digest that has papers. If no digest has papers within a week, they are sent
-in a nothing-today letter. Loading takes one short statement per chunk, and one more query on the readers'
-`shown` rows if any paper has changed.
+Updates are sent with the next digest that has papers. If no digest of a reader has papers within a week, the
+updates are sent in a nothing-today letter. Loading takes one short statement per chunk, and a second query on
+the readers' `shown` rows if any paper has changed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.publishing.reader_values import PendingFollowups, Reader
 
-MAX_DELAY = timedelta(days=2)  #: how long after its date a dump can arrive
-MAX_AGE = timedelta(days=60)  #: maximum age of a change that is sent
-MAX_FOLLOWUPS = 20  #: maximum number of updates in a digest, with withdrawals first
+MAX_DELAY = timedelta(days=2)  #: longest time after its date at which a dump can arrive
+MAX_AGE = timedelta(days=60)  #: a change older than this is not sent
+MAX_FOLLOWUPS = 20  #: maximum number of updates in a digest; withdrawals come first
 
 KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
 
 
 class PaperChange(NamedTuple):
-    """A change of a paper, and the update that reports it."""
+    """A change of a paper, with the update that reports the change."""
 
-    gravity: int  #: the sort key, with withdrawals first
+    gravity: int  #: the key by which updates are sorted, withdrawals first
     seen_at: datetime
     news: FollowUp
 
@@ -41,7 +41,7 @@ class PaperChange(NamedTuple):
 def load_pending(
     session: Session, readers: Sequence[Reader], now: datetime
 ) -> Mapping[int, PendingFollowups]:
-    """Return the updates that these readers have not been sent yet, keyed by subscriber id."""
+    """Return the updates that have not been sent to these readers yet, keyed by subscriber id."""
     if not readers:
         return {}
     changed = load_changes(session, max(min(map(last_mail_at, readers)) - MAX_DELAY, now - MAX_AGE), now)
@@ -63,7 +63,7 @@ def load_pending(
 
 
 def last_mail_at(reader: Reader) -> datetime:
-    """Return when the reader last got mail, or when they confirmed or signed up if they never got any."""
+    """Return when a reader last got mail; if never, when they confirmed or else signed up."""
     moment: datetime = reader.last_mail_at or reader.confirmed_at or reader.created_at
     return moment
 
@@ -94,7 +94,7 @@ CHANGES_QUERY = (
 
 
 def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[int, Sequence[PaperChange]]:
-    """Return the changes that were seen in (since, until], keyed by paper id."""
+    """Return the changes of papers that were seen in (since, until], keyed by paper id."""
     rows = session.connection().execute(CHANGES_QUERY, {"since": since, "until": until})
     found = sorted(
         (
@@ -113,20 +113,21 @@ def load_changes(session: Session, since: datetime, until: datetime) -> Mapping[
 def load_sent_papers(
     session: Session, subscriber_ids: Collection[int], papers: Collection[int]
 ) -> Sequence[Row[int, int, datetime | None, str | None]]:
-    """Return (subscriber id, paper id, sent at, update kinds sent) for the papers that readers were shown.
+    """Return (subscriber id, paper id, sent at, update kinds sent) for each paper that a reader was shown.
 
-    `sent at` is None if the digest was not delivered; the kinds are comma-separated, or None.
+    `sent at` is None if the digest was not delivered. The kinds are separated by commas, or None if no update
+    was sent.
     """
     values = {"ids": subscriber_ids, "papers": papers}
     return session.connection().execute(sent_papers_query(db.dialect_of(session)), values).all()
 
 
-@lru_cache(maxsize=2)  # one for each database dialect
+@lru_cache(maxsize=2)  # a statement for each database dialect
 def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
-    """Return the statement of `load_sent_papers`, built once.
+    """Return the statement that `load_sent_papers` runs; it is built only once.
 
-    The delivery and the sent updates are subqueries of each `shown` row: with a join, a planner without
-    current statistics would read all deliveries repeatedly.
+    The delivery and the sent updates are found by a subquery for each `shown` row: with a join, a query
+    planner without current statistics would read all deliveries repeatedly.
     """
     shown = shown_papers.shown_by_subscriber(
         dialect, db.one_of(SHOWN_COLUMNS.paper_id, db.values_param("papers", SHOWN_COLUMNS.paper_id))
@@ -147,7 +148,7 @@ def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | N
 def record_followups(
     session: Session, sent_followups: Iterable[tuple[int, int, Sequence[FollowUp]]], *, now: datetime
 ) -> None:
-    """Record which delivery sent which updates; raise IntegrityError if an update is already recorded."""
+    """Record with which delivery each update was sent; raise IntegrityError if one is already recorded."""
     rows = [
         {
             "subscriber_id": subscriber_id,

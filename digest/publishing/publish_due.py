@@ -1,7 +1,7 @@
-"""Compose every due digest and write it to the outbox; nothing is sent yet.
+"""Compose every due digest and write it to the outbox; sending is a separate step.
 
-The press is made once for all subscribers. Each chunk of subscribers is published in its own
-transaction. A preview runs the same code without writing.
+The press (the papers and their texts) is made once for all subscribers. Each chunk of subscribers is
+published in its own transaction. A preview runs the same code but writes nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
 from digest.site_profile import Site
 
-#: Number of subscribers in one transaction. With fewer, commits take most of the time; with more, other
-#: writers wait too long.
+#: Number of subscribers that are published in one transaction. In smaller transactions, most of the time goes
+#: into commits; in larger ones, other writers wait too long.
 CHUNK_SUBSCRIBERS = 1_000
 
 
@@ -37,7 +37,7 @@ def publish(
 ) -> PublishReport:
     """Publish every digest that is due at `now`, and return the counts.
 
-    A second run at the same time writes nothing and counts every digest as `already`.
+    If two runs publish at the same time, the second writes nothing and counts every digest as `already`.
     """
     press = prepare_press(session, site=site, templates=templates, caches=caches, now=now)
     total = PublishReport()
@@ -56,7 +56,7 @@ def publish(
 def prepare_press(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
 ) -> Press | None:
-    """Resume subscribers whose pause is over; return the press for the due readers, or None. Commits."""
+    """Resume subscribers whose pause is over; return the press for the due readers, if any. Commits."""
     subscribers.resume_due(session, now)
     due, earliest = count_due(session, now)
     press = None
@@ -70,7 +70,7 @@ def prepare_press(
 
 
 def count_open_decisions(session: Session, now: datetime) -> int:
-    """Return the number of digests already decided for editions open at `now`."""
+    """Return the number of digests that are already decided for the editions open at `now`."""
     return session.execute(
         select(func.count()).where(
             Delivery.edition.is_not(None), Delivery.expires_at > now, Delivery.dated_at <= now

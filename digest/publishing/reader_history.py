@@ -1,4 +1,4 @@
-"""List the recorded consents, letters, bounces and state changes of one subscriber in order."""
+"""List the recorded consents, letters, bounces and state changes of one subscriber, ordered by time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HistoryEvent:
     at: datetime
     event: str
     detail: str = ""
-    delivery_id: int = 0  #: 0 if the event is not about a letter
+    delivery_id: int = 0  #: id of the delivery; 0 if the event is not about a letter
 
 
 def reader_history(session: Session, site: Site, email: str) -> list[HistoryEvent]:
@@ -39,14 +39,14 @@ def reader_history(session: Session, site: Site, email: str) -> list[HistoryEven
 
 
 def state_events(subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield the events of adding and unsubscribing the subscriber."""
+    """Yield the events in which the subscriber was added or unsubscribed."""
     yield HistoryEvent(at=subscriber.created_at, event="added")
     if subscriber.state == SubscriberState.UNSUBSCRIBED and subscriber.unsubscribed_at:
         yield HistoryEvent(at=subscriber.unsubscribed_at, event="unsubscribed")
 
 
 def consent_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield the confirmations that were requested, and the consents."""
+    """Yield the requests for a confirmation, and the consents."""
     asked = select(Confirmation.made_at).where(Confirmation.subscriber_id == subscriber.id)
     for at in session.scalars(asked):
         yield HistoryEvent(at=at, event="confirmation requested")
@@ -56,7 +56,7 @@ def consent_events(session: Session, subscriber: Subscriber) -> Iterator[History
 
 
 def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
-    """Yield an event for each letter, including the letters to a group's owner."""
+    """Yield an event for each letter to the subscriber or, about a group, to its owner."""
     rows = list(outbox.list_deliveries(session, email=subscriber.email))
     if subscriber.is_group:
         to_owner = outbox.list_deliveries(session, email=subscriber.contact_email)
@@ -71,7 +71,7 @@ def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryE
 
 
 def letter_detail(row: Delivery) -> str:
-    """Return the number of papers in a digest, the reason of its state, and the attempts in doubt."""
+    """Return a digest's number of papers, the reason for its state, and its attempts in doubt, in words."""
     size = Digest.from_json(row.decision).size if row.edition else 0
     parts = [
         plurals.count(size, "paper") if size else "",

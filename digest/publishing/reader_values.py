@@ -1,4 +1,4 @@
-"""Define the values of publishing: readers, their topics, and the decisions for them."""
+"""Define the values with which digests are published: readers, their topics, and the decisions for them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from digest.editions.schedule import Edition
 
 Topic = tuple[str, int]  #: a topic's name and the id of its filter
 
-FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: maximum time that updates wait for a digest with papers
+FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: maximum time for which updates wait for a digest with papers
 
 
 class Reader(NamedTuple):
-    """The columns of a subscriber that a decision needs; a tuple, because it is read often."""
+    """The columns of a subscriber that are needed for a decision; a tuple, because many are read."""
 
     id: int
     email: str
@@ -46,7 +46,7 @@ class Reader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatus:
-    """The state of a schedule at one time."""
+    """Which edition of a schedule is open, which were missed, and when the next is due."""
 
     open_edition: Edition | None
     missed_editions: tuple[Edition, ...]
@@ -55,34 +55,36 @@ class ScheduleStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingFollowups:
-    """The updates that wait to be sent to one reader, and when the first of them was seen."""
+    """The updates that have not been sent to one reader yet, and the time when the first was seen."""
 
     news: tuple[FollowUp, ...]
     since: datetime
 
     def is_overdue(self, now: datetime) -> bool:
-        """Return whether the updates have waited the maximum time for a digest with papers."""
+        """Return whether the updates have waited as long as they may for a digest with papers."""
         return now - self.since >= FOLLOWUPS_MAY_WAIT
 
 
 class Decision(NamedTuple):
-    """The content of one subscriber's edition."""
+    """What one subscriber's edition contains, and from which papers it was chosen."""
 
     reader: Reader
     edition: Edition
     digest: Digest
-    eligible: int  #: the bitset of the papers that the edition could show
+    eligible: int  #: the papers that the edition could show, as a bitset
     covers_from: datetime
-    #: whether there are fewer papers than `min_papers`; the papers remain new for the next edition
+    #: whether fewer than `min_papers` papers matched; they remain new for the next edition
     is_too_few: bool
-    pending: PendingFollowups | None = None  #: updates to papers that were sent earlier
+    pending: PendingFollowups | None = None  #: updates to papers that the reader was sent earlier
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredInputs:
-    """The inputs for decisions about a chunk of readers."""
+    """The inputs of the decisions about a chunk of readers."""
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
-    shown: Mapping[int, set[int]]  #: numbers of the papers already shown, keyed by subscriber id
-    pending: Mapping[int, PendingFollowups]  #: updates to papers sent earlier, keyed by subscriber id
+    #: Numbers of the papers that a reader was already shown, keyed by subscriber id.
+    shown: Mapping[int, set[int]]
+    #: Updates to papers that a reader was sent earlier, keyed by subscriber id.
+    pending: Mapping[int, PendingFollowups]

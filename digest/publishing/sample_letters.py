@@ -1,4 +1,4 @@
-"""Compose a sample digest on requested topics, for a visitor who is not subscribed."""
+"""Compose a sample digest on requested topics for a visitor without a subscription."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
 from digest.subscribers import RequestedSettings
 
-LONGER_LOOK = timedelta(days=7)  #: the period from which papers are taken if none from the last day matches
+LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if no paper of the last day matches
 DEFAULT_PAPERS = 10
 READER = "you@example.org"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SampleDigest:
-    """The digest that a reader with the requested topics would get now."""
+    """The digest that a reader with the requested topics would get at this moment."""
 
     digest: Digest
-    filters: Mapping[int, str]  #: the canonical filters, keyed by the filter ids in the sections
+    filters: Mapping[int, str]  #: the canonical filters, keyed by the filter ids that the sections contain
     is_from_last_day: bool
 
 
@@ -46,9 +46,10 @@ def sample_digest(
     caches: Caches,
     now: datetime,
 ) -> SampleDigest:
-    """Return the digest of the last day, or of the last week if no new paper of the last day matches.
+    """Return the digest of the last day, or that of the last week if no paper of the last day matches.
 
-    `filters` are the resolved filters, keyed by topic name; without filters, the digest has trending papers.
+    `filters` are the resolved filters, keyed by topic name. Without filters, the digest shows trending
+    papers.
     """
     match_index = match_index_of(session, assembler.press, caches)
     wanted = requested_topics(match_index, filters)
@@ -71,7 +72,7 @@ def sample_digest(
 
 
 def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filter]) -> list[RequestedTopic]:
-    """Return the topics with their matches; the filters get negative ids, because they are not stored."""
+    """Return the topics with their matches; filters get negative ids, since they are not in the database."""
     match_index.index.limit_results()
     if not filters:
         return [RequestedTopic(TRENDING_TOPIC, None, match_index.trending)]
@@ -89,7 +90,7 @@ def public_sample(
     templates: Templates,
     caches: Caches,
 ) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the sample with only the papers, and the parts of papers, that pages may show."""
+    """Return the sample with only those papers, and those parts of papers, that pages may show."""
     press = assembler.press
     copies = {
         number: rules.public_copy(press.papers[number])
@@ -110,7 +111,7 @@ def public_sample(
 
 
 def edition_name(requested: RequestedSettings, now: datetime) -> str:
-    """Return the name of the daily edition whose papers the sample shows."""
+    """Return the name of the daily edition from which the sample takes its papers."""
     cadence = requested.schedule.cadence if requested.schedule else Cadence.DAILY
     return edition_schedule.edition_name(cadence, now.date())
 
@@ -118,7 +119,7 @@ def edition_name(requested: RequestedSettings, now: datetime) -> str:
 def sample_letter(
     assembler: LetterAssembler, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
 ) -> RenderedLetter:
-    """Return the letter of a sample with papers; its links lead to the front page, as no reader gets it."""
+    """Return the letter of a sample with papers; its links lead to the front page, since it has no reader."""
     url = assembler.site.url
     copy = Personalization(
         recipient=READER,

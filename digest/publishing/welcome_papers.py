@@ -1,4 +1,4 @@
-"""Choose the papers of a welcome letter with the code of a real run."""
+"""Choose the papers of a welcome letter with the code that publishes digests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from digest.subscribers import WelcomePapers
 from digest.subscribers.confirmations import ChoosePapers
 
 MAX_PAPERS = 3
-LONGER_LOOK = timedelta(days=7)  #: the period from which papers are taken if the last day has too few
+LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if the last day does not have enough
 
 
 def choose_welcome_papers(
     session: Session, subscriber: Subscriber, *, assembler: LetterAssembler, caches: Caches, now: datetime
 ) -> WelcomePapers:
-    """Return the best new papers on the reader's topics, or trending papers if there are none."""
+    """Return the best new papers on the reader's topics, or trending papers if none matches."""
     press, site = assembler.press, assembler.site
     match_index = match_index_of(session, press, caches)
     reader = load_reader(session, subscriber.id)
@@ -56,7 +56,7 @@ def choose_welcome_papers(
 def welcome_chooser(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
 ) -> ChoosePapers:
-    """Return a function that chooses the papers of a welcome letter from the recent papers."""
+    """Return a function that chooses the papers of a welcome letter among recent papers."""
     press = welcome_press(session, site=site, templates=templates, caches=caches, now=now)
     return partial(choose_welcome_papers, assembler=assembler_of(press, site, caches), caches=caches, now=now)
 
@@ -64,7 +64,7 @@ def welcome_chooser(
 def welcome_press(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
 ) -> Press:
-    """Return the papers that welcome letters choose from, cached until the catalog or the day changes."""
+    """Return the papers from which welcome letters choose, cached until the catalog or the day changes."""
     since = press_store.press_start(now, None)
     return caches.get_or_make(
         "welcome press",
@@ -82,7 +82,7 @@ def recent_digest(
     now: datetime,
     assembler: LetterAssembler,
 ) -> Digest:
-    """Return the digest of the last day, or of the last week if that has too few papers."""
+    """Return the digest of the last day, or of the last week if the last day has too few papers."""
     edition = Edition(name="welcome", day=now.date(), due_at=now, closes_at=now)
     last_day, last_week = (new_reader(reader, now - reach) for reach in (FIRST_LOOK, LONGER_LOOK))
     digest = decide_digest(match_index, gathered, last_day, edition, now, assembler=assembler).digest
@@ -92,7 +92,7 @@ def recent_digest(
 
 
 def new_reader(reader: Reader, since: datetime) -> Reader:
-    """Return a copy of the reader's row that asks for at most three papers, all first seen after `since`."""
+    """Return a copy of the reader's row that allows at most three papers, all first seen after `since`."""
     return reader._replace(
         max_papers=MAX_PAPERS, min_papers=1, wants_trending=False, is_resumed=False, full_streaks=None,
         considered_until=since, considered_paper_id=None,
@@ -100,7 +100,7 @@ def new_reader(reader: Reader, since: datetime) -> Reader:
 
 
 def are_from_today(press: Press, papers: Collection[int], timezone: str, now: datetime) -> bool:
-    """Return whether all these papers were first seen on the current day in the reader's time zone."""
+    """Return whether all these papers were first seen today, in the reader's time zone."""
     zone = schedule.zone_of(timezone)
     days = {
         press.papers[press.rank_of_paper[paper]].first_seen_at.astimezone(zone).date() for paper in papers

@@ -1,7 +1,7 @@
 """Mail the links to a subscriber's data, export the data, and change the address.
 
-The settings link is in many letters, so it does not authorise these actions. Each action needs a link that
-was mailed to the subscriber in the last 24 hours, and a new address is used only after its owner has
+The settings link appears in many letters, so it does not authorise these actions. Each action needs a link
+that was mailed to the subscriber within the last 24 hours. A new address is used only after its owner has
 confirmed it.
 """
 
@@ -36,12 +36,13 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 ACCOUNT_LINK_LIFETIME = timedelta(hours=24)
 NEW_ADDRESS_LIFETIME = timedelta(hours=48)
-MAX_NEW_ADDRESSES = 3  #: maximum letters to new addresses that a subscriber can request in 24 hours
+#: Maximum number of letters to new addresses that a subscriber can request within 24 hours.
+MAX_NEW_ADDRESSES = 3
 READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter with a new link to the subscriber's data, at most once an hour."""
+    """Queue a letter with a new link to the subscriber's data, at most once an hour."""
     outbox.queue_letter(
         session,
         letter="account_link",
@@ -58,7 +59,7 @@ def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, 
 def subscriber_of_account_link(
     session: Session, site: Site, token: str, *, now: datetime
 ) -> Subscriber | None:
-    """Return the subscriber of an account link, or None if the link is invalid or revoked.
+    """Return the subscriber whose data an account link opens, or None if the link is invalid or revoked.
 
     Raises BadField if the link has expired.
     """
@@ -83,9 +84,10 @@ def request_new_address(
 ) -> None:
     """Queue the letter that asks the owner of a new address to confirm it.
 
-    Raises BadField if the address is invalid, may not sign up or is the current one, or after too many
-    requests. If the address belongs to another subscriber, the same letter is sent: otherwise the list of
-    letters in the exported data would reveal that the address is subscribed.
+    Raises BadField if the address is invalid, may not sign up or is the subscriber's current address, and if
+    the subscriber has made too many requests. The same letter is queued if the address belongs to another
+    subscriber. Otherwise, the list of letters in the exported data would reveal that the address is
+    subscribed.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -109,7 +111,7 @@ def request_new_address(
 
 
 def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
-    """Return the number of letters with this key prefix that are dated after `since`."""
+    """Return the number of letters whose dedupe key begins with `prefix` and that are dated after `since`."""
     conditions = (Delivery.dedupe_key.startswith(prefix, autoescape=True), Delivery.dated_at > since)
     return session.scalar(select(func.count()).where(*conditions)) or 0
 
@@ -117,9 +119,9 @@ def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
 def new_address_of_link(
     session: Session, site: Site, token: str, *, now: datetime
 ) -> tuple[Subscriber, str] | None:
-    """Return the subscriber and the new address of a link, or None if it is invalid, expired or revoked.
+    """Return the subscriber and new address named by a link; None if it is invalid, expired or revoked.
 
-    The link stays valid after the change, so that a second click shows the same page.
+    The link stays valid after the change, so that opening it a second time shows the same page.
     """
     found = links.read_new_address_token(site, token)
     if found is None or now.timestamp() - found[2] > NEW_ADDRESS_LIFETIME.total_seconds():
@@ -137,7 +139,7 @@ def change_address(
 ) -> None:
     """Give a subscriber a confirmed new address, revoke all links in earlier letters, and notify the old address.
 
-    Raises BadField if the address belongs to another subscriber. A second call changes nothing.
+    Raises BadField if the address belongs to another subscriber. Calling the function again changes nothing.
     """
     address = addresses.parse_address(email)
     session.refresh(subscriber, with_for_update=True)
@@ -151,16 +153,17 @@ def change_address(
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how="new address confirmed by link"))
     session.flush()
     outbox.readdress_queued(session, subscriber.id, old=old, new=subscriber.email)
-    if not subscriber.is_group:  # every member could use the link that restores the old address
+    # A notice's link restores the old address, and every member of a group could use it.
+    if not subscriber.is_group:
         queue_notice_of_change(session, site, subscriber, old, now=now)
 
 
 def queue_notice_of_change(
     session: Session, site: Site, subscriber: Subscriber, old: str, *, now: datetime
 ) -> None:
-    """Queue the letter that notifies the old address of a change; its link restores the old address.
+    """Queue a letter that notifies the old address of the change and has a link that restores that address.
 
-    The letter shows the new address masked, since other people may read the old mailbox.
+    The new address is masked in the letter, since other people may read the old mailbox.
     """
     outbox.queue_letter(
         session,
@@ -206,7 +209,7 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
 def rows_of(
     session: Session, table: type[Base], condition: Any, *, without: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the matching rows as JSON values, except `subscriber_id` and the columns in `without`."""
+    """Return the matching rows as JSON values, without `subscriber_id` and the columns in `without`."""
     left_out = {*without, "subscriber_id"}
     return [
         {name: value for name, value in row_values(row).items() if name not in left_out}

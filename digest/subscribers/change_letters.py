@@ -1,7 +1,7 @@
 """Notify subscribers by mail of pauses and topic changes made through a link.
 
-A forwarded letter contains working links. Each change is therefore reported to the subscriber's own address,
-with a link that undoes the change.
+A forwarded letter contains working links, which anyone can use. Each change is therefore reported to the
+subscriber's own address, with a link that undoes the change.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
 from digest.subscribers.subscriber_rows import SubscriberTopic
 
-SEND_AFTER = timedelta(minutes=5)  #: delay, so that a subscriber who saves several times gets one letter
+#: Delay before the letter is sent, so that saving several times causes only one letter.
+SEND_AFTER = timedelta(minutes=5)
 
 
 def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter that confirms a pause, at most once a day for the same pause."""
+    """Queue the letter that confirms a pause, at most once a day for the same end date."""
     until = subscriber.paused_until
     outbox.queue_letter(
         session,
@@ -45,9 +46,9 @@ def queue_changed_letter(
     previous: Sequence[SubscriberTopic],
     now: datetime,
 ) -> None:
-    """Queue the letter that lists the subscriber's topics, unless they equal `previous`.
+    """Queue the letter that lists the subscriber's unmuted topics, unless these equal those in `previous`.
 
-    The letter is sent after five minutes without another change.
+    The letter is sent once the topics have stayed unchanged for five minutes.
     """
     topics = [topic for topic in subscriber_rows.topics_of(session, subscriber) if not topic.is_muted]
     if topics == [topic for topic in previous if not topic.is_muted]:
@@ -85,5 +86,5 @@ def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str
 
 
 def change_key_prefix(subscriber: Subscriber) -> str:
-    """Return the dedupe key prefix of letters about changes that this subscriber made."""
+    """Return the dedupe key prefix of the letters that report changes to this subscriber's topics."""
     return f"changed-{subscriber.id}-"

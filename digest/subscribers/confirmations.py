@@ -1,8 +1,8 @@
 """Send confirmation letters, and activate subscribers who confirm (double opt-in).
 
-Anybody can enter any address, so a request only creates a pending row, and the page shows the same text for
-every address. The requested settings are stored with the confirmation, and applied when the subscriber
-confirms.
+Anybody can enter any address. A request therefore only creates a pending row, and the page shows the same
+text for every address. The requested settings are stored with the confirmation and are applied when the
+subscriber confirms.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ log = logging.getLogger(__name__)
 
 CONFIRMATION_LIFETIME = timedelta(hours=48)
 REMIND_AFTER = timedelta(hours=24)
-#: Period after sending in which a mail scanner may follow the letter's link and press the button.
+#: A press of the button from another network this soon after sending is attributed to a mail scanner.
 SCANNER_SECONDS = timedelta(seconds=60)
 
 #: The maximum number of confirmations to one address in each period, so that the form cannot be used to
 #: flood an address.
 REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
-LIFT_OFFER_INTERVAL = timedelta(days=30)  #: minimum time between two confirmations to a suppressed address
+#: Minimum time between two confirmations sent to the same suppressed address.
+LIFT_OFFER_INTERVAL = timedelta(days=30)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +67,7 @@ class WelcomePapers:
 
     @property
     def sentence(self) -> str:
-        """Return the sentence that announces the papers."""
+        """Return the sentence in the welcome letter that announces the papers."""
         if not self.cards:
             return ""
         return figures_in_words.welcome_papers_sentence(
@@ -78,17 +79,17 @@ ChoosePapers: TypeAlias = Callable[[Session, Subscriber], WelcomePapers]
 
 
 class SignUpOutcome(StrEnum):
-    """The outcome of a request to subscribe. The web page is the same for all outcomes."""
+    """The outcome of a request to subscribe. The web page shows the same text for every outcome."""
 
     ASKED = "asked"  #: a confirmation is queued
     KNOWN = "known"  #: the address is already subscribed; a letter with the settings link is queued
-    CAPPED = "capped"  #: the address reached its limit of confirmations; nothing is sent
+    CAPPED = "capped"  #: the address got the maximum number of confirmations for a period; nothing is sent
     SUPPRESSED = "suppressed"  #: the address is suppressed; nothing is sent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpResult:
-    """The outcome of a request to subscribe, and its subscriber."""
+    """The outcome of a request to subscribe, with the ids of the subscriber and confirmation, if any."""
 
     outcome: SignUpOutcome
     subscriber_id: int | None = None
@@ -110,8 +111,8 @@ def request_subscription(
 ) -> SignUpResult:
     """Create a pending subscriber and queue the confirmation letter.
 
-    The letter about a group address goes to its `owner`. Raises BadField if the address is invalid or its
-    domain may not sign up.
+    If the address is a group's, the letter goes to its `owner`. Raises BadField if the address is invalid or
+    its domain may not sign up.
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
@@ -132,10 +133,10 @@ def queue_sign_up_letter(
     may_lift: bool = False,
     now: datetime,
 ) -> SignUpResult:
-    """Queue the confirmation or settings letter for an address if it may get a letter.
+    """Queue a confirmation or settings letter for an address if it may get one.
 
-    With `may_lift`, addresses suppressed by bounces or a complaint also get a confirmation, at most
-    every 30 days; confirming lifts the suppression. `requested` is the JSON of the requested settings.
+    With `may_lift`, an address suppressed by bounces or a complaint also gets a confirmation, at most every
+    30 days; confirming lifts the suppression. `requested` is the JSON of the requested settings.
     """
     suppression = bounces.find_suppression(session, site, address.email)
     if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
@@ -160,7 +161,7 @@ def queue_sign_up_letter(
 
 
 def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
-    """Raise BadField if this address may not sign up; a `may_sign_up` of None allows all addresses."""
+    """Raise BadField if this address may not sign up; if `may_sign_up` is None, every address may."""
     domain = email.rpartition("@")[2]
     if may_sign_up is None or domain in may_sign_up:
         return
@@ -170,7 +171,7 @@ def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
 
 
 def lock_or_create_pending(session: Session, address: addresses.Address, now: datetime) -> Subscriber:
-    """Return the locked row of this address; create a pending subscriber if there is none."""
+    """Lock and return the row of this address, after creating a pending subscriber if there is none."""
     row = {
         "email": address.email, "email_key": address.folded, "state": SubscriberState.PENDING, "created_at": now,
     }  # fmt: skip
@@ -182,7 +183,7 @@ def lock_or_create_pending(session: Session, address: addresses.Address, now: da
 
 
 def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether the address has reached its limit of recent confirmations."""
+    """Return whether the limit of confirmations to this subscriber is reached in any period."""
     sent = select(func.count()).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.requested_settings != invitations.INVITED_MARK,
@@ -194,7 +195,7 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
 
 
 def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether a confirmation was sent to the suppressed address in the last 30 days."""
+    """Return whether a confirmation that lifts the suppression was sent in the last 30 days."""
     sent = select(Confirmation.id).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.lifts_suppression,
@@ -214,7 +215,7 @@ def queue_confirmation(
     lifts_suppression: bool,
     now: datetime,
 ) -> SignUpResult:
-    """Store a confirmation and queue its letter; the confirmation's id is stored, but never the token."""
+    """Store a confirmation and queue its letter; the letter stores the confirmation's id, never the token."""
     confirmation = Confirmation(
         subscriber_id=subscriber.id,
         made_at=now,
@@ -257,16 +258,16 @@ def confirmation_decision(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """The requested digest and schedule in words, and the requested topics."""
+    """What a confirmation asks for: the digest and its schedule in words, and the topics."""
 
     digest: str  #: such as `a daily paper digest on: diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
-    owner: str = ""  #: who would manage the digests of a group, if the group itself is asked to confirm
+    owner: str = ""  #: the future owner of the group's digests, if the group's members are asked to confirm
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
-    """Return the request stored with a confirmation, completed with the subscriber's current settings."""
+    """Return the request stored with a confirmation; current settings replace what it leaves out."""
     requested = RequestedSettings.from_json(confirmation.requested_settings)
     schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
     stored = subscriber_rows.typed_topics(session, [subscriber.id])
@@ -280,7 +281,7 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
 
 
 def last_requested(session: Session, subscriber: Subscriber) -> RequestedSettings:
-    """Return the settings of the subscriber's latest request that was not an invitation."""
+    """Return the settings that the subscriber requested last; invitations are ignored."""
     latest = (
         select(Confirmation.requested_settings)
         .where(
@@ -299,7 +300,7 @@ def confirmation_key(confirmation_id: int) -> str:
 
 
 def reminder_key(subscriber_id: int) -> str:
-    """Return the dedupe key of a subscriber's only reminder."""
+    """Return the dedupe key of a subscriber's reminder, which allows only one reminder."""
     return f"reminder-{subscriber_id}"
 
 
@@ -319,7 +320,7 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
 
 
 def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Mail a subscriber's settings link to their own address, at most once an hour."""
+    """Mail the settings link to the subscriber's own address, at most once an hour."""
     outbox.queue_letter(
         session,
         letter="settings_link",
@@ -333,11 +334,11 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
 
 
 def queue_reminders(session: Session, site: Site, now: datetime) -> int:
-    """Queue a reminder for each confirmation unused after a day; return the number of reminders.
+    """Queue a reminder for each confirmation that is unused after a day; return how many were queued.
 
-    An address gets only one reminder, regardless of how often it is signed up. Invited and suppressed
-    addresses get no reminder, and neither does a group whose members were asked to confirm. No reminders are
-    sent while sign-ups are slowed down because of unused confirmations.
+    An address gets only one reminder, however often it is signed up. Invited and suppressed addresses get no
+    reminder, and neither does a group whose members were asked to confirm. No reminders are sent while too
+    many unused confirmations slow down sign-ups.
     """
     if sign_up_limits.is_slower(counts(session, now)):
         return 0
@@ -372,7 +373,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
 
 
 def is_group_asked(confirmation: Confirmation, subscriber: Subscriber) -> bool:
-    """Return whether the confirmation went to a group's members: the group has no owner until it confirms."""
+    """Return whether the confirmation went to a group's members; the group then has no owner yet."""
     return (
         RequestedSettings.from_json(confirmation.requested_settings).owner is not None
         and not subscriber.is_group
@@ -380,9 +381,9 @@ def is_group_asked(confirmation: Confirmation, subscriber: Subscriber) -> bool:
 
 
 def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:
-    """Record the reminders of all unused confirmations as expired, so that none is sent.
+    """Store an expired reminder for every unused confirmation, so that no reminder is sent.
 
-    Returns the number of these reminders.
+    Returns the number of reminders stored.
     """
     unanswered = (
         select(Subscriber.id, func.coalesce(Subscriber.owner_email, Subscriber.email))
@@ -419,7 +420,7 @@ def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> 
 
 
 def is_expired(session: Session, site: Site, token: str, now: datetime) -> bool:
-    """Return whether a token belongs to a confirmation that was not used in time."""
+    """Return whether a token belongs to a confirmation that expired unused."""
     number = verify_token(site, "confirm", token)
     confirmation = session.get(Confirmation, int(number)) if number is not None else None
     return confirmation is not None and confirmation.used_at is None and confirmation.expires_at <= now
@@ -442,9 +443,9 @@ def confirm(
 ) -> Subscriber | None:
     """Activate the subscriber of a confirmation, and queue the welcome letter with the papers chosen for it.
 
-    Returns None if the link is invalid, has expired or belongs to a suppressed address. A second use
-    changes nothing and returns the current subscriber. A confirmation sent to an address that was
-    suppressed by bounces or a complaint lifts the suppression.
+    Returns None if the link is invalid or has expired, or if the address is suppressed. Using the link again
+    changes nothing and returns the current subscriber. If the confirmation was sent to an address suppressed
+    by bounces or a complaint, using it lifts the suppression.
     """
     confirmation = confirmation_in(session, site, token, now)
     if confirmation is None:
@@ -474,10 +475,10 @@ def confirm(
 
 
 def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:
-    """Return whether a mail scanner may have pressed the button.
+    """Return whether a mail scanner, not a person, may have pressed the button.
 
-    A scanner is assumed if the button is pressed within a minute of the letter, from another network than the
-    sign-up's.
+    A scanner is assumed if the button is pressed less than a minute after the letter was sent, and from a
+    network other than the one that signed up.
     """
     confirmation = confirmation_in(session, site, token, now)
     if confirmation is None or confirmation.used_at is not None or confirmation.network == network:
@@ -486,7 +487,7 @@ def is_scanner(session: Session, site: Site, token: str, *, network: str, now: d
 
 
 def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
-    """Return when the letter or its reminder was last sent, or `now` if one of them is still being sent."""
+    """Return when the letter or its reminder was last sent, or `now` if either is still being sent."""
     keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
     letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
     settled = session.scalars(letters).all()
@@ -505,7 +506,7 @@ def mark_used(session: Session, confirmation: Confirmation, now: datetime) -> bo
 
 
 def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
-    """Activate a subscriber; their first digest is the next on the schedule, with that day's papers."""
+    """Activate a subscriber; the first digest is the next one on the schedule and has that day's papers."""
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
         bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
         subscriber.synced_at, subscriber.is_removed_by_sync = None, False  # they resubscribed themselves
@@ -525,7 +526,7 @@ def welcome_key(confirmation_id: int) -> str:
 
 
 def welcome_of(session: Session, confirmation: Confirmation) -> Mapping[str, Any]:
-    """Return the content of the welcome letter: `until_then`, `is_on_topics` and `cards`.
+    """Return the content of the welcome letter (`until_then`, `is_on_topics` and `cards`).
 
     The result is empty if the letter was deleted.
     """

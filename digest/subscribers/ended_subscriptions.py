@@ -21,10 +21,11 @@ BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
 
 
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Unsubscribe a subscriber at once, and queue the goodbye letter with its undo link.
+    """Unsubscribe a subscriber at once, and queue the goodbye letter with a link that undoes it.
 
-    Returns False if they were already unsubscribed. A subscriber who never confirmed cannot undo this
-    and gets no letter. Letters already queued are not sent, because delivery checks the state first.
+    Returns False if the subscriber was already unsubscribed. A subscriber who never confirmed cannot undo the
+    unsubscription and gets no letter. Letters that are already queued are not sent, because delivery checks
+    the subscriber's state first.
     """
     if not mark_unsubscribed(session, subscriber, now=now):
         return False
@@ -44,10 +45,10 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Unsubscribe a subscriber without notifying them; return False if they were unsubscribed already."""
+    """Unsubscribe a subscriber without notice; return False if the subscriber was already unsubscribed."""
     session.refresh(subscriber, with_for_update=True)
     if subscriber.state == SubscriberState.UNSUBSCRIBED:
-        # They unsubscribed themselves, so a synchronized list cannot resubscribe them.
+        # After this request, a synchronized list cannot resubscribe the subscriber.
         subscriber.is_removed_by_sync = False
         session.flush()
         return False
@@ -77,7 +78,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether the subscriber had confirmed and unsubscribed less than 30 days ago."""
+    """Return whether the subscriber had confirmed, and unsubscribed less than 30 days ago."""
     unsubscribed, confirmed = subscriber.unsubscribed_at, subscriber.confirmed_at
     return (
         subscriber.state == SubscriberState.UNSUBSCRIBED
@@ -88,7 +89,7 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
-    """Unsubscribe a subscriber without notifying them, and keep their history in case they return; commits."""
+    """Unsubscribe a subscriber without notice and commit; their history is kept in case they return."""
     subscriber = subscriber_rows.get(session, email)
     mark_unsubscribed(session, subscriber, now=now)
     session.commit()
@@ -96,7 +97,7 @@ def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete addresses that signed up before `before` and never confirmed; yield the number in each batch.
+    """Delete addresses that signed up before `before` and never confirmed; yield how many after each batch.
 
     Addresses with a later confirmation or a queued letter are kept. The caller commits.
     """

@@ -1,4 +1,4 @@
-"""Erase all data about a subscriber: rows, SQLite's write-ahead log, and the letters stored on this machine."""
+"""Erase all data about a subscriber: rows, SQLite's write-ahead log, and letters stored on this machine."""
 
 from __future__ import annotations
 
@@ -36,20 +36,21 @@ OWNS_GROUPS = _(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasure:
-    """The result of an erasure outside the database tables."""
+    """The effects of an erasure outside the database tables."""
 
-    copies: int  #: letters deleted from the folder that stores mail on this machine
-    is_log_empty: bool  #: False if another process was reading SQLite; the daily cleanup then empties its log
+    copies: int  #: number of letters deleted from the folder that stores mail on this machine
+    #: Whether SQLite's log was emptied; if not (another process was reading), the daily cleanup empties it.
+    is_log_empty: bool
 
 
 def erase(
     session: Session, site: Site, email: str, *, mail: MailUrl, now: datetime, suppress: bool = False
 ) -> Erasure:
-    """Erase a subscriber's data and commit; deliveries keep their states and counts but no address.
+    """Erase a subscriber's data and commit; deliveries remain, with their states and counts but no address.
 
-    With `suppress`, the keyed hash of the address is suppressed, so that the address never gets mail again.
-    Raises BadField if the address manages the digests of a group, because the group would be left without an
-    owner.
+    With `suppress`, the address is also added to the suppression list, stored only as a keyed hash, so that
+    it never gets mail again. Raises BadField if the address manages the digests of a group, because the group
+    would be left without an owner.
     """
     if groups := subscriber_rows.groups_of(session, email):
         raise BadField("email", OWNS_GROUPS % {"email": email, "groups": ", ".join(groups)})
@@ -66,9 +67,10 @@ def erase(
 def erase_subscriber(
     session: Session, site: Site, subscriber: Subscriber, *, now: datetime
 ) -> frozenset[int]:
-    """Erase a subscriber's row and all data that identifies them, and record the erasure.
+    """Erase a subscriber's row and all data that identifies the subscriber, and record the erasure.
 
-    The caller commits. Returns the ids of the letters to them, and of letters to the operator that name them.
+    The caller commits. Returns the ids of the letters to the subscriber, and of letters to the operator that
+    contain the address.
     """
     lock_subscriber(session, subscriber)
     found = letters_naming(session, subscriber)
@@ -89,7 +91,7 @@ def erase_subscriber(
 def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
     """Return {id: address} of letters to a subscriber, and {id: None} of forwarded mails that name them.
 
-    The address is the recipient at the time. Mails are forwarded to the operator.
+    Each address is the one to which the letter was sent. Forwarded mails are mails passed on to the operator.
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}
@@ -103,7 +105,7 @@ def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | 
 def delete_mails_naming(session: Session, email: str) -> None:
     """Delete the stored mail that was sent from an address or contains it.
 
-    At most a thousand mails are stored.
+    All stored mail is searched, which is at most a thousand mails.
     """
     name = email.lower().encode()
     stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))

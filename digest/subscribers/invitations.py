@@ -1,7 +1,8 @@
-"""Invite each address that an operator added, exactly once and at a low rate.
+"""Invite each address that an operator added, exactly once; invitations are spread over time.
 
-An invitation is the only letter that an unconfirmed address may get without asking. Its dedupe key depends
-only on the address, so an address that is removed and imported again gets no second invitation.
+An invitation is the only letter that may be sent to an unconfirmed address that did not ask for one. Its
+dedupe key depends only on the address, so an address that is removed and then imported again gets no second
+invitation.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ from digest.delivery import outbox
 from digest.site_profile import Site
 from digest.subscribers.subscriber_rows import one_line
 
-INVITATION_INTERVAL = timedelta(
-    minutes=1
-)  #: time between two invitations, so that a large list causes no burst of unrequested mail
+#: Minimum time between two invitations, which prevents a burst of unsolicited mail.
+INVITATION_INTERVAL = timedelta(minutes=1)
 ANSWER_WITHIN = timedelta(days=14)
-#: The requested settings stored with an invitation; reminders skip confirmations with this value.
+#: The value stored as the requested settings of an invitation; reminders skip such confirmations.
 INVITED_MARK = '{"invited":true}'
 MAX_NAMED = 8  #: maximum number of topics named in an invitation
 MAX_NAME_LENGTH = 80
@@ -33,12 +33,12 @@ MAX_NAME_LENGTH = 80
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Invitee:
-    """An unconfirmed subscriber that an operator added."""
+    """An unconfirmed subscriber added by an operator."""
 
     id: int
     email: str
     email_key: str
-    topics: tuple[str, ...]  #: names of the topics that the operator chose
+    topics: tuple[str, ...]  #: names of the topics chosen by the operator
 
 
 def queue_invitations(
@@ -52,8 +52,8 @@ def queue_invitations(
 ) -> int:
     """Queue an invitation to each address that was never invited; return the number of invitations.
 
-    `invited_by` names the person who added the addresses, in the operator's words. Each invitation is due at
-    the next time in `moments`.
+    `invited_by` names the person who added the addresses, in the operator's words. The iterator `moments`
+    gives the due time of each invitation.
     """
     by_key = {invitation_key(site, one.email_key): one for one in invitees}
     for name in used_keys(session, by_key):
@@ -106,7 +106,7 @@ def invitation_row(
 
 
 def invitation_key(site: Site, email_key: str) -> str:
-    """Return the dedupe key that prevents a second invitation to the same address."""
+    """Return the dedupe key that prevents a second invitation to an address."""
     return f"invite-{links.address_hash(site, email_key)}"
 
 
@@ -121,12 +121,12 @@ ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
 
 
 def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return the dedupe keys that existing invitations already use."""
+    """Return those of these dedupe keys that earlier invitations use."""
     return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
 
 
 def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
-    """Return the invitees who have had no confirmation letter of any kind."""
+    """Return the invitees who never had a confirmation of any kind."""
     if not invitees:
         return []
     ids = [one.id for one in invitees]
@@ -135,7 +135,7 @@ def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
 
 
 def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
-    """Yield the due times of the next invitations, a minute apart and after the queued invitations."""
+    """Yield due times for invitations, a minute apart, beginning after the last queued invitation."""
     last = session.scalar(
         select(func.max(Delivery.due_at)).where(
             outbox.IS_OPEN,

@@ -19,22 +19,20 @@ from digest.errors import BadFilter, UsageError
 from digest.site_profile import Site
 from digest.topics import Pack, PackVersions, filter_registry, stored_packs
 
-BATCH_LETTERS = 500  #: number of letters inserted at once
-RECEIVING_STATES = (
-    SubscriberState.ACTIVE,
-    SubscriberState.PAUSED,
-)  #: states of subscribers who get the letter, now or after resuming
+BATCH_LETTERS = 500  #: number of letters inserted by one statement
+#: States of the subscribers who get the letter about a new version; paused ones get it after resuming.
+RECEIVING_STATES = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterChange:
-    """A filter that subscribers use, before and after a new version of a pack."""
+    """A filter that subscribers use, as it is before and after a new version of a pack."""
 
     filter_id: int
-    canonical: str  #: the canonical filter, which contains `use:`
-    before: str  #: the current resolved filter
-    after: str  #: the new resolved filter; equal to `before` if the filter cannot be updated
-    blocked_reason: str = ""  #: the reason why the filter cannot be updated
+    canonical: str  #: the canonical filter, which refers to the pack by `use:`
+    before: str  #: the resolved filter that is stored now
+    after: str  #: the resolved filter with the new version; equal to `before` if the filter cannot be updated
+    blocked_reason: str = ""  #: why the filter cannot be updated; empty if it can
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,29 +40,30 @@ class PackChange:
     """A new version of a pack that is not stored yet, and its effect on the filters that use the pack."""
 
     pack: Pack
-    before: Pack | None  #: the previous version; None for a new pack
+    before: Pack | None  #: the latest stored version; None for a new pack
     packs_before: PackVersions  #: the current packs
-    packs_after: PackVersions  #: the packs after publishing
-    filter_changes: tuple[FilterChange, ...]  #: only filters that change or cannot be updated
+    packs_after: PackVersions  #: the packs after the new version is published
+    #: Only filters that the new version changes, or that cannot be updated.
+    filter_changes: tuple[FilterChange, ...]
 
     @property
     def is_new(self) -> bool:
-        """Return whether there is anything to publish."""
+        """Return whether the pack is new or its text has changed, so that it can be published."""
         return self.before is None or self.before.text != self.pack.text
 
     @property
     def applied(self) -> tuple[FilterChange, ...]:
-        """Return the changes to filters that can be updated."""
+        """Return the changes of the filters that can be updated."""
         return tuple(change for change in self.filter_changes if not change.blocked_reason)
 
     @property
     def blocked(self) -> tuple[FilterChange, ...]:
-        """Return the changes to filters that cannot be updated."""
+        """Return the changes of the filters that cannot be updated."""
         return tuple(change for change in self.filter_changes if change.blocked_reason)
 
 
 def plan_pack_change(session: Session, pack: Pack) -> PackChange:
-    """Return the effects of publishing this pack; raise BadFilter if it uses an unknown pack or filter."""
+    """Return what publishing this pack would change; raise BadFilter if it uses an unknown pack or filter."""
     packs = stored_packs.load_packs(session)
     versions = packs.get(pack.name, {})
     before = versions[max(versions)] if versions else None
@@ -81,7 +80,7 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
 
 
 def previous_version(session: Session, name: str) -> Pack:
-    """Return a pack's previous version for republishing; raise UsageError if there is only one version."""
+    """Return a pack's previous version, to publish it again; raise UsageError if it has only one version."""
     newest = stored_packs.get(session, name)
     if newest.version == 1:
         raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
@@ -89,7 +88,7 @@ def previous_version(session: Session, name: str) -> Pack:
 
 
 def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
-    """Yield the stored filters that resolve differently with these packs, or cannot be resolved."""
+    """Yield the stored filters that these packs change, or that can no longer be resolved."""
     resolved = aliased(FilterRow)
     stored = (
         select(FilterRow.id, FilterRow.canonical, resolved.canonical.label("before"))
@@ -113,7 +112,7 @@ def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[Filt
 
 
 def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
-    """Return the number of subscribers who use these filters."""
+    """Return the number of active and paused subscribers who use these filters."""
     ids = [change.filter_id for change in changes]
     query = (
         select(func.count(distinct(Subscription.subscriber_id)))
@@ -124,7 +123,7 @@ def count_followers(session: Session, changes: Iterable[FilterChange]) -> int:
 
 
 def count_pack_users(session: Session) -> dict[str, int]:
-    """Return the number of subscribers who use each pack, in any version."""
+    """Return the number of active and paused subscribers who use each pack, in any version."""
     query = (
         select(Subscription.subscriber_id, FilterRow.canonical)
         .join(FilterRow, FilterRow.id == Subscription.filter_id)
@@ -150,8 +149,8 @@ def publish(
 ) -> PackChange:
     """Publish a pack as its next version, update the filters that use it, queue the letters, and commit.
 
-    `effect` computes how recent digests would have differed if one canonical filter had been replaced by
-    another. Raises UsageError if the pack equals its newest version.
+    `effect` compares two canonical filters and returns how recent digests would have differed with the second
+    instead of the first. Raises UsageError if the pack equals its latest version.
     """
     stored_packs.lock_packs_exclusive(session)
     change = plan_pack_change(session, pack)
@@ -165,7 +164,7 @@ def publish(
 
 
 def update_resolved_filters(session: Session, changed: Sequence[FilterChange]) -> None:
-    """Store the new resolved filters of the changed filters."""
+    """Store the new resolved form of each changed filter."""
     if changed:
         filter_registry.filter_ids(session, [change.after for change in changed])
         filter_registry.store_resolved_filters(
@@ -181,7 +180,7 @@ def queue_pack_letters(
     puts_back: int | None,
     now: datetime,
 ) -> None:
-    """Queue one letter about the new version to each subscriber of a changed filter, in the bulk lane."""
+    """Queue a letter about the new version, in the bulk lane, to each subscriber of a changed filter."""
     by_filter = {one.filter_id: one for one in change.applied}
     effects = {number: effect(one.before, one.after) for number, one in by_filter.items()}
     query = (

@@ -28,7 +28,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
 ) -> bool:
-    """Change the settings that are not None; return whether anything changed.
+    """Change the settings that are not None; return whether any setting changed.
 
     `muted` names the muted topics among `topics`; if it is None, topics that keep their name stay muted.
     """
@@ -50,7 +50,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
 
 
 def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
-    """Return the values of all settings that `edit` can change."""
+    """Return the values of all settings that `edit` can change, keyed by setting."""
     topics = [
         (topic.name, topic.canonical, topic.typed, topic.is_muted)
         for topic in subscriber_rows.topics_of(session, subscriber)
@@ -60,7 +60,7 @@ def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ..
 
 
 def check_max_papers(number: int) -> int:
-    """Return `number`; raise BadField unless it is between 1 and 100."""
+    """Return `number` if it is between 1 and 100, otherwise raise BadField."""
     if not 1 <= number <= 100:
         raise BadField("max_papers", f"{number} is not between 1 and 100.")
     return number
@@ -81,7 +81,7 @@ def changed_schedule(
     at: str | None = None,
     timezone: str | None = None,
 ) -> Schedule:
-    """Return the subscriber's schedule with the given parts changed, or raise BadField."""
+    """Return the subscriber's schedule with these parts changed; raise BadField if it would be invalid."""
     current = subscriber_rows.schedule_of(subscriber)
     return edition_schedule.parse_schedule(
         cadence=cadence or edition_schedule.cadence_text(current),
@@ -94,8 +94,8 @@ def changed_schedule(
 def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
     """Change a subscriber's schedule.
 
-    If today's edition was not published yet, it is sent even if the new hour has passed; otherwise the next
-    edition is due. No edition is sent twice, because an edition's name is part of a unique key.
+    If today's edition has not been published yet, it is sent even if the new hour has passed; otherwise the
+    next edition is due. No edition is sent twice, because the name of the edition is part of a unique key.
     """
     was_due_at = subscriber.next_due_at
     for column, value in subscriber_rows.schedule_columns(schedule).items():
@@ -124,7 +124,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
 def resume(session: Session, subscriber: Subscriber) -> bool:
     """End a subscriber's pause; return False if they are not paused.
 
-    The next digest also has the papers of the pause, because `considered_until` stays the same during a
+    The next digest also covers the papers of the pause, because `considered_until` is not advanced during a
     pause.
     """
     if subscriber.state != SubscriberState.PAUSED:
@@ -139,13 +139,13 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 
 def resume_due(session: Session, now: datetime) -> int:
-    """End every pause whose end date has come in the subscriber's time zone; return the number of pauses."""
+    """End every pause whose end date has come in the subscriber's time zone; return how many ended."""
     return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
 
 
 def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
-    """Return the subscribers whose pause is over; the scheduler calls this before it starts a task."""
-    latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC
+    """Return the subscribers whose pause is over; the scheduler runs this query before it starts a task."""
+    latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC than this
     candidates = select(Subscriber).where(
         Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= latest_day
     )
@@ -153,6 +153,6 @@ def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
 
 
 def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
-    """Return whether the end date of a subscriber's pause has come in their time zone."""
+    """Return whether today is the end date of a subscriber's pause or later, in their time zone."""
     today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
     return subscriber.paused_until is not None and subscriber.paused_until <= today

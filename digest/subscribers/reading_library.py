@@ -1,6 +1,6 @@
-"""Read a reader's library as exported by a reference manager, without storing the library.
+"""Read a reader's library, as exported by a reference manager, without storing it.
 
-A library is an untrusted file, so its size, its number of entries and the reading time are limited.
+A library is an untrusted file, so its size, its number of entries and the time to read it are limited.
 """
 
 from __future__ import annotations
@@ -22,44 +22,46 @@ if TYPE_CHECKING:
 _ = TRANSLATIONS.gettext
 
 MEGABYTE = 1024 * 1024
-MAX_ENTRY_BYTES = 32 * 1024  #: bytes of a BibTeX entry; parsing time grows with the square of the length
+#: Maximum size of a BibTeX entry, whose parsing time grows with the square of its length.
+MAX_ENTRY_BYTES = 32 * 1024
 MAX_TITLE = 500  #: characters
 MAX_ABSTRACT = 3000
 MAX_AUTHORS = 100
-HEAD_BYTES = 64 * 1024  #: the beginning of a file, from which its format is recognised
+HEAD_BYTES = 64 * 1024  #: size of the beginning of a file, from which its format is recognised
 ENTRY_START = re.compile(rb"^(?=[ \t]*@[A-Za-z]{3,30}\s*[{(])", re.MULTILINE)
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryLimits:
-    """The limits on reading a library."""
+    """The limits that apply when a library is read."""
 
-    max_megabytes: int  #: a larger file is refused
-    max_seconds: float  #: entries not read in this time are left out
-    max_entries: int = 2_000  #: further entries are left out
+    max_megabytes: int  #: larger files are refused
+    max_seconds: float  #: entries that are not read within this time are left out
+    max_entries: int = 2_000  #: entries beyond this number are left out
 
 
-FILE_LIMITS = LibraryLimits(max_megabytes=32, max_seconds=60.0)  #: for an operator's own file
-UPLOAD_LIMITS = LibraryLimits(max_megabytes=1, max_seconds=3.0)  #: for a file that anybody may upload
+FILE_LIMITS = LibraryLimits(max_megabytes=32, max_seconds=60.0)  #: the limits for an operator's own file
+#: The limits for a file that anybody may upload.
+UPLOAD_LIMITS = LibraryLimits(max_megabytes=1, max_seconds=3.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadLibrary:
-    """The papers of a library without duplicates, and the entries that could not be read."""
+    """The papers in a library, each once, and the entries that could not be read."""
 
     papers: tuple[Paper, ...]
     problems: tuple[RecordProblem, ...]
-    is_complete: bool  #: whether no entry was left out because of the limits
+    is_complete: bool  #: whether the limits left out no entry
 
 
 def read_library(
     stream: BinaryIO, *, name: str, limits: LibraryLimits, now: datetime, seconds: Callable[[], float]
 ) -> ReadLibrary:
-    """Read the papers of a BibTeX, RIS or CSL-JSON file in any usual encoding.
+    """Read the papers of a BibTeX, RIS or CSL-JSON file in any common encoding.
 
-    `name` is the file or form field that errors mention, and `seconds` a clock that measures the reading
-    time. Raises BadField if the file is empty or too large; a file in another format yields no papers.
+    `name` is the file or form field that errors mention. `seconds` is a clock that measures the reading time.
+    Raises BadField if the file is empty or too large; a file in another format yields no papers.
     """
     content = stream.read(limits.max_megabytes * MEGABYTE + 1)
     if len(content) > limits.max_megabytes * MEGABYTE:
@@ -83,7 +85,7 @@ def read_library(
 
 def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
     """Yield the entries of a library; an error that ends the reading is yielded as the last problem."""
-    from digest.dumps import formats  # imports parsers of HTML and XML, which few commands need
+    from digest.dumps import formats  # this import loads parsers of HTML and XML, which few commands need
 
     text = as_utf8(content)
     format_name = format_of(text)

@@ -1,4 +1,4 @@
-"""Store the settings that somebody requests when signing up, until they confirm the address."""
+"""Store the settings that somebody requests with a sign-up until the address is confirmed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RequestedSettings:
     schedule: Schedule | None = None
     max_papers: int | None = None
     abstracts: str | None = None
-    owner: str | None = None  #: who would manage the subscription of a group address
+    owner: str | None = None  #: the person who would manage the subscription, if the address is a group's
 
     def to_json(self) -> str:
         """Return the JSON that is stored with a sign-up and with a confirmation."""
@@ -50,7 +50,7 @@ class RequestedSettings:
 
     @classmethod
     def from_json(cls, text: str) -> RequestedSettings:
-        """Return the settings that `to_json` wrote."""
+        """Return the settings from JSON that `to_json` wrote."""
         values = json.loads(text)
         schedule = None
         if "cadence" in values:
@@ -97,7 +97,7 @@ def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:
     """Return the requested topics whose filters are still valid.
 
-    A filter becomes invalid if a pack that it uses is removed.
+    A filter is no longer valid if a pack that it uses has been removed.
     """
     return {name: topics[name] for name in resolved_filters(session, topics)}
 

@@ -11,11 +11,11 @@ from digest.db.tables import SavedPaper
 from digest.errors import UsageError
 from digest.papers import Paper, catalog
 
-MAX_SAVED = 2000  #: maximum papers in one list
+MAX_SAVED = 2000  #: maximum number of papers in one list
 
 
 def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) -> bool:
-    """Add a paper to the list; return False if it was in the list already.
+    """Add a paper to the subscriber's list; return False if the list already contains it.
 
     Raise UsageError if the list is full.
     """
@@ -30,7 +30,7 @@ def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) 
 
 
 def remove(session: Session, subscriber_id: int, paper_id: int) -> bool:
-    """Remove a paper from the list; return whether it was in the list."""
+    """Remove a paper from the subscriber's list; return whether the list contained it."""
     is_it = SavedPaper.subscriber_id == subscriber_id, SavedPaper.paper_id == paper_id
     was_saved = is_saved(session, subscriber_id, paper_id)
     session.execute(delete(SavedPaper).where(*is_it))
@@ -43,7 +43,7 @@ def is_saved(session: Session, subscriber_id: int, paper_id: int) -> bool:
 
 
 def list_saved(session: Session, subscriber_id: int) -> list[tuple[Paper, datetime]]:
-    """Return the saved papers and when each was saved, latest first, without hidden papers."""
+    """Return the saved papers and the time each was saved, latest first; hidden papers are left out."""
     query = select(SavedPaper.paper_id, SavedPaper.saved_at).where(SavedPaper.subscriber_id == subscriber_id)
     saved_at = dict(session.execute(query.order_by(SavedPaper.saved_at.desc(), SavedPaper.paper_id)).all())
     found = {paper.id: paper for paper in catalog.papers(session, ids=saved_at) if not paper.is_hidden}

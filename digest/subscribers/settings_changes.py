@@ -24,7 +24,7 @@ UNDO_FOR = timedelta(days=30)
 
 
 class SavedTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A topic with its filter as shown to its owner."""
+    """A topic, with its filter in the form that its owner sees."""
 
     name: str
     filter: str
@@ -32,9 +32,9 @@ class SavedTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SavedSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The settings of one subscriber at one time."""
+    """All settings of one subscriber at one time."""
 
-    topics: tuple[SavedTopic, ...] = ()  #: in the order of the digest
+    topics: tuple[SavedTopic, ...] = ()  #: in the order of the digest's sections
     cadence: str
     at: str
     timezone: str
@@ -53,7 +53,7 @@ class SavedSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastChange:
-    """The latest change of a subscriber's settings."""
+    """The latest change of a subscriber's settings, with the settings before and after it."""
 
     changed_at: datetime
     before: SavedSettings
@@ -61,7 +61,7 @@ class LastChange:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return sentences about the changes, with the values before and after each."""
+        """Return sentences about the changed settings, each with the values before and after."""
         return describe_change(self.before, self.after)
 
 
@@ -84,7 +84,7 @@ def saved_settings(session: Session, subscriber: Subscriber) -> SavedSettings:
 
 
 def record_change(session: Session, subscriber: Subscriber, before: SavedSettings, *, now: datetime) -> bool:
-    """Record that the settings were changed, if they differ from `before`; return whether they do."""
+    """Record the change since `before`; return False if no setting has changed."""
     after = saved_settings(session, subscriber)
     if after == before:
         return False
@@ -101,7 +101,7 @@ def record_change(session: Session, subscriber: Subscriber, before: SavedSetting
 
 
 def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> LastChange | None:
-    """Return the latest change if it can be undone: it is recent, and the settings have not changed since."""
+    """Return the latest change if it is recent and no setting has changed since; otherwise None."""
     row = session.get(SettingsChange, subscriber.id, populate_existing=True)
     if row is None or now - row.changed_at > UNDO_FOR:
         return None
@@ -112,9 +112,9 @@ def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> L
 
 
 def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change, and return sentences about the restored settings, or () if nothing can be undone.
+    """Undo the latest change, and return sentences about the restored settings, or () if it cannot be undone.
 
-    A waiting letter about the change is withdrawn. Raises BadField or BadFilter if a former filter is no
+    A queued letter about the change is withdrawn. Raises BadField or BadFilter if a former filter is no
     longer valid.
     """
     session.refresh(subscriber, with_for_update=True)
@@ -129,7 +129,7 @@ def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime)
 
 
 def restore(session: Session, subscriber: Subscriber, former: SavedSettings, *, now: datetime) -> None:
-    """Give a subscriber their former settings; raise BadField or BadFilter if a filter is no longer valid."""
+    """Restore a subscriber's former settings; raise BadField or BadFilter if a filter is no longer valid."""
     preferences.edit(
         session,
         subscriber,
@@ -147,7 +147,7 @@ def restore(session: Session, subscriber: Subscriber, former: SavedSettings, *, 
 
 
 def describe_change(before: SavedSettings, after: SavedSettings) -> tuple[str, ...]:
-    """Return a sentence for each difference, with the values before and after."""
+    """Return a sentence for each changed setting, with its values before and after."""
     return (*describe_topics(before.topics, after.topics), *describe_options(before, after))
 
 
@@ -174,7 +174,7 @@ def renamed_topics(old: dict[str, SavedTopic], new: dict[str, SavedTopic]) -> di
 
 
 def describe_topic(before: SavedTopic | None, after: SavedTopic) -> Iterator[str]:
-    """Yield sentences about one changed topic; `before` is None for a new topic."""
+    """Yield sentences about the changes of one topic; `before` is None for a new topic."""
     if before is None:
         yield _("Added the topic “%(name)s” (%(filter)s).") % {"name": after.name, "filter": after.filter}
         return
@@ -219,5 +219,5 @@ def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[st
 
 
 def abstracts_in_words(length: str) -> str:
-    """Describe an abstract length in words."""
+    """Return the length of abstracts in words."""
     return {"titles": _("Titles only"), "full": _("Whole abstracts")}.get(length, _("Short abstracts"))

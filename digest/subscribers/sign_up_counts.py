@@ -1,7 +1,7 @@
-"""Count the recent used and unused confirmations, which determine the rate of new confirmations.
+"""Count recent confirmations, used and unused; the counts determine how fast new ones are sent.
 
-Invitations do not count, and neither do confirmations requested by the operator or a proven sender, since
-strangers cannot cause these.
+Invitations do not count. Confirmations requested by the operator or by a proven sender do not count either,
+since strangers cannot cause them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_not(None), 1), e
 
 
 def counts(session: Session, now: datetime) -> Counts:
-    """Return the total counts of all networks."""
+    """Return the counts of all networks together."""
     unanswered, used = session.execute(
         select(UNANSWERED, ANSWERED).where(Confirmation.made_at > now - limits.REMEMBERED_FOR, BY_A_STRANGER)
     ).one()
@@ -34,7 +34,7 @@ def counts(session: Session, now: datetime) -> Counts:
 
 
 def counts_by_network(session: Session, now: datetime) -> dict[str, Counts]:
-    """Return the counts of each network with a waiting sign-up."""
+    """Return the counts of each network from which a sign-up is waiting."""
     found = session.execute(
         select(Confirmation.network, UNANSWERED, ANSWERED)
         .where(
@@ -58,7 +58,7 @@ def counts_of_network(session: Session, network: str, now: datetime) -> Counts:
 
 
 def recent(session: Session, now: datetime) -> Recent:
-    """Return the figures about recently sent confirmations."""
+    """Return the counts of all networks, the number sent in the last minute, and the age of the newest."""
     minute = select(func.count()).where(Confirmation.made_at > now - timedelta(minutes=1), BY_A_STRANGER)
     newest = session.scalar(
         select(func.max(Confirmation.made_at)).where(Confirmation.made_at <= now, BY_A_STRANGER)
@@ -71,5 +71,5 @@ def recent(session: Session, now: datetime) -> Recent:
 
 
 def are_slow(session: Session, now: datetime) -> bool:
-    """Return whether confirmations are sent at the lowest rate because too many are unanswered."""
+    """Return whether so many confirmations are unanswered that new ones are sent at the lowest rate."""
     return limits.is_lowest(counts(session, now))

@@ -1,9 +1,9 @@
-"""Decide how many confirmations may be sent now, and to which sign-ups.
+"""Decide how many confirmations may be sent now, and which sign-ups get them.
 
-Anybody can enter any address in the form, so any confirmation may be unrequested. While most
-confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate; each
-answered confirmation offsets two unanswered confirmations. The network with the fewest unanswered
-confirmations is next, so a network that floods the queue waits behind all others.
+Anybody can enter any address in the form, so the owner of an address may not have asked for the confirmation.
+While most confirmations are answered, sign-ups wait only seconds. Unanswered confirmations lower the rate;
+each answered confirmation offsets two unanswered ones. The network with the fewest unanswered confirmations
+is served first, so a network that floods the queue waits behind all others.
 """
 
 from __future__ import annotations
@@ -14,50 +14,53 @@ from dataclasses import dataclass
 from datetime import timedelta
 from heapq import heapify, heappop, heappush
 
-MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped, and no letter is sent
-REMEMBERED_FOR = timedelta(hours=72)  #: how long a confirmation counts; must be longer than `MAX_WAIT`
+MAX_WAIT = timedelta(hours=48)  #: time after which a waiting sign-up is dropped without a letter
+#: How long a confirmation counts towards the limits; must be longer than `MAX_WAIT`.
+REMEMBERED_FOR = timedelta(hours=72)
 
 PER_MINUTE = 60
-SLOWER_FROM = 50  #: number of unanswered confirmations above which the rate falls
-LOWEST_FROM = 100  #: number of unanswered confirmations at which the rate is lowest
-LOWEST_PER_MINUTE = 5  #: the rate at `LOWEST_FROM`; twice as many unanswered confirmations halve it
+SLOWER_FROM = 50  #: number of unanswered confirmations above which fewer are sent per minute
+LOWEST_FROM = 100  #: number of unanswered confirmations from which `LOWEST_PER_MINUTE` applies
+#: Confirmations per minute at `LOWEST_FROM`; twice as many unanswered ones halve the number.
+LOWEST_PER_MINUTE = 5
 CREDIT = 2  #: number of unanswered confirmations that each answered confirmation offsets
 
-PER_NETWORK = 10  #: limit of unanswered confirmations per network
+PER_NETWORK = 10  #: a network with this many unanswered confirmations must wait; answered ones allow more
 PER_NETWORK_AT_LOWEST = 1
 
-UNKNOWN = ""  #: the network of sign-ups from this machine or through an unconfigured proxy
-BY_MAIL = "mail"  #: the network of all sign-ups by mail from unproven senders
-BY_OPERATOR = "operator"  #: the network of sign-ups through the CLI; they neither wait nor count
-PROVEN = "@"  #: prefix of the network of sign-ups by mail from a proven sender, before the sender's domain
-SHARED = frozenset({UNKNOWN, BY_MAIL})  #: networks of many people, whose waiting sign-ups are not limited
+UNKNOWN = ""  #: stands for the network of sign-ups from this machine or through an unconfigured proxy
+BY_MAIL = "mail"  #: stands for the network of all sign-ups by mail from unproven senders
+BY_OPERATOR = "operator"  #: stands for the network of sign-ups through the CLI; they neither wait nor count
+PROVEN = "@"  #: prefix of the network of a proven sender of a sign-up by mail; the sender's domain follows
+#: Networks shared by many people, to which the limit on waiting sign-ups does not apply.
+SHARED = frozenset({UNKNOWN, BY_MAIL})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
-    """The unanswered and answered confirmations that still count."""
+    """How many confirmations are unanswered and answered, among those that still count."""
 
     unanswered: int = 0
     answered: int = 0
 
     @property
     def surplus(self) -> int:
-        """Return the number of unanswered confirmations that answered confirmations do not offset."""
+        """Return how many unanswered confirmations are not offset by answered ones."""
         return max(0, self.unanswered - CREDIT * self.answered)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """Figures about the confirmations recently sent to all networks."""
+    """The confirmations that were recently sent to all networks."""
 
     counts: Counts
     last_minute: int = 0
-    since_last: timedelta | None = None  #: time since the newest confirmation
+    since_last: timedelta | None = None  #: time since the newest confirmation was sent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitingSignUp:
-    """A sign-up waiting for its confirmation letter. Ids ascend with time."""
+    """A sign-up waiting for its confirmation letter. Later sign-ups have higher ids."""
 
     id: int
     email_key: str
@@ -75,17 +78,17 @@ def per_minute(counts: Counts) -> float:
 
 
 def is_slower(counts: Counts) -> bool:
-    """Return whether unanswered confirmations have lowered the rate."""
+    """Return whether unanswered confirmations have lowered the rate of sending."""
     return counts.surplus > SLOWER_FROM
 
 
 def is_lowest(counts: Counts) -> bool:
-    """Return whether the rate is at its lowest."""
+    """Return whether so many confirmations are unanswered that the lowest rate applies."""
     return counts.surplus >= LOWEST_FROM
 
 
 def confirmations_allowed(recent: Recent) -> int:
-    """Return the number of confirmations that may be sent now."""
+    """Return how many confirmations may be sent at this moment."""
     pace = per_minute(recent.counts)
     if pace >= 1:
         return max(0, int(pace) - recent.last_minute)
@@ -98,7 +101,8 @@ def choose_next(
 ) -> list[WaitingSignUp]:
     """Choose the sign-ups to confirm.
 
-    Each is the oldest of the network that has the fewest unanswered confirmations at that point.
+    Each chosen sign-up is the oldest of the network that has the fewest unanswered confirmations at that
+    point.
 
     An address is chosen once, even if several networks signed it up.
     """
@@ -121,14 +125,14 @@ def choose_next(
 
 
 def blocked_networks(networks: Mapping[str, Counts], recent: Recent) -> list[str]:
-    """Return the networks at their limit of unanswered confirmations."""
+    """Return the networks that have reached their limit of unanswered confirmations."""
     return [
         name for name, counts in networks.items() if counts.unanswered >= network_limit(name, counts, recent)
     ]
 
 
 def network_limit(network: str, counts: Counts, recent: Recent) -> float:
-    """Return the number of unanswered confirmations at which a network must wait."""
+    """Return how many unanswered confirmations make a network wait."""
     if network == UNKNOWN:
         return float("inf")
     least = PER_NETWORK_AT_LOWEST if is_lowest(recent.counts) else PER_NETWORK

@@ -1,8 +1,8 @@
-"""Queue sign-ups, and send their confirmations at a limited rate.
+"""Queue sign-ups, and send their confirmation letters at a limited rate.
 
  request: a row is written ─▶ send_confirmations, every few seconds: letters for the next sign-ups ─▶ the row is deleted
 
-Only a keyed hash of each network is stored, and only while its sign-ups count towards the rate.
+Each network is stored only as a keyed hash, and only while its sign-ups count towards the rate.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
 log = logging.getLogger(__name__)
 
-MAX_PER_NETWORK = 40  #: maximum waiting sign-ups per network
-#: Maximum waiting sign-ups in total; at this limit, the newest sign-up of the largest network is dropped.
+MAX_PER_NETWORK = 40  #: maximum number of waiting sign-ups per network
+#: Maximum number of waiting sign-ups; at this number, the newest sign-up of the largest network is dropped.
 MAX_WAITING = 10_000
-#: The name under which requests with a proxy header are recorded while DIGEST_PROXIES is 0.
+#: The name of the observation that a request had a proxy header while DIGEST_PROXIES was 0.
 PROXY_HEADER = "proxy header"
 REPORT_FOR = timedelta(days=7)
 
 
 def network_hash(site: Site, network: str | None) -> str:
-    """Return the keyed hash of a network, or UNKNOWN for None."""
+    """Return the keyed hash of a network; UNKNOWN if the network is None."""
     return keyed_hash(site.pepper, f"network\0{network}").hex()[:16] if network else limits.UNKNOWN
 
 
@@ -52,10 +52,10 @@ def request(
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> None:
-    """Queue a sign-up of an address, whether or not the address is subscribed; no letter is sent yet.
+    """Queue a sign-up, whether or not the address is subscribed; no letter is sent yet.
 
-    A second sign-up from the same network replaces the requested settings. Raises BadField if the address or
-    a requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too
+    A repeated sign-up from the same network replaces the requested settings. Raises BadField if the address
+    or a requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too
     many sign-ups waiting.
     """
     address = addresses.parse_address(email)
@@ -85,10 +85,11 @@ def request_proven(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> bool:
-    """Queue the confirmation of an address whose owner requested it by signed mail.
+    """Queue the confirmation for an address whose owner asked for it in a mail with a valid signature.
 
-    The confirmation skips the queue and does not count towards its rate. Returns False if the signing domain has
-    too many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
+    The confirmation does not wait in the queue and does not count towards its rate. Returns False if the
+    signing domain has too many unanswered confirmations, since the owner of a domain can sign for any number
+    of addresses.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -112,13 +113,13 @@ def request_proven(
 
 
 def proven_network(site: Site, domain: str) -> str:
-    """Return the network of a signing domain: its last two labels, since subdomains are free."""
+    """Return the network of a signing domain, which is its last two labels, since subdomains cost nothing."""
     last_two = ".".join(domain.lower().split(".")[-2:])
     return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{last_two}')[:15]}"
 
 
 def limit_waiting(session: Session, network: str) -> None:
-    """Raise UsageError if this network has too many waiting sign-ups; at the total limit, drop a sign-up."""
+    """Raise UsageError if this network has too many waiting sign-ups; if the queue is full, drop one."""
     of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
     if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
         raise UsageError("Too many sign-ups from your network are waiting. Try again later.")
@@ -139,9 +140,9 @@ def are_waiting(session: Session) -> bool:
 
 
 def send_confirmations(session: Session, site: Site, now: datetime) -> int:
-    """Queue the confirmations that may be sent now; return their number.
+    """Queue the confirmations that may be sent now; return the number of letters queued.
 
-    Sign-ups that waited too long are dropped.
+    Sign-ups that have waited for longer than MAX_WAIT are dropped.
     """
     forget_sign_ups(session, now)
     lately = recent(session, now)
@@ -155,9 +156,9 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
 
 
 def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
-    """Return the waiting sign-ups of networks that are not blocked.
+    """Return the waiting sign-ups from networks that may get confirmations now.
 
-    The query leaves out blocked networks, because after a flood nearly all networks are blocked.
+    The query itself leaves out blocked networks, since nearly all networks are blocked after a flood.
     """
     rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
     return [
@@ -175,7 +176,7 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
     )
     row = taken.first()
-    if row is None:  # another process has processed the sign-up
+    if row is None:  # another process has handled the sign-up
         return False
     session.execute(delete(SignUp).where(SignUp.email_key == one.email_key))
     address = addresses.Address(email=row.email, folded=one.email_key)
@@ -186,7 +187,7 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
 
 
 def forget_sign_ups(session: Session, now: datetime) -> None:
-    """Delete sign-ups that waited too long, and the network hashes of confirmations that no longer count."""
+    """Delete sign-ups that waited too long, and network hashes in confirmations that no longer count."""
     dropped = session.execute(
         delete(SignUp).where(SignUp.asked_at <= now - limits.MAX_WAIT).returning(SignUp.id)
     ).all()

@@ -1,8 +1,8 @@
 """Ask long-inactive readers whether they still read their digests, and pause those who do not respond.
 
 A reader is active if they press a button on our pages or write to us. Opening a page does not count, because
-mail scanners open every link. Since reading is not tracked, readers who only read are asked, too: first in
-two digests, then by one letter. Two weeks after the letter, the digests are paused.
+mail scanners open every link. Since reading is not tracked, readers who only read are asked too: first in two
+digests, then by a letter. Their digests are paused two weeks after the letter.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import preferences, subscriber_rows
 
-DIGESTS_ASKING = 2  #: number of digests with the question before the letter is sent
-ANSWER_WITHIN = timedelta(days=14)  #: time between the letter and the pause
-BATCH_READERS = 500  #: maximum number of readers that a run processes in each step
+DIGESTS_ASKING = 2  #: number of digests that ask the question before the letter is sent
+ANSWER_WITHIN = timedelta(days=14)  #: time to answer the letter before the digests are paused
+BATCH_READERS = 500  #: maximum number of readers that a run processes in each step (asking, mailing, pausing)
 ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -35,7 +35,7 @@ ACTIVE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 def note_activity(session: Session, subscriber: Subscriber, *, now: datetime) -> None:
-    """Record that a reader was active, so that they are not asked."""
+    """Record that a reader was active, so that they are not asked whether they still read."""
     if subscriber.state in ACTIVE_STATES:
         subscriber.last_active_at = now
         subscriber.still_reading_step = StillReadingStep.NONE
@@ -44,7 +44,7 @@ def note_activity(session: Session, subscriber: Subscriber, *, now: datetime) ->
 
 
 def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
-    """Record that a reader wrote to us; other senders are ignored."""
+    """Record activity if the sender of a mail is a reader; ignore other senders."""
     subscriber = subscriber_rows.find(session, sender) if sender else None
     if subscriber is not None:
         note_activity(session, subscriber, now=received_at)
@@ -54,14 +54,14 @@ def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
 
 
 def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
-    """Ask one batch of readers in their digests, send one batch of letters, and pause one batch of readers."""
+    """Ask a batch of readers in their digests, send letters to another, and pause a third."""
     pause_unanswered(session, now=now)
     send_letters(session, site, now=now)
     ask_in_digests(session, after=after, now=now)
 
 
 def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None:
-    """Mark readers who were inactive for `after`, so that their next digests ask whether they still read."""
+    """Mark readers inactive for the time `after`, so that their next digests ask whether they still read."""
     last_active = func.coalesce(Subscriber.last_active_at, Subscriber.confirmed_at, Subscriber.created_at)
     silent = (
         select(Subscriber.id)
@@ -117,7 +117,7 @@ def pause_unanswered(session: Session, *, now: datetime) -> None:
 
 
 def readers_at(session: Session, step: StillReadingStep, condition: ColumnElement[bool]) -> list[Subscriber]:
-    """Lock and return the active readers at this step who meet a condition."""
+    """Lock and return the active readers who are at this step and meet the condition."""
     found = (
         select(Subscriber)
         .where(Subscriber.state == SubscriberState.ACTIVE, Subscriber.still_reading_step == step, condition)

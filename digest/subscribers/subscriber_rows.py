@@ -23,7 +23,7 @@ from digest.topics.filter_registry import FilterRegistry
 MAX_TOPICS = 50
 MAX_NAME = 80  #: maximum number of characters in a topic's name
 
-#: Control characters and surrogates, except line ends and tabs; databases cannot store all of them.
+#: Control characters and surrogates, except line ends and tabs, since some databases cannot store them.
 CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -34,14 +34,14 @@ class SubscriberTopic:
     name: str
     filter_id: int
     canonical: str
-    resolved: str  #: the canonical filter with its packs resolved
-    resolved_filter_id: int  #: the filter used for matching
+    resolved: str  #: the canonical filter after its packs were replaced by their filters
+    resolved_filter_id: int  #: id of the resolved filter, which is used for matching
     typed: str  #: the filter as typed by the subscriber
-    is_muted: bool = False  #: whether digests leave the topic out
+    is_muted: bool = False  #: whether digests leave out the topic
 
     @property
     def text(self) -> str:
-        """Return the filter as shown to its owner."""
+        """Return the filter in the form that its owner sees."""
         return self.typed or self.canonical
 
 
@@ -49,14 +49,14 @@ class SubscriberTopic:
 
 
 def find(session: Session, email: str) -> Subscriber | None:
-    """Return the subscriber with this address in any spelling, or None."""
+    """Return the subscriber with this address, however it is spelled, or None."""
     return session.scalars(
         select(Subscriber).where(Subscriber.email_key == addresses.fold_address(email))
     ).one_or_none()
 
 
 def get(session: Session, email: str) -> Subscriber:
-    """Return the subscriber with this address, or raise NotFound, which suggests a similar address."""
+    """Return the subscriber with this address, or raise a NotFound that suggests a similar address."""
     subscriber = find(session, email)
     if subscriber is not None:
         return subscriber
@@ -68,7 +68,7 @@ def get(session: Session, email: str) -> Subscriber:
 
 
 def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Subscriber | None:
-    """Return the subscriber of a link, or None if the link was revoked."""
+    """Return the subscriber that a link names, or None if the link was revoked."""
     subscriber = session.get(Subscriber, subscriber_id)
     return subscriber if subscriber is not None and subscriber.link_version == link_version else None
 
@@ -99,9 +99,9 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 ) -> Subscriber:
     """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
 
-    An active subscriber needs `consent`: how they agreed, in the operator's words. `owner` is the person who
-    manages the subscription of a group address. If `site` is given, suppressed addresses are refused; in any
-    case, delivery never sends to them.
+    An active subscriber needs `consent`, which describes in the operator's words how they agreed. `owner` is
+    the person who manages the subscription of a group address. If `site` is given, a suppressed address is
+    refused. Delivery never sends to suppressed addresses in any case.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
@@ -125,7 +125,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
 
 def check_owner(email: str, owner: str) -> str:
-    """Return the owner's normalised address; raise BadField if it is invalid or the group's own."""
+    """Return the owner's normalised address; raise BadField if it is invalid or the group's own address."""
     try:
         address = addresses.parse_address(owner)
     except BadField as error:
@@ -136,9 +136,9 @@ def check_owner(email: str, owner: str) -> str:
 
 
 def set_owner(subscriber: Subscriber, owner: str) -> bool:
-    """Set the owner and so make the address a group's; return whether the owner changed.
+    """Set the owner, which makes the address a group's; return whether the owner changed.
 
-    Links in earlier letters are revoked, because the earlier owner or the members have them.
+    Links in earlier letters are revoked, because the former owner or the members have them.
     """
     checked = check_owner(subscriber.email, owner)
     if subscriber.owner_email == checked:
@@ -156,7 +156,7 @@ def groups_of(session: Session, owner: str) -> list[str]:
 
 
 def schedule_columns(schedule: Schedule) -> dict[str, object]:
-    """Return the schedule as columns of a subscriber."""
+    """Return the schedule as values of subscriber columns."""
     return {
         "cadence": str(schedule.cadence),
         "at": schedule.at,
@@ -284,7 +284,7 @@ def replace_topics(
     )
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
-    reset = {"full_streaks": None}  # the counts depend on the positions of topics
+    reset = {"full_streaks": None}  # the streaks are stored by topic position, which may have changed
     session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(reset))
     session.add_all(
         Subscription(
@@ -301,7 +301,7 @@ def replace_topics(
 
 
 def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
-    """Return (name, canonical filter, filter as typed) of each topic; raises BadField or BadFilter."""
+    """Return (name, canonical filter, filter as typed) for each topic; raise BadField or BadFilter."""
     names = [one_line(name) for name in topics]
     check_names(names)
     typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]
@@ -309,7 +309,7 @@ def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tu
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise BadField if a subscriber has too many topics, or if names are invalid or repeated."""
+    """Raise BadField if there are too many topics, or if a name is invalid or repeated."""
     if len(names) > MAX_TOPICS:
         raise BadField("topics", f"{len(names)} topics are too many; the limit is {MAX_TOPICS}.")
     folded = [name.casefold() for name in names]

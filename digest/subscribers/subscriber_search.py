@@ -13,19 +13,19 @@ from digest import addresses, db
 from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
 
 ROWS_AT_ONCE = 1_000
-COMMON = 10  #: maximum number of values shown for each column
+COMMON = 10  #: maximum number of values counted for each column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Criteria:
-    """The criteria for listing subscribers; a value of None or "" matches all."""
+    """The criteria for listing subscribers; None or "" matches all subscribers."""
 
     state: SubscriberState | None = None
     cadence: str = ""
-    domain: str = ""  #: the domain of the address
-    topic: str = ""  #: part of a topic's name or filter
+    domain: str = ""  #: the domain of the subscriber's address
+    topic: str = ""  #: part of the name or filter of one of the subscriber's topics
     pack: str = ""  #: a pack, or one of its filters: lab or lab/nlp
-    text: str = ""  #: part of the address or the name, or of a topic
+    text: str = ""  #: part of the subscriber's address or name, or of a topic
 
 
 def find_subscribers(session: Session, criteria: Criteria) -> Iterator[Subscriber]:
@@ -40,7 +40,7 @@ def count_matching(session: Session, criteria: Criteria) -> int:
 
 
 def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
-    """Convert the criteria to SQL conditions on subscribers."""
+    """Convert the criteria to SQL conditions on the subscriber's columns."""
     found: list[ColumnElement[bool]] = []
     if criteria.state is not None:
         found.append(Subscriber.state == criteria.state)
@@ -66,7 +66,7 @@ def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text, ignoring case."""
+    """Return the condition that a column contains a text, in upper or lower case."""
     return func.lower(column).contains(text.lower(), autoescape=True)
 
 
@@ -78,13 +78,13 @@ def uses_pack(name: str) -> ColumnElement[bool]:
 
 
 def has_topic(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a subscriber has a topic that meets `condition`."""
+    """Return the condition that a subscriber has a topic for which `condition` holds."""
     topic = select(Subscription.id).join(FilterRow, FilterRow.id == Subscription.filter_id)
     return exists(topic.where(Subscription.subscriber_id == Subscriber.id, condition))
 
 
 def emails_starting(session: Session, text: str, *, limit: int) -> list[str]:
-    """Return up to `limit` addresses that begin with a text, in alphabetical order."""
+    """Return up to `limit` addresses that begin with `text`, in alphabetical order."""
     start = Subscriber.email_key.startswith(text.lower(), autoescape=True)
     query = select(Subscriber.email).where(start).order_by(Subscriber.email_key)
     return list(session.scalars(query.limit(limit)))
@@ -98,7 +98,7 @@ def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
 
 
 def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
-    """Count subscribers by state, and active and paused ones by cadence, zone, domain and topic count."""
+    """Count subscribers by state; count active and paused ones by cadence, zone, domain and topic count."""
     has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
     columns: dict[str, Any] = {
         "cadence": Subscriber.cadence,
@@ -112,7 +112,7 @@ def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
 
 
 def domain_column(session: Session) -> Any:
-    """Return a column with the domain of each address; the SQL functions depend on the database."""
+    """Return a column with the domain of each address; each database needs its own SQL functions."""
     if db.dialect_name(session) == "postgresql":
         return func.split_part(Subscriber.email_key, "@", 2)
     return func.substr(Subscriber.email_key, func.instr(Subscriber.email_key, "@") + 1)

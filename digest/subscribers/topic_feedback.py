@@ -1,7 +1,7 @@
 """Propose changes to a subscriber's topics for "less like this" and "more like this".
 
-No topic changes automatically: a proposal names a clause and the papers that it would have dropped or added,
-and a topic changes only when its owner agrees.
+No topic changes automatically. A proposal names a clause and the papers that the clause would have dropped or
+added, and a topic changes only when its owner agrees.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from digest.topics.recent_papers import RecentPapers
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
-MAX_TITLES = 3  #: maximum number of titles in the sentence about an effect
+MAX_TITLES = 3  #: maximum number of titles in the sentence about a proposal's effect
 MAX_TITLE_LENGTH = 80
-MAX_TOPICS = 3  #: maximum number of topics for which changes are proposed
-MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: minimum and maximum number of saved papers for a topic
+MAX_TOPICS = 3  #: maximum number of topics to which changes are proposed
+MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: minimum and maximum number of saved papers from which a topic is made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicProposal:
-    """A proposed change to one topic, and its effect on past days."""
+    """A proposed change to one topic, and the effect that it would have had on past days."""
 
     topic: str
-    clause: str  #: the added clause with its operator: `ANDNOT medical`, `OR "flow matching"`
+    clause: str  #: the clause to add, with its operator: `ANDNOT medical`, `OR "flow matching"`
     before: str  #: the filter as shown to its owner
     after: str
-    papers: int  #: number of papers that the topic matched
-    changed: int  #: number of papers dropped or added
-    titles: tuple[str, ...]  #: the titles of the latest of these papers
-    days: int  #: number of days with papers
+    papers: int  #: number of papers that the topic matched on these days
+    changed: int  #: number of papers that the clause drops or adds
+    titles: tuple[str, ...]  #: the latest titles among the dropped or added papers
+    days: int  #: number of days that were examined
 
     @property
     def drops(self) -> bool:
-        """Return whether the change drops papers."""
+        """Return whether the change removes papers from the topic."""
         return self.clause.startswith("ANDNOT ")
 
     @property
@@ -86,7 +86,7 @@ class TopicProposal:
 def propose_less(
     session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
 ) -> tuple[TopicProposal, ...]:
-    """Return changes that exclude a paper from the topics that match it.
+    """Return the changes that would exclude a paper from the topics that match it.
 
     Raise NotFound for an unknown paper.
     """
@@ -103,7 +103,7 @@ def propose_less(
 def propose_more(
     session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
 ) -> tuple[TopicProposal, ...]:
-    """Return changes that add papers like this one to a topic; raise NotFound for an unknown paper.
+    """Return changes that would add papers like this one to a topic; raise NotFound for an unknown paper.
 
     The changed topics are those that match the paper, or all topics if none does.
     """
@@ -119,9 +119,9 @@ def propose_more(
 def propose_saved_topic(
     session: Session, caches: Caches, subscriber: Subscriber, *, now: datetime
 ) -> SuggestedTopic | None:
-    """Return a topic for the saved papers that no topic matches, or None if there are fewer than three.
+    """Return a topic made from the saved papers that no topic matches; None if fewer than three are left.
 
-    Papers saved before the subscriber last accepted or declined a proposed topic do not count.
+    Only papers saved since the subscriber last accepted or declined a proposed topic count.
     """
     since = subscriber.saved_topic_decided_at
     saved = saved_papers.list_saved(session, subscriber.id)
@@ -147,7 +147,7 @@ def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[Subscrib
     for topic in subscriber_rows.topics_of(session, subscriber):
         try:
             resolved = registry.resolve_text(topic.canonical)
-        except BadFilter:  # a pack that the filter uses was removed
+        except BadFilter:  # a pack that the filter uses has been removed
             continue
         if not topic.is_muted:
             found.append((topic, resolved))

@@ -1,4 +1,4 @@
-"""Find filters in use that match no recent papers, match too many, or cannot be parsed."""
+"""Find filters in use that match no recent paper, match too many papers, or cannot be parsed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberSt
 from digest.errors import BadFilter
 from digest.papers import catalog
 
-FULL_DIGEST = 10  #: number of papers in a digest by default
+FULL_DIGEST = 10  #: number of papers that a digest has by default
 GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
 class FilterHealth(StrEnum):
-    """The health of a filter, judged by recent papers; the worst value is first."""
+    """The health of a filter, judged by recent papers; the worst value comes first."""
 
-    BROKEN = "broken"  #: the filter cannot be parsed, or uses a missing pack
-    SILENT = "silent"  #: the filter matched no paper
-    OVERFLOWING = "overflowing"  #: the filter matches more papers on a typical day than a digest shows
+    BROKEN = "broken"  #: the filter cannot be parsed, or a pack that it uses is missing
+    SILENT = "silent"  #: the filter matched no recent paper
+    OVERFLOWING = "overflowing"  #: on a typical day, the filter matches more papers than a digest shows
     FINE = "fine"
 
 
@@ -35,15 +35,15 @@ class TopicStats:
     canonical: str
     health: FilterHealth
     subscribers: int
-    example: str  #: the name of a topic with this filter
+    example: str  #: the name of a topic that uses this filter
     matches: int = 0
-    per_day: float = 0.0  #: number of matches on a typical day with papers
-    busiest: int = 0  #: number of matches on the day with the most matches
-    reason: str = ""  #: why the filter is broken
+    per_day: float = 0.0  #: number of matches on a typical day, counting only days with papers
+    busiest: int = 0  #: number of matches on the busiest day
+    reason: str = ""  #: why the filter cannot be used
 
 
 def topic_stats(session: Session, *, days: int, now: datetime) -> tuple[list[TopicStats], int]:
-    """Return every filter in use, the worst first, and the number of papers on which they were measured."""
+    """Return every filter in use, the worst first, and the number of papers on which it was measured."""
     papers = catalog.papers(session, since=now - timedelta(days=days), until=now, news_only=True)
     index = topics.PaperIndex(papers)
     arrived_on = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
@@ -74,7 +74,7 @@ def filters_in_use(session: Session) -> Iterator[Row[str, str, int, str]]:
 
 
 def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: Sequence[date]) -> TopicStats:
-    """Measure one filter in use on the papers of `index`."""
+    """Measure a filter in use on the papers in `index`."""
     known = {"canonical": row.canonical, "subscribers": row.subscribers, "example": row.example}
     try:
         parsed = topics.resolve_filter(topics.parse(row.resolved), {})
@@ -92,7 +92,7 @@ def measure(row: Row[str, str, int, str], index: topics.PaperIndex, arrived_on: 
 
 
 def health_of(matches: int, per_day: float) -> FilterHealth:
-    """Return the health of a filter with these matches in total and on a typical day."""
+    """Return the health of a filter with this many matches in total and on a typical day."""
     if not matches:
         return FilterHealth.SILENT
     return FilterHealth.OVERFLOWING if per_day > FULL_DIGEST else FilterHealth.FINE

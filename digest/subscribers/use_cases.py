@@ -33,7 +33,8 @@ from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSe
 from digest.subscribers.topic_feedback import TopicProposal
 from digest.topics import SuggestedTopic
 
-HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})  #: states of subscribers with topics
+#: States of subscribers who have confirmed and not unsubscribed since.
+HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 # ── for the pages ───────────────────────────────────────────────────────────────────────────────
@@ -67,9 +68,9 @@ def send_link_or_sign_up(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Mail a new settings link if the address is a subscriber's; otherwise sign it up if it may sign up.
+    """Mail a new settings link to a subscriber; sign up an address that is not subscribed if it may sign up.
 
-    An address whose confirmation link expired is signed up with the settings requested before.
+    If the address has an expired confirmation link, it is signed up again with the settings requested then.
     """
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
@@ -82,7 +83,7 @@ def send_link_or_sign_up(
 
 
 def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Mail a subscriber their settings link; return False if they get no digests."""
+    """Mail the settings link to a subscriber; return False if the subscriber gets no digests."""
     if subscriber.state not in HAS_TOPICS:
         return False
     confirmations.send_link(session, site, subscriber, now)
@@ -99,7 +100,7 @@ def confirm_on_page(
     choose_papers: ChoosePapers,
     now: datetime,
 ) -> Subscriber | None:
-    """Activate the subscriber of a confirmation link; return None if the link is invalid."""
+    """Activate the subscriber that a confirmation link names; return None if the link is invalid."""
     subscriber = confirmations.confirm(
         session, site, token, now, network=network, choose_papers=choose_papers
     )
@@ -117,7 +118,7 @@ def pause_with_letter(
 
 
 def save_paper(session: Session, subscriber: Subscriber, paper_id: int, *, now: datetime) -> bool:
-    """Add a paper to the subscriber's list; return whether it is new.
+    """Add a paper to the subscriber's list; return False if the list already contains it.
 
     Raise UsageError if the list is full.
     """
@@ -127,7 +128,7 @@ def save_paper(session: Session, subscriber: Subscriber, paper_id: int, *, now: 
 
 
 def remove_saved_paper(session: Session, subscriber: Subscriber, paper_id: int) -> bool:
-    """Remove a saved paper; return whether it was saved."""
+    """Remove a paper from the subscriber's list; return whether the list contained it."""
     was_saved = saved_papers.remove(session, subscriber.id, paper_id)
     session.commit()
     return was_saved
@@ -141,7 +142,7 @@ def decide_saved_topic(
     *,
     now: datetime,
 ) -> None:
-    """Add the topic proposed for the saved papers unless it was declined, and do not propose it again."""
+    """Add the topic proposed for the saved papers, unless it was declined; never propose it again."""
     subscriber.saved_topic_decided_at = now
     if topic is not None:
         found = {one.name: one.text for one in subscriber_rows.topics_of(session, subscriber)}
@@ -169,7 +170,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     wants_nothing_today_letters: bool | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None; return whether anything changed.
+    """Change the settings that are not None; return whether any setting changed.
 
     If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter without
     changing anything.
@@ -219,7 +220,7 @@ def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: da
 def apply_proposal(
     session: Session, site: Site, subscriber: Subscriber, proposal: TopicProposal, *, now: datetime
 ) -> bool:
-    """Change a topic as proposed; return False if the topic has changed since the proposal."""
+    """Change a topic as proposed; return False if the topic has changed since the proposal was made."""
     topics = {topic.name: topic.text for topic in subscriber_rows.topics_of(session, subscriber)}
     if topics.get(proposal.topic) != proposal.before:
         return False
@@ -242,7 +243,7 @@ def request_new_address(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> None:
-    """Mail the owner of a new address a link that confirms it; raise BadField for an invalid address."""
+    """Mail the owner of a new address a link to confirm it; raise BadField if the address may not be used."""
     account.request_new_address(session, site, subscriber, email, may_sign_up=may_sign_up, now=now)
     session.commit()
 
@@ -265,13 +266,13 @@ def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -
 
 
 def keep_digests(session: Session, subscriber: Subscriber, *, now: datetime) -> None:
-    """Record that a reader still reads their digests."""
+    """Record that a reader answered that they still read their digests."""
     still_reading.note_activity(session, subscriber, now=now)
     session.commit()
 
 
 def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Unsubscribe a subscriber at once."""
+    """Unsubscribe a subscriber at once, and queue the goodbye letter."""
     unsubscribe(session, site, subscriber, now=now)
     session.commit()
 
@@ -306,7 +307,10 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     consent: str | None,
     now: datetime,
 ) -> Subscriber:
-    """Add an active subscriber; `consent` describes how they agreed. `owner` manages a group address."""
+    """Add an active subscriber; `consent` describes how the subscriber agreed.
+
+    `owner` is the person who manages the digests if the address is a group's.
+    """
     subscriber = subscriber_rows.add(
         session,
         email,
@@ -371,9 +375,9 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     owner: str | None = None,
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None without notifying the subscriber; return whether any changed.
+    """Change the settings that are not None, without notifying the subscriber; return whether any changed.
 
-    `owner` is the person who will manage the subscription; with an owner, the address is a group's.
+    `owner` is the person who will manage the subscription, which makes the address a group's.
     """
     before = settings_changes.saved_settings(session, subscriber)
     is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)
@@ -394,7 +398,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo a subscriber's latest change without notifying them; return sentences about restored settings."""
+    """Undo a subscriber's latest change without notice; return sentences about the restored settings."""
     undone = settings_changes.undo_last_change(session, subscriber, now=now)
     session.commit()
     return undone
@@ -447,7 +451,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
 ) -> None:
     """Synchronize the subscribers with a file, count changes in `report`, and commit after each batch.
 
-    A dry run only counts, and may count any number of removals.
+    A dry run only counts, and is not stopped by the limit on removals.
     """
     csv_import.sync_rows(
         session,
@@ -465,11 +469,11 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
 
 
 def nothing() -> None:
-    """Do nothing after a batch, so that the transaction stays open."""
+    """Do nothing after a batch, so that the transaction stays open until the end of a dry run."""
 
 
 def finish(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or undo the changes of a dry run."""
+    """Commit, or roll back the changes of a dry run."""
     if is_dry_run:
         session.rollback()
     else:
@@ -486,7 +490,7 @@ def answer_sign_ups(session: Session, site: Site, *, now: datetime) -> None:
 
 
 def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
-    """Ask readers inactive for `after` whether they still read; pause readers who did not respond in time.
+    """Ask readers inactive for the time `after` whether they still read; pause those who did not respond.
 
     If `after` is None, do nothing.
     """
@@ -496,7 +500,7 @@ def ask_still_reading(session: Session, site: Site, *, after: timedelta | None, 
 
 
 def remind_unconfirmed(session: Session, site: Site, *, now: datetime) -> None:
-    """Queue due reminders, and delete expired sign-ups."""
+    """Queue the reminders that are due, and delete sign-ups that expired."""
     sign_up_queue.forget_sign_ups(session, now)
     confirmations.queue_reminders(session, site, now)
     session.commit()

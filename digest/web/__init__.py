@@ -1,4 +1,4 @@
-"""Serve the web pages: today's papers, a page for each paper, and the pages linked from letters."""
+"""Serve the web pages: today's papers, a page for each paper, and the pages to which letters link."""
 
 from digest.web.app import create_app, serve
 

@@ -23,7 +23,7 @@ NOT_SURE = "Tick the box to erase your data."
 
 
 def show_account(request: Request) -> Response:
-    """Show the page with the available actions, without changing anything."""
+    """Show the page with the possible actions, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         return account_page(request, subscriber_of_page(session, request))
 
@@ -31,7 +31,7 @@ def show_account(request: Request) -> Response:
 def account_page(
     request: Request, subscriber: Subscriber, *, email: str = "", error: str = "", erase_error: str = ""
 ) -> Response:
-    """Return the page, with errors next to the fields."""
+    """Return the page, with each error next to its field."""
     return page_rendering.render_page(
         request,
         "account",
@@ -46,7 +46,7 @@ def account_page(
 
 
 def subscriber_of_page(session: Session, request: Request) -> Subscriber:
-    """Return the subscriber of the link; raise 404 if the link is invalid, and 410 if it has expired."""
+    """Return the subscriber that a link names; raise 404 for an invalid link, and 410 for an expired one."""
     context = request_context.context_of(request)
     try:
         subscriber = subscribers.subscriber_of_account_link(
@@ -71,7 +71,7 @@ def download(request: Request) -> Response:
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Ask the owner of a new address to confirm it, or erase the subscriber's data."""
+    """Mail a confirmation link to a new address, or erase the subscriber's data, as the button asks."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_page(session, request)
@@ -116,7 +116,7 @@ def show_new_address(request: Request) -> Response:
 
 
 def new_address_page(request: Request, subscriber: Subscriber, email: str, *, error: str = "") -> Response:
-    """Return the page of a new address."""
+    """Return the page on which a new address is confirmed."""
     return page_rendering.render_page(
         request,
         "new_address",
@@ -129,7 +129,7 @@ def new_address_page(request: Request, subscriber: Subscriber, email: str, *, er
 
 
 def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber, str]:
-    """Return the subscriber and the new address of the link; raise 410 if the link is no longer valid."""
+    """Return the subscriber and new address that a link names; raise 410 for a link no longer valid."""
     context = request_context.context_of(request)
     found = subscribers.new_address_of_link(
         session, context.site, request.path_params["token"], now=context.clock()
@@ -140,7 +140,7 @@ def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber,
 
 
 def handle_new_address(request: Request, form: FormData) -> Response:
-    """Change the subscriber's address to the new address."""
+    """Change the subscriber's address to the confirmed new address."""
     del form
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:

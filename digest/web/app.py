@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class IdConvertor(IntegerConvertor):
-    """A number in a path with few enough digits for a database column and for Python's integer parser."""
+    """A number in a path, with so few digits that a database column and Python's parser accept it."""
 
     regex = "[0-9]{1,18}"
 
@@ -122,7 +122,7 @@ ROUTES: list[BaseRoute] = [
 
 
 def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wall_clock) -> Starlette:
-    """Return the web application with an open, checked database; all times come from `clock`."""
+    """Return the web application with an open, checked database; `clock` supplies all times."""
     context = app_context.open_context(settings, clock=clock)
     context.check_setup()
     app = Starlette(
@@ -134,7 +134,8 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
         exception_handlers=page_rendering.HANDLERS,
         lifespan=watchdog.lifespan,
     )
-    app.router.redirect_slashes = False  # it redirects to the request's Host header, which any client can set
+    # Such a redirect would go to the request's Host header, which any client can set.
+    app.router.redirect_slashes = False
     app.state.context = context
     app.state.large_forms = asyncio.Semaphore(forms.LARGE_FORMS_AT_ONCE)
     app.state.archive_pages = asyncio.Semaphore(public_archive.PAGES_AT_ONCE)
@@ -143,14 +144,14 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
 
 
 def serve(settings: Settings) -> None:
-    """Serve the site until stopped."""
+    """Serve the site until a signal stops the process."""
     logs.limit_warnings("uvicorn.error", "asyncio", "digest.web")
-    with suppress(KeyboardInterrupt):  # uvicorn raises KeyboardInterrupt again after it has shut down
+    with suppress(KeyboardInterrupt):  # uvicorn raises KeyboardInterrupt again when it has shut down
         make_server(create_app(settings), settings).run()
 
 
 def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:
-    """Return the server, with limits on connections."""
+    """Return the HTTP server, with limits on its connections."""
     import uvicorn
 
     from digest.web import connection_limits
@@ -159,14 +160,14 @@ def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:
         app,
         http=cast("type[asyncio.Protocol]", connection_limits.limited_protocol(proxies=settings.proxies)),
         backlog=connection_limits.accepted_at_once(),
-        log_config=None,  # our logging configuration also formats uvicorn's lines
+        log_config=None,  # our own logging configuration formats uvicorn's lines too
         host=settings.host,
         port=settings.port,
-        access_log=False,  # the access log would contain private links
+        access_log=False,  # an access log would contain private links
         server_header=False,
-        proxy_headers=False,  # form_limits trusts X-Forwarded-For for DIGEST_PROXIES hops only
+        proxy_headers=False,  # form_limits trusts only the last DIGEST_PROXIES entries of X-Forwarded-For
         timeout_keep_alive=15,
-        timeout_graceful_shutdown=10,  # slow clients do not delay the stop
+        timeout_graceful_shutdown=10,  # slow clients delay the stop by this many seconds at most
         h11_max_incomplete_event_size=32 * 1024,
     )
     return uvicorn.Server(config)

@@ -22,7 +22,7 @@ MAX_PAPERS = 3
 
 
 def show_button(request: Request) -> Response:
-    """Show the request and the button; a GET must change nothing, because mail scanners open every link."""
+    """Show the request and the button; nothing changes on a GET, because mail scanners open every link."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
     with db.read_session(context.engine) as session:
@@ -35,7 +35,7 @@ def show_button(request: Request) -> Response:
 
 
 def refused_page(request: Request, session: Session) -> Response:
-    """Show that the link has expired or is invalid, and offer a new link."""
+    """Show that the link is invalid or has expired, and offer a new one."""
     context = request_context.context_of(request)
     token = request.path_params["token"]
     has_expired = subscribers.is_expired(session, context.site, token, context.clock())
@@ -47,7 +47,7 @@ def refused_page(request: Request, session: Session) -> Response:
 def button_page(
     request: Request, session: Session, confirmation: Confirmation, *, is_early: bool
 ) -> Response:
-    """Show the address, the topics, the hour, three papers on these topics, and the button."""
+    """Show the address, the topics, the hour, three papers on these topics, and the button that confirms."""
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     asked = subscribers.request_of(session, confirmation, subscriber)
@@ -89,7 +89,7 @@ def cards_of_sample(context: AppContext, session: Session, filters: dict[str, Fi
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Confirm the subscription; if a mail scanner may have pressed the button, show the button again instead."""
+    """Confirm the subscription; if a mail scanner may have pressed the button, show the button once more."""
     del form
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token, network = request.path_params["token"], request_network(request)
@@ -117,7 +117,7 @@ confirm = forms.form_endpoint(handle_button)
 
 
 def confirmed_page(request: Request, session: Session, confirmation: Confirmation) -> Response:
-    """Show when the first digest will arrive; return 410 if the subscriber has since unsubscribed."""
+    """Show when the first digest arrives; return 410 if the subscriber has unsubscribed since confirming."""
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
@@ -132,14 +132,14 @@ def confirmed_page(request: Request, session: Session, confirmation: Confirmatio
         topics=list(subscribers.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
         until_then=welcome.get("until_then", ""),
         cards=[Card.from_json(one) for one in welcome.get("cards", ())],
-        manage_url=""  # any member of a group may have confirmed
+        manage_url=""  # any member of the group may have pressed the button
         if subscriber.is_group
         else links.manage_url(context.site, subscriber.id, subscriber.link_version),
     )
 
 
 def first_digest(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return the due time of the first digest in words, or None if it is not set."""
+    """Return in words when the first digest is due, or None if no time is set."""
     due = subscriber.next_due_at
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None

@@ -1,13 +1,13 @@
-"""Limit connections, so that clients that open many connections or send slowly do not block other clients.
+"""Limit connections, so that clients with many connections or slow requests do not block other clients.
 
-A connection is waiting while the rest of its request has not arrived, while the client does not read the
-response, and between two requests. A waiting connection is closed when its time limit ends. If there are too
-many connections, the connection that has waited longest is closed at once. In a flood, the flooding client's
-own connections are therefore closed, and a complete request gets a response. A connection whose request is
-being processed is never closed for a new connection.
+A connection is called waiting while the rest of its request has not arrived, while the client does not read
+the response, and between two requests. A waiting connection is closed when its time limit ends. If there are
+too many connections, the one that has been waiting longest is closed at once. A client that opens a flood of
+connections therefore loses its own, and a complete request gets a response. A connection whose request is
+being processed is never closed to make room for another.
 
-uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, and in a flood these are the
-connections of ordinary visitors.
+uvicorn's `limit_concurrency` is not enough: it refuses the newest connections, which belong to ordinary
+visitors during a flood.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 log = logging.getLogger(__name__)
 
-HEAD_SECONDS = 10.0  #: time for the request line and headers, from their first byte
-EXCHANGE_SECONDS = 60.0  #: time for the body and the response; both are small
-IDLE_SECONDS = 20.0  #: time until the next request; uvicorn normally closes an idle connection earlier
-MAX_CONNECTIONS = 1000  #: maximum open connections; fewer if the system limits open files
-MAX_OF_ONE_ADDRESS = 64  #: maximum waiting connections of one address, which a whole university may share
+HEAD_SECONDS = 10.0  #: time in which the request line and headers must arrive, counted from their first byte
+EXCHANGE_SECONDS = 60.0  #: time for the body of a request and the response, which are both small
+#: Time until the client's next request; uvicorn normally closes an idle connection sooner.
+IDLE_SECONDS = 20.0
+MAX_CONNECTIONS = 1000  #: maximum number of open connections; fewer if the system limits open files
+MAX_OF_ONE_ADDRESS = 64  #: maximum number of connections from one address, which a whole university may share
 
 
 class WaitingConnection(Protocol):
-    """The part of a connection's interface that `ConnectionLimits` uses."""
+    """The methods and attributes of a connection that `ConnectionLimits` uses."""
 
     address: str | None
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether the connection is waiting for its client."""
+        """Return whether the server waits for this connection's client."""
         ...
 
     def abort(self) -> None:
-        """Close the connection now, even if unsent data is lost."""
+        """Close the connection at once, even if that loses unsent data."""
         ...
 
 
 @dataclass(kw_only=True)
 class ConnectionLimits:
-    """The open connections in order of their last activity, oldest first."""
+    """The open connections, ordered by their last activity, oldest first."""
 
     most: int = MAX_CONNECTIONS
     most_of_one: int = MAX_OF_ONE_ADDRESS
@@ -57,7 +58,7 @@ class ConnectionLimits:
     by_address: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Add a connection; return the connection that must be closed in its place, or None."""
+        """Add a connection; return the connection to close in its place, or None if none must be closed."""
         closed = self.connection_to_close(new)
         self.open[new] = None
         self.by_address[new.address] += 1
@@ -66,7 +67,7 @@ class ConnectionLimits:
         return closed
 
     def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Return the connection to close if `new` is added (perhaps `new` itself), or None."""
+        """Return the connection to close when `new` is added (`new` itself if no other can be), or None."""
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
         if new.address is not None and self.by_address[new.address] >= self.most_of_one:
@@ -74,7 +75,7 @@ class ConnectionLimits:
         return None
 
     def mark_active(self, one: WaitingConnection) -> None:
-        """Move a connection to the end, because it has just been active."""
+        """Move a connection that has just been active to the end of the order."""
         if one in self.open:
             self.open[one] = self.open.pop(one)
 
@@ -89,7 +90,7 @@ class ConnectionLimits:
 
 
 class Connection(H11Protocol):
-    """An HTTP connection with time limits."""
+    """An HTTP connection that is closed when a time limit ends."""
 
     def __init__(self, *arguments: Any, limits: ConnectionLimits, proxies: int, **named: Any):
         super().__init__(*arguments, **named)
@@ -97,16 +98,16 @@ class Connection(H11Protocol):
         self.proxies = proxies
         self.address: str | None = None
         self.deadline: asyncio.TimerHandle | None = None
-        self.has_begun = False  #: whether the first byte of a request has arrived
+        self.has_begun = False  #: whether the first byte of the current request has arrived
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether the connection is waiting for its client."""
+        """Return whether the server waits for this connection's client."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Add the connection, and close another connection if there are too many."""
+        """Add the connection; if there are too many, close the one that has waited longest."""
         super().connection_made(transport)
         self.address = counted_address(self.client, proxies=self.proxies)
         self.allow(HEAD_SECONDS)
@@ -119,21 +120,21 @@ class Connection(H11Protocol):
             closed.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Read data; a new request starts its own time limit."""
+        """Read data; the first data of a request starts the time limit for its headers."""
         if not self.has_begun:
             self.has_begun = True
             self.allow(HEAD_SECONDS)
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Handle the parsed events; when the headers are complete, start the time limit of the exchange."""
+        """Handle the parsed events; once the headers are complete, start the time limit for the exchange."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self.allow(EXCHANGE_SECONDS)
 
     def on_response_complete(self) -> None:
-        """Start waiting for the next request."""
+        """Start to wait for the client's next request."""
         self.has_begun = False
         self.limits.mark_active(self)
         self.allow(IDLE_SECONDS)
@@ -147,7 +148,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Shut down: finish a response, but do not wait for the rest of a request."""
+        """Shut down: finish a response that was begun, but do not wait for the rest of a request."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is not None and cycle.more_body and not cycle.response_complete:
             self.abort()
@@ -155,18 +156,18 @@ class Connection(H11Protocol):
             super().shutdown()
 
     def abort(self) -> None:
-        """Close the connection at once, even if unsent data is lost."""
+        """Close the connection at once, even if that loses unsent data."""
         self.transport.abort()
 
     def allow(self, seconds: float) -> None:
-        """Close the connection after this time, unless the limit is set again first."""
+        """Close the connection after this many seconds, unless the function is called again first."""
         if self.deadline is not None:
             self.deadline.cancel()
         self.deadline = self.loop.call_later(seconds, self.abort)
 
 
 def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
-    """Return a factory of limited connections; behind trusted proxies, they are not counted by address."""
+    """Return a factory of limited connections; behind trusted proxies, there is no limit per address."""
     limits: ConnectionLimits = ConnectionLimits(most=max_connections())
 
     def make(*arguments: Any, **named: Any) -> asyncio.Protocol:
@@ -176,23 +177,24 @@ def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
 
 
 def max_connections() -> int:
-    """Return the limit on open connections: half of the process's file limit, at most MAX_CONNECTIONS."""
+    """Return the maximum number of open connections: MAX_CONNECTIONS, or fewer if files are limited."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if allowed == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, allowed // 2)
 
 
 def accepted_at_once() -> int:
-    """Return the number of connections to accept per loop iteration.
+    """Return how many connections may be accepted in one iteration of the event loop.
 
-    The number is small, so that open connections are read in time.
+    The number is small, so that the connections already open are read in time.
     """
     return max(4, min(32, max_connections() // 8))
 
 
 def counted_address(client: tuple[str, int] | None, *, proxies: int) -> str | None:
-    """Return the address by which connections are counted; for IPv6, the /64 that one customer gets.
+    """Return the address under which a connection is counted; for IPv6, the /64 that one customer gets.
 
-    Return None if all clients may share the address: behind trusted proxies, and for this machine itself.
+    Return None if the same address may belong to all clients: behind trusted proxies, and for this machine
+    itself.
     """
     if proxies:
         return None

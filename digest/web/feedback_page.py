@@ -1,7 +1,7 @@
-"""Show the pages of "less like this" and "more like this" with proposed changes to a topic and their effect.
+"""Show the pages of "less like this" and "more like this", with proposed topic changes and their effects.
 
-A forwarded digest contains these links. A change is therefore reported to the reader's own address, and the
-page undoes only changes that were made on this page.
+A forwarded digest still contains these links. Every change is therefore reported to the reader's own address,
+and the page can undo only changes made on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
 
-#: The message after a button was pressed, keyed by the `done` parameter.
+#: The messages shown after a button was pressed, keyed by the `done` parameter.
 DONE_MESSAGES = {
     "undone": "Undone. Your topic is as it was before.",
     "stale": "Your topic has changed since you opened this page, so nothing was saved.",
@@ -43,7 +43,7 @@ def show_proposals(request: Request, *, wants_more: bool) -> Response:
 def proposals_page(
     request: Request, session: Session, reader: Subscriber, *, wants_more: bool, error: str = ""
 ) -> Response:
-    """Return the page with the proposals, or with the change that was just made."""
+    """Return the page with the proposals, or with the change that the reader has just made."""
     context = request_context.context_of(request)
     paper = papers.current_paper(session, int(request.path_params["number"]))
     done = request.query_params.get("done", "")
@@ -71,21 +71,21 @@ def proposals_page(
 def found_proposals(
     request: Request, session: Session, reader: Subscriber, paper_id: int, *, wants_more: bool
 ) -> tuple[TopicProposal, ...]:
-    """Return the proposed changes."""
+    """Return the changes to propose."""
     context = request_context.context_of(request)
     propose = subscribers.propose_more if wants_more else subscribers.propose_less
     return propose(session, context.caches, reader, paper_id, now=context.clock())
 
 
 def undoable_change(session: Session, request: Request, reader: Subscriber) -> LastChange | None:
-    """Return the latest change of the reader's settings if it was made on this page."""
+    """Return the latest change of the reader's settings, if it was made on this page."""
     now = request_context.context_of(request).clock()
     change = subscribers.last_change(session, reader, now=now)
     return change if change and is_from_here(change) else None
 
 
 def is_from_here(change: LastChange) -> bool:
-    """Return whether a change only added clauses to topics, as this page does."""
+    """Return whether a change only added clauses to topics, which is all that this page does."""
     before = {topic.name: topic.filter for topic in change.before.topics}
     changed = [
         (before.get(topic.name, ""), topic.filter)
@@ -101,7 +101,7 @@ def is_from_here(change: LastChange) -> bool:
 
 
 def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Response:
-    """Apply the chosen proposal, or undo it, and redirect to the page."""
+    """Apply the chosen proposal or undo it, and redirect to the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "paper")
@@ -123,7 +123,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
 def apply_choice(
     request: Request, session: Session, reader: Subscriber, choice: str, *, wants_more: bool
 ) -> str:
-    """Apply the proposal named by its topic and clause; return the value of `done`."""
+    """Apply the proposal that the form names by topic and clause; return the value of `done`."""
     context = request_context.context_of(request)
     paper = papers.current_paper(session, int(request.path_params["number"]))
     for proposal in found_proposals(request, session, reader, paper.id, wants_more=wants_more):
@@ -135,7 +135,7 @@ def apply_choice(
 
 
 def choice_value(proposal: TopicProposal) -> str:
-    """Return the form value that identifies a proposal."""
+    """Return the form value that names a proposal by its topic and clause."""
     return f"{proposal.topic}\t{proposal.clause}"
 
 

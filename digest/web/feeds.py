@@ -28,15 +28,12 @@ from digest.web import request_context, trending
 from digest.web.unsubscribe_page import subscriber_of_link
 
 ATOM = "http://www.w3.org/2005/Atom"
-EDITIONS_IN_FEED = 14  #: number of digests in one subscriber's feed
-REFERENCE = re.compile(
-    r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?"
-)  #: the name of a published filter; other filters are refused
-MAX_FEEDS = 256  #: maximum number of cached feeds of filters, 100 KB each
-MAX_SHARED_PAPERS, SHARED_DAYS = (
-    50,
-    8,
-)  #: maximum number of papers in a published filter's feed, and number of days that it covers
+EDITIONS_IN_FEED = 14  #: number of latest digests in the feed of one subscriber
+#: The name of a published filter; a feed of any other filter is refused.
+REFERENCE = re.compile(r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?")
+MAX_FEEDS = 256  #: maximum number of cached filter feeds; each takes 100 KB
+#: Maximum number of papers in a published filter's feed, and the number of days that the feed covers.
+MAX_SHARED_PAPERS, SHARED_DAYS = 50, 8
 ElementTree.register_namespace("", ATOM)
 
 
@@ -99,7 +96,7 @@ def matches_feed(context: AppContext, session: Session, filter: Filter, title: s
 
 
 def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
-    """Return the papers of one subscriber's latest digests, as they were sent."""
+    """Return the papers of the digests that one subscriber was sent last."""
     deliveries = outbox.list_sent_digests(session, subscriber.id, limit=EDITIONS_IN_FEED)
     entries = tuple(digest_entries(session, deliveries))
     at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)
@@ -114,7 +111,7 @@ def saved_feed(context: AppContext, saved: Sequence[tuple[Paper, datetime]], add
 
 
 def digest_entries(session: Session, deliveries: Iterable[Delivery]) -> Iterator[FeedEntry]:
-    """Yield the papers of the digests, in reading order."""
+    """Yield the papers of the digests in the order in which readers see them."""
     digests = [(delivery.dated_at, Digest.from_json(delivery.decision)) for delivery in deliveries]
     ids = {paper for _, digest in digests for paper in digest.papers}
     found = catalog.papers(session, ids=ids) if ids else []
@@ -163,7 +160,7 @@ def atom_entry(context: AppContext, entry: FeedEntry) -> ElementTree.Element:
 def add_element(
     parent: ElementTree.Element, name: str, text: str = "", **attributes: str
 ) -> ElementTree.Element:
-    """Add an element and return it; omit characters that XML forbids."""
+    """Add an element and return it; characters that XML forbids are left out."""
     element = ElementTree.SubElement(parent, f"{{{ATOM}}}{name}", attributes)
     if text:
         element.text = "".join(
@@ -173,7 +170,7 @@ def add_element(
 
 
 def entry_summary(entry: FeedEntry) -> str:
-    """Return the paper's excerpt and the reason why the paper is in the feed."""
+    """Return an excerpt of the paper, and the reason why the feed contains it."""
     return "\n\n".join(filter(None, (cards.shown_abstract(entry.paper), entry.why)))
 
 

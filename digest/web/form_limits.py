@@ -1,31 +1,32 @@
-"""Find the network of a request, by which sign-ups are limited (digest.subscribers.sign_up_limits)."""
+"""Find the network of a request, which limits the sign-ups from it (digest.subscribers.sign_up_limits)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, ip_address, ip_network
 
-#: Private networks, in which an operator's own proxies run (RFC 1918, 6598, 4193, 3927, 4291).
+#: Private networks, in which an operator's own proxies may run (RFC 1918, 6598, 4193, 3927, 4291).
 PRIVATE_NETWORKS = tuple(
     ip_network(text)
     for text in (
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10",
     )
 )  # fmt: skip
-PROXY_HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip")  #: headers that proxies add
+#: Headers by which proxies name the client.
+PROXY_HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip")
 
 
 def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:
-    """Return whether a request seems to have passed a proxy that DIGEST_PROXIES does not count."""
+    """Return whether a request seems to have passed a proxy while DIGEST_PROXIES is 0."""
     return not proxies and any(name in headers for name in PROXY_HEADERS)
 
 
 def network_of(client: str | None, headers: Mapping[str, str], *, proxies: int = 0) -> str | None:
-    """Return the network that a request came from, an IPv4 /24 or an IPv6 /48, or None if it is unknown.
+    """Return the network from which a request came (an IPv4 /24 or an IPv6 /48), or None if it is unknown.
 
-    Behind trusted proxies, this is the client network that the outermost trusted proxy saw. A request from
-    this machine, or from a private network with a proxy's header, has an unknown network: it may have passed a
-    proxy that DIGEST_PROXIES does not count.
+    Behind trusted proxies, the network is that of the client which the outermost trusted proxy saw. The
+    network is unknown for a request from this machine, or from a private network with a proxy's header: the
+    request may have passed a proxy that DIGEST_PROXIES does not count.
     """
     if proxies:
         hops = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]

@@ -1,4 +1,4 @@
-"""Read forms of limited size, and check that a person sent them from our pages."""
+"""Read forms of limited size, and check that they were sent by a person from our pages."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from digest.links import sign_token, verify_token
 from digest.site_profile import Site
 from digest.web import middleware, request_context
 
-MIN_FORM_AGE = timedelta(seconds=2)  #: minimum time in which a person fills in a form
-MAX_FORM_AGE = timedelta(days=2)  #: time after which a form must be loaded again
+#: Minimum time between loading and sending a form; programs are faster than people.
+MIN_FORM_AGE = timedelta(seconds=2)
+MAX_FORM_AGE = timedelta(days=2)  #: time after which a form is too old to be sent and must be loaded again
 
 MAX_FIELDS = 200
 READ_SECONDS = 30.0
-SMALL_FORM = 64 * 1024  #: maximum bytes of a form that is read without waiting for other forms
-LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms that are read at the same time
+SMALL_FORM = 64 * 1024  #: maximum number of bytes of a form that is read without waiting for other forms
+LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms read at the same time
 
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoint:
-    """Return an endpoint that reads a form and passes it to `action` in a thread.
+    """Return an endpoint that reads a form and calls `action` with it in a thread.
 
-    Forms must come from our own pages, except the one-click unsubscribe, which mail programs send. A form on
-    one of the `UPLOAD_PATHS` may have a file.
+    Forms must be sent from our own pages. The exception is the one-click unsubscribe, which mail programs
+    send. On the `UPLOAD_PATHS`, a form may contain a file.
     """
 
     async def endpoint(request: Request) -> Response:
@@ -51,7 +52,7 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
 
 @asynccontextmanager
 async def large_forms_in_turn(request: Request) -> AsyncIterator[None]:
-    """Allow only a few large forms to be read at a time, so that they cannot fill the memory."""
+    """Let only a few large forms be read at a time, so that they cannot fill the memory."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) <= SMALL_FORM:
         yield
@@ -62,7 +63,7 @@ async def large_forms_in_turn(request: Request) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def read_form(request: Request, *, files: int) -> AsyncIterator[FormData]:
-    """Read a form within a time limit, and close its files afterwards."""
+    """Read a form within a time limit; close its files when the form has been processed."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             form = await request.form(
@@ -77,12 +78,12 @@ async def read_form(request: Request, *, files: int) -> AsyncIterator[FormData]:
 
 
 def field_text(form: FormData, name: str, max_length: int = 2000) -> str:
-    """Return the text of a field without NULs, truncated to `max_length`."""
+    """Return the text of a field without NUL characters, truncated to `max_length`."""
     return clean_text(form.get(name, "")).strip()[:max_length]
 
 
 def clean_text(value: object) -> str:
-    """Return the text of a form value without NULs and halves of surrogate pairs; empty for a file."""
+    """Return a form value's text without NULs and unpaired surrogates; "" for a file."""
     if not isinstance(value, str):
         return ""
     return value.encode("utf-8", errors="replace").decode().replace("\0", "")
@@ -92,12 +93,12 @@ def clean_text(value: object) -> str:
 
 
 def form_stamp(site: Site, now: datetime) -> str:
-    """Return a signed timestamp of when a form was opened."""
+    """Return a signed stamp with the time when a form was loaded."""
     return sign_token(site, "form", str(int(now.timestamp())))
 
 
 def is_timely(site: Site, stamp: str, now: datetime) -> bool:
-    """Return whether a form was open for at least 2 seconds and at most 2 days."""
+    """Return whether a form was sent between 2 seconds and 2 days after it was loaded."""
     made = verify_token(site, "form", stamp)
     if made is None or not made.isdigit():
         return False

@@ -42,10 +42,9 @@ from digest.web.topic_preview import ChosenTopics, TopicPreview
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-STAMP_PLACEHOLDER = (
-    "time-of-the-form"  #: text in the cached page that each response replaces with a new form stamp
-)
-#: Response times of the form are multiples of this many seconds, so that they do not reveal who is
+#: Text in the cached page that each response replaces by a new form stamp (when the form was loaded).
+STAMP_PLACEHOLDER = "time-of-the-form"
+#: The response time of a form is a multiple of this many seconds, so that it does not reveal who is
 #: subscribed.
 RESPONSE_STEP = 0.2
 TOO_MANY = _("Too many requests. Try again in a minute.")
@@ -54,14 +53,14 @@ NO_SAMPLE = _("Nothing from the past week matches, so there is no sample. Add a 
 
 
 def show_front(request: Request) -> Response:
-    """Show the front page, which is cached."""
+    """Show the front page from the cache, with a new form stamp."""
     context = request_context.context_of(request)
     stamp = forms.form_stamp(context.site, context.clock())
     return HTMLResponse(cached_page(context).replace(STAMP_PLACEHOLDER, stamp), headers=script_headers())
 
 
 def offer_topics(context: AppContext, session: Session, offered: Sequence[OfferedTopic]) -> Response:
-    """Return the front page with these topics offered and chosen."""
+    """Return the front page with these topics, which are offered and already chosen."""
     kept = frozenset(topic.value for topic in offered)
     form = SignUpForm(offered=tuple(offered[:MAX_OFFERED]), kept=kept, is_open=True)
     stamp = forms.form_stamp(context.site, context.clock())
@@ -80,11 +79,11 @@ def cached_page(context: AppContext) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormErrors:
-    """The errors in a form's fields."""
+    """The errors found in a form's fields."""
 
     by_field: Mapping[str, str] = field(default_factory=dict)
     filter: BadFilter | None = None
-    meant: str | None = None  #: the probably intended address, if the typed address looks mistyped
+    meant: str | None = None  #: the address that was probably meant, if the typed address looks mistyped
     email: addresses.Address | None = None  #: the valid address
 
     def __bool__(self) -> bool:
@@ -104,7 +103,7 @@ def render_front(
     preview: TopicPreview | None = None,
     focus: str = "",
 ) -> str:
-    """Return the front page as HTML; `focus` is the field that gets the keyboard focus."""
+    """Return the front page as HTML; the field `focus` gets the keyboard focus."""
     today = trending.todays_list(context, session)
     return page_rendering.render_html(
         context,
@@ -129,7 +128,7 @@ def render_front(
 
 
 def starter_rates(context: AppContext, session: Session) -> list[tuple[str, str]]:
-    """Return the starter topics with their papers a day, cached until the catalog or the day changes."""
+    """Return the starter topics, each with its papers a day, cached until the catalog or the day changes."""
     return context.caches.get_or_make(
         "starter rates",
         (catalog.state(session), context.clock().date()),
@@ -146,9 +145,9 @@ def show_again(
     focus: str = "",
     is_counted: bool = False,
 ) -> Response:
-    """Return the front page with the submitted values and the errors, and a preview of valid topics.
+    """Return the front page with the submitted values, their errors, and a preview of valid topics.
 
-    The preview counts towards the limit of previews, unless the request is already counted.
+    The preview counts towards the limit on previews, unless it was counted already.
     """
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
@@ -168,7 +167,7 @@ def show_again(
 
 
 def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> TopicPreview | None:
-    """Return the preview of the form's topics, or None if a filter is invalid."""
+    """Return a preview of the topics in the form, or None if one of the filters is invalid."""
     with suppress(UsageError):
         chosen = topic_preview.chosen_topics(context, session, form)
         return topic_preview.preview_topics(context, session, chosen, requested_settings(form, chosen))
@@ -176,7 +175,7 @@ def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> 
 
 
 def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSettings:
-    """Return the settings that the form requests; an invalid schedule is omitted."""
+    """Return the settings that the form requests; a schedule with errors is left out."""
     checked = sign_up_form.check_schedule(form)
     return RequestedSettings(
         topics=chosen.filters,
@@ -190,7 +189,7 @@ def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSetti
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Perform the action of the pressed button: sign up, preview the topics, show a sample, or edit again."""
+    """Do what the pressed button asks for: sign up, preview the topics, show a sample, or edit again."""
     do, has_file = field_text(form, "do"), library_upload.has_file(form)
     if (do in {"try", "sample"} or has_file) and not may_preview(request, has_file=has_file):
         typed = sign_up_form.read(form)
@@ -208,7 +207,7 @@ def handle_form(request: Request, form: FormData) -> Response:
 
 
 def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dict[str, str]]:
-    """Return the submitted form with the topics of an uploaded library, and the errors in the library."""
+    """Return the submitted form with topics made from an uploaded library, and any error in the library."""
     context = request_context.context_of(request)
     typed = sign_up_form.read(form)
     try:
@@ -259,7 +258,7 @@ def check_topics(request: Request, form: SignUpForm) -> FormErrors:
 
 
 def post_fragment(request: Request, form: FormData) -> Response:
-    """Return the preview as an HTML fragment for our script."""
+    """Return the preview as an HTML fragment, which our script puts into the page."""
     context = request_context.context_of(request)
     if not may_preview(request, has_file=library_upload.has_file(form)):
         return page_rendering.render_page(request, "preview", status=429, **preview_values(error=TOO_MANY))
@@ -280,12 +279,12 @@ def preview_values(
     wrong: BadFilter | None = None,
     error: str = "",
 ) -> dict[str, Any]:
-    """Return the values of the preview's template."""
+    """Return the values for the preview's template."""
     return {"form": form, "preview": preview, "wrong": wrong, "error": error}
 
 
 def show_sample(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
-    """Show the digest that these topics would get now, as it would look in a mail."""
+    """Show the digest that these topics would get now, looking as it would in a mail."""
     context = request_context.context_of(request)
     checked = check_topics(request, form)
     if errors or checked:
@@ -303,10 +302,10 @@ def show_sample(request: Request, form: SignUpForm, errors: Mapping[str, str]) -
 def handle_sign_up(
     request: Request, form: FormData, typed: SignUpForm, errors: Mapping[str, str]
 ) -> Response:
-    """Queue a sign-up; the response is the same whether or not the address is known."""
+    """Queue a sign-up; the response does not depend on whether the address is known."""
     context = request_context.context_of(request)
     now = context.clock()
-    if field_text(form, "website"):  # a hidden field that only bots fill in
+    if field_text(form, "website"):  # only bots fill in this hidden field
         return show_sent(request, typed)
     found = check_form(request, typed, errors, keeps_email=bool(field_text(form, "keep")))
     if not found and not forms.is_timely(context.site, field_text(form, "made"), now):
@@ -324,7 +323,7 @@ def handle_sign_up(
 def check_form(
     request: Request, form: SignUpForm, errors: Mapping[str, str], *, keeps_email: bool
 ) -> FormErrors:
-    """Return all errors of a sign-up, and its address if valid."""
+    """Return all errors in a sign-up, and the address if it is valid."""
     by_field: dict[str, str] = {}
     address: addresses.Address | None = None
     try:
@@ -340,7 +339,7 @@ def check_form(
 
 
 def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> None:
-    """Queue the sign-up of a checked form."""
+    """Queue the sign-up that a form without errors requests."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         chosen = topic_preview.chosen_topics(context, session, form)
@@ -356,13 +355,13 @@ def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> No
 
 
 def request_network(request: Request) -> str | None:
-    """Return the client network of a request, as seen by the outermost trusted proxy."""
+    """Return the network of the client that sent a request, as seen by the outermost trusted proxy."""
     client = request.client.host if request.client else None
     return network_of(client, request.headers, proxies=request_context.context_of(request).settings.proxies)
 
 
 def show_sent(request: Request, form: SignUpForm) -> Response:
-    """Show the next step; the page is the same for every address."""
+    """Show what to do next; the page is the same for every address."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         is_slow = subscribers.are_slow(session, context.clock())
@@ -374,7 +373,7 @@ post_preview = forms.form_endpoint(post_fragment)
 
 
 async def subscribe(request: Request) -> Response:
-    """Handle the form; the response time is a multiple of RESPONSE_STEP."""
+    """Handle the form; delay the response until the time taken is a multiple of RESPONSE_STEP."""
     began = perf_counter()
     response = await post_form(request)
     await asyncio.sleep(RESPONSE_STEP - (perf_counter() - began) % RESPONSE_STEP)
@@ -382,7 +381,7 @@ async def subscribe(request: Request) -> Response:
 
 
 def show_as_email(request: Request) -> Response:
-    """Show today's papers as they would look in a mail, on a page with only the mail's styles."""
+    """Show today's papers as they would look in a mail; the page has only the mail's styles."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())

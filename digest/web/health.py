@@ -10,7 +10,7 @@ from digest.monitoring import report
 from digest.monitoring.report import Report
 from digest.web import request_context
 
-CACHE_SECONDS = 15  #: how long a report is cached, because counting a large outbox takes time
+CACHE_SECONDS = 15  #: seconds for which a report is cached, because counting a large outbox takes time
 
 
 async def healthz(request: Request) -> PlainTextResponse:
@@ -20,7 +20,7 @@ async def healthz(request: Request) -> PlainTextResponse:
 
 
 def readyz(request: Request) -> PlainTextResponse:
-    """Return `ok`, or 503 with one line for each outage; in both cases, list the warnings."""
+    """Return `ok`, or 503 with a line for each outage; the warnings are listed in both cases."""
     problems = latest_report(request_context.context_of(request)).problems
     outages = [problem.message for problem in problems if problem.is_outage]
     warnings = [f"warning: {problem.message}" for problem in problems if problem.is_warning]
@@ -29,7 +29,7 @@ def readyz(request: Request) -> PlainTextResponse:
 
 
 def latest_report(context: AppContext) -> Report:
-    """Return the report on the service, cached for up to 15 seconds or until the database becomes unreachable."""
+    """Return the report on the service, cached for up to 15 seconds while the database stays reachable."""
     now = context.clock()
     key = int(now.timestamp()) // CACHE_SECONDS, report.schema_revision(context.engine)
     return context.caches.get_or_make(

@@ -18,7 +18,7 @@ FIELD = "library"
 
 
 def uploaded_papers(form: FormData, now: datetime) -> tuple[Paper, ...]:
-    """Return the uploaded library's papers, or () without an upload; raise BadField if it has no papers."""
+    """Return the papers of the uploaded library, or () without an upload; raise BadField if it has none."""
     upload = form.get(FIELD)
     if not isinstance(upload, UploadFile) or not has_file(form):
         return ()
@@ -31,6 +31,6 @@ def uploaded_papers(form: FormData, now: datetime) -> tuple[Paper, ...]:
 
 
 def has_file(form: FormData) -> bool:
-    """Return whether a file was chosen."""
+    """Return whether the visitor chose a file."""
     upload = form.get(FIELD)
     return isinstance(upload, UploadFile) and bool(upload.filename)

@@ -25,7 +25,7 @@ Samples = Mapping[str, float]
 def show_metrics(request: Request) -> PlainTextResponse:
     """Return the metrics to clients on this machine or a private network.
 
-    Requests from other networks or through a proxy get a 404.
+    Requests from other networks, or through a proxy, are answered with 404.
     """
     if not is_from_private_network(request):
         raise HTTPException(404)
@@ -37,7 +37,7 @@ def show_metrics(request: Request) -> PlainTextResponse:
 
 
 def is_from_private_network(request: Request) -> bool:
-    """Return whether a request came from a private address, and not through a proxy."""
+    """Return whether a request came from a private address and did not pass a proxy."""
     if "x-forwarded-for" in request.headers or "forwarded" in request.headers:
         return False
     try:
@@ -51,7 +51,7 @@ def is_from_private_network(request: Request) -> bool:
 
 
 def exposition(figures: Figures, now: datetime) -> Iterator[str]:
-    """Yield the figures as lines of the text format."""
+    """Yield the figures as lines of Prometheus's text format."""
     yield from gauge_lines("digest_build_info", "The version.", "version", {__version__: 1})
     yield from gauge_lines("digest_deliveries", "Deliveries, by state.", "state", figures.deliveries)
     yield from gauge_lines(
@@ -82,7 +82,7 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
 
 
 def heartbeat_ages(processes: Iterable[ProcessRecord], now: datetime) -> Iterator[str]:
-    """Yield the age of each process's last heartbeat."""
+    """Yield the time since each process's last heartbeat."""
     yield "# HELP digest_heartbeat_age_seconds Seconds since the last heartbeat, by process."
     yield "# TYPE digest_heartbeat_age_seconds gauge"
     for one in processes:
@@ -91,7 +91,7 @@ def heartbeat_ages(processes: Iterable[ProcessRecord], now: datetime) -> Iterato
 
 
 def disk_space(disks: Sequence[Disk]) -> Iterator[str]:
-    """Yield the free space and size of every disk that the service writes to."""
+    """Yield the free space and the size of every disk to which the service writes."""
     free = {str(disk.folder): disk.free for disk in disks}
     sizes = {str(disk.folder): disk.size for disk in disks}
     yield from gauge_lines("digest_disk_free_bytes", "Free disk space, by folder.", "folder", free)
@@ -108,10 +108,10 @@ def gauge_lines(name: str, help_text: str, label: str, samples: Samples) -> Iter
 
 
 def escape_label(value: str) -> str:
-    """Return a label's value, escaped for the text format."""
+    """Return the value of a label, escaped for the text format."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def seconds_since(now: datetime, moment: datetime) -> float:
-    """Return the seconds from `moment` to `now`, at least 0."""
+    """Return the seconds from `moment` to `now`, or 0 if `moment` is later."""
     return max(0.0, round((now - moment).total_seconds(), 1))

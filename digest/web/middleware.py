@@ -15,19 +15,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("digest.web")
 
-CLIENT_GONE = 499  #: the logged status if the client closed the connection, as in nginx
+CLIENT_GONE = 499  #: the status that is logged if the client closed the connection, as in nginx
 MEGABYTE = 1024 * 1024
-#: Maximum size of a request body. Forms are small, but a field of 1 MB still gets an error message next to
-#: it.
+#: Maximum number of bytes in a request body. Forms are small, but for a field of up to 1 MB the error message
+#: is shown next to it.
 MAX_BYTES = MEGABYTE + 256 * 1024
-MAX_UPLOAD = 3 * MEGABYTE  #: maximum size on `UPLOAD_PATHS`: a library of 1 MB, and fields that are sent back
+#: Maximum number of bytes on `UPLOAD_PATHS`: a library of 1 MB, and the fields sent with it.
+MAX_UPLOAD = 3 * MEGABYTE
 UPLOAD_PATHS = frozenset({"/", "/preview"})
-#: Bytes of a larger body that are read, because a browser shows our page only after it has sent the form.
+#: Number of bytes of a larger body that are read, because a browser shows our page only after it has sent the
+#: form.
 MAX_DISCARDED = 16 * MEGABYTE
 
-#: Allows only our own style sheet, images and forms.
+#: This policy allows only our own style sheet, images and forms.
 PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-#: For pages with our own script file, which sends forms to this site only.
+#: This policy also allows our own script file, which may send requests to this site only.
 SCRIPT_POLICY = f"{PAGE_POLICY}; script-src 'self'; connect-src 'self'"
 #: For a mail's HTML: allows its own styles but no scripts, and only inside our sandboxed frame.
 MAIL_POLICY = (
@@ -43,39 +45,39 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), interest-cohort=()",
 }
-#: Paths of private links: their pages are not cached or indexed, and the links are not logged.
+#: Paths of private links: their pages are neither cached nor indexed, and the log omits their tokens.
 PRIVATE_PATHS = re.compile(r"^/(c|u|m|t|a|v|f|l|d|e|s|outbox|mirror)/(.*)$", re.DOTALL)
 
 
 class RequestTooLarge(HTTPException):
-    """The request body is larger than allowed."""
+    """A request body is larger than allowed; the response has status 413."""
 
     def __init__(self) -> None:
         super().__init__(413)
 
 
 class PublicPageCompression:
-    """Compress public pages; a private page could leak its secrets through its compressed size (BREACH)."""
+    """Compress public pages only; the compressed size of a private page could reveal its secrets (BREACH)."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
         self.compressed = GZipMiddleware(app, minimum_size=1000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request, with compression if its page is public."""
+        """Handle a request; compress the response if the page is public."""
         is_public = scope["type"] == "http" and not PRIVATE_PATHS.match(scope["path"])
         await (self.compressed if is_public else self.app)(scope, receive, send)
 
 
 class HttpMiddleware:
-    """The ASGI middleware around all pages."""
+    """The ASGI middleware that handles all requests."""
 
     def __init__(self, app: ASGIApp, *, is_https: bool):
         self.app = app
         self.is_https = is_https
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request with a limit on its body, and add headers to the response."""
+        """Handle a request with a limit on the size of its body, and add headers to the response."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -93,18 +95,20 @@ class HttpMiddleware:
             most = MAX_UPLOAD if scope["path"] in UPLOAD_PATHS else MAX_BYTES
             await self.app(scope, limit_body(receive, Headers(scope=scope), most), send_with_headers)
         except ClientDisconnect:
-            status = CLIENT_GONE  # no response is possible, because the client closed the connection
+            status = CLIENT_GONE  # nobody could receive a response, because the client closed the connection
         finally:
-            path = PRIVATE_PATHS.sub(r"/\1/...", quote(scope["path"]))  # a path may have line breaks
+            # A path may contain line breaks, which must not reach the log.
+            path = PRIVATE_PATHS.sub(r"/\1/...", quote(scope["path"]))
             took = (perf_counter() - began) * 1000
-            level = logging.WARNING if status >= 500 else logging.DEBUG  # the proxy logs the other requests
+            # The proxy logs all requests, so successful ones are only debug messages.
+            level = logging.WARNING if status >= 500 else logging.DEBUG
             log.log(level, "%s %s %s in %.0f ms", scope["method"], path, status, took)
 
 
 def add_headers(headers: MutableHeaders, path: str, *, is_https: bool, method: str = "GET") -> None:
-    """Add each header that the page has not set itself.
+    """Add those security and cache headers that the page has not set itself.
 
-    Responses to forms contain the submitted values, so browsers must not store them.
+    The response to a form contains the submitted values, so browsers must not store it.
     """
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
@@ -119,12 +123,12 @@ def add_headers(headers: MutableHeaders, path: str, *, is_https: bool, method: s
 
 
 def script_headers() -> dict[str, str]:
-    """Return the headers of a page with our own script file."""
+    """Return the security headers of a page that loads our own script file."""
     return {"content-security-policy": SCRIPT_POLICY}
 
 
 def mail_headers() -> dict[str, str]:
-    """Return the headers that make it safe to show a mail's HTML."""
+    """Return the headers with which a page can show a mail's HTML safely."""
     return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
@@ -146,7 +150,7 @@ def limit_body(receive: Receive, headers: Headers, most: int) -> Receive:
 
 
 async def discard(receive: Receive, message: Message, most: int) -> None:
-    """Read the rest of a body, up to `most` bytes."""
+    """Read the rest of a body, but at most `most` bytes."""
     while message.get("more_body") and most > 0:
         message = await receive()
         most -= len(message.get("body", b""))
@@ -156,8 +160,8 @@ def is_same_site(headers: Headers, url: str) -> bool:
     """Return whether a form was sent from our own pages, according to the browser's headers.
 
     Our pages send no referrer, so browsers send `Origin: null` for them too; browsers that support
-    Sec-Fetch-Site report whether the form is on our site. No form relies on a cookie: only the token in a link
-    gives access, and no other site knows the token.
+    Sec-Fetch-Site report whether the form is on our site. No form relies on a cookie: access depends only on
+    the token in a link, which no other site knows.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:

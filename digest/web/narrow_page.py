@@ -1,4 +1,4 @@
-"""Show the page that narrows a topic as suggested in a digest, or undoes the change."""
+"""Show the page that narrows a topic as a digest suggested, or undoes the change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.web.reader_archive import digest_of_link
 
 
 def show_suggestion(request: Request) -> Response:
-    """Show the suggestion with a button that applies it, without changing anything."""
+    """Show the suggestion and a button that applies it, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         offer, _, topic = load_suggestion(request, session)
     narrow = is_narrow(topic, offer)
@@ -53,7 +53,7 @@ post_form = forms.form_endpoint(handle_form)
 def load_suggestion(
     request: Request, session: Session
 ) -> tuple[NarrowingSuggestion, Subscriber, SubscriberTopic]:
-    """Return the suggestion in a digest, its reader, and the current topic."""
+    """Return the suggestion that a digest contains, the digest's reader, and the topic as it is now."""
     delivery, reader = digest_of_link(request, session)
     offer = Digest.from_json(delivery.decision).offer
     topics = {topic.name: topic for topic in subscribers.topics_of(session, reader)}
@@ -69,7 +69,7 @@ def filter_text(topic: SubscriberTopic) -> str:
 
 
 def is_narrow(topic: SubscriberTopic, offer: NarrowingSuggestion) -> bool:
-    """Return whether the topic is narrowed as suggested."""
+    """Return whether the topic now has the filter that was suggested."""
     return filter_text(topic).endswith(f") AND {offer.clause}")
 
 

@@ -19,14 +19,14 @@ from digest.web.sign_up_form import SignUpForm, error_sentence
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Mail a new link; the response is the same whether or not the address is known."""
+    """Mail a new link; the response does not depend on whether the address is known."""
     context, email = request_context.context_of(request), field_text(form, "email", 320)
     now = context.clock()
     try:
         addresses.parse_address(email)
     except UsageError as error:
         return page_rendering.problem_page(request, 410, email=email, error=error_sentence(error))
-    if field_text(form, "website"):  # a hidden field that only bots fill in
+    if field_text(form, "website"):  # only bots fill in this hidden field
         return front_page.show_sent(request, SignUpForm(email=email))
     if not forms.is_timely(context.site, field_text(form, "made"), now):
         return page_rendering.problem_page(
@@ -51,7 +51,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 async def send_new_link(request: Request) -> Response:
-    """Handle the form; the response time is a multiple of RESPONSE_STEP."""
+    """Handle the form; delay the response until the time taken is a multiple of RESPONSE_STEP."""
     began = perf_counter()
     response = await post_form(request)
     await asyncio.sleep(front_page.RESPONSE_STEP - (perf_counter() - began) % front_page.RESPONSE_STEP)

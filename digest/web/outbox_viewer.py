@@ -1,7 +1,7 @@
-"""Show the mails in the local Maildir, for an installation that does not send mail to other machines.
+"""Show the mails in the local Maildir of an installation that does not send mail to other machines.
 
-Every mail contains its reader's private links. The viewer therefore exists only if the site is local, and
-returns 404 unless the Host header of a request names this machine.
+Every mail contains its reader's private links. The viewer therefore exists only on a local site, and returns
+404 unless the Host header of a request names this machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OutboxEntry:
 
 
 def show_list(request: Request) -> Response:
-    """List the newest mails."""
+    """List the newest mails in the Maildir."""
     found = sorted(mail_files(request).items(), key=lambda item: item[1].stat().st_mtime_ns, reverse=True)
     lines = [outbox_entry(key, path) for key, path in found[:MAX_SHOWN]]
     return page_rendering.render_page(
@@ -47,13 +47,13 @@ def show_list(request: Request) -> Response:
 
 
 def redirect_to_list(request: Request) -> Response:
-    """Redirect to the address of the list, which ends with a slash."""
+    """Redirect to the list's address, which ends with a slash."""
     del request
     return RedirectResponse("/outbox/", 301)
 
 
 def outbox_entry(key: str, path: Path) -> OutboxEntry:
-    """Return the entry of a mail in the list."""
+    """Return the list entry of a mail."""
     with path.open("rb") as file:
         headers = BytesHeaderParser(policy=email.policy.default).parse(file)
     return OutboxEntry(
@@ -65,7 +65,7 @@ def outbox_entry(key: str, path: Path) -> OutboxEntry:
 
 
 def show_message(request: Request) -> Response:
-    """Show one mail, as HTML in a frame or as text."""
+    """Show one mail: its HTML in a frame, or its text."""
     parsed = parsed_message(request)
     answer = page_rendering.render_page(
         request,
@@ -81,24 +81,24 @@ def show_message(request: Request) -> Response:
 
 
 def show_html(request: Request) -> Response:
-    """Return the HTML part of the mail, sandboxed."""
+    """Return the HTML part of the mail, in a sandbox without scripts."""
     content = body_part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
     return HTMLResponse(content, headers=mail_headers())
 
 
 def show_source(request: Request) -> Response:
-    """Return the mail's source."""
+    """Return the source of the mail."""
     return PlainTextResponse(path_of(request).read_bytes())
 
 
 def body_part(parsed: EmailMessage, kind: str) -> str:
-    """Return the text of the mail's plain or HTML part; empty if the mail has no such part."""
+    """Return the text of the mail's plain or HTML part; "" if the mail has no such part."""
     found = parsed.get_body((kind,))
     return str(found.get_content()) if found is not None else ""
 
 
 def parsed_message(request: Request) -> EmailMessage:
-    """Return the parsed mail that a request names."""
+    """Return the parsed mail that the URL names."""
     return email.message_from_bytes(path_of(request).read_bytes(), policy=email.policy.default)
 
 
@@ -106,7 +106,7 @@ def parsed_message(request: Request) -> EmailMessage:
 
 
 def path_of(request: Request) -> Path:
-    """Return the file of the mail that a request names; the name is looked up and never used as a path."""
+    """Return the file of the mail that the URL names; the name is only compared, never used as a path."""
     found = mail_files(request).get(request.path_params["key"])
     if found is None:
         raise HTTPException(404)
@@ -114,13 +114,13 @@ def path_of(request: Request) -> Path:
 
 
 def mail_files(request: Request) -> dict[str, Path]:
-    """Return the Maildir's files by unique name."""
+    """Return the files of the Maildir, keyed by their unique names."""
     paths = [path for part in ("new", "cur") for path in (mail_folder(request) / part).glob("*")]
     return {path.name.partition(":")[0]: path for path in paths if path.is_file() and not path.is_symlink()}
 
 
 def mail_folder(request: Request) -> Path:
-    """Return the local Maildir; raise 404 if this request may not see it."""
+    """Return the local Maildir; raise 404 if this client may not see it."""
     context = request_context.context_of(request)
     if not request_context.shows_outbox(context) or not LOCAL_HOST.fullmatch(request.headers.get("host", "")):
         raise HTTPException(404)

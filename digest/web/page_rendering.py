@@ -24,7 +24,7 @@ log = logging.getLogger("digest.web")
 
 
 def render_page(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return the page `templates/web/NAME.html`, rendered with `values` and the values common to all pages."""
+    """Return the page `templates/web/NAME.html`, rendered with `values` and those that all pages share."""
     return HTMLResponse(render_html(request_context.context_of(request), name, **values), status)
 
 
@@ -43,7 +43,7 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
 
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
-    """Return (label, address) of the privacy notice and of the operator's other configured notices."""
+    """Return (label, address) of the privacy notice and of the other notices that the operator configured."""
     _, settings = figures_in_words.TRANSLATIONS.gettext, context.settings
     found = [
         (_("Privacy"), settings.privacy_url or "/privacy"),
@@ -54,13 +54,13 @@ def legal_links(context: AppContext) -> list[tuple[str, str]]:
 
 
 def letter_page(html: str) -> str:
-    """Return a letter's HTML with its ARIA role changed from an email to the main content of a page."""
+    """Return a letter's HTML with the ARIA role of an email replaced by that of a page's main content."""
     return html.replace('role="article" aria-roledescription="email"', 'role="main"', 1)
 
 
 def redirect_back(request: Request, done: str = "") -> Response:
-    """Redirect to the page whose button was pressed, regardless of the request's Host header."""
-    path = request.scope["path"]  # request.url contains the Host header, which any client can set
+    """Redirect to the page whose button was pressed, whatever the request's Host header says."""
+    path = request.scope["path"]  # request.url would contain the Host header, which any client can set
     return RedirectResponse(f"{path}?done={done}" if done else path, 303)
 
 
@@ -69,16 +69,16 @@ def static_dir() -> Path:
     return templates_dir() / "web" / "static"
 
 
-@lru_cache(maxsize=16)  # there are a few static files
+@lru_cache(maxsize=16)  # there are only a few static files
 def static_url(name: str) -> str:
-    """Return the address of a static file; the address changes with the file's content."""
+    """Return the address of a static file, which changes whenever the file's content does."""
     content = (static_dir() / name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:8]}"
 
 
 # ── error pages ─────────────────────────────────────────────────────────────────────────────────
 
-#: The headline and the next step for each status.
+#: The headline and the next step on an error page, keyed by status.
 PROBLEM_TEXTS = {
     400: ("The request was incomplete", "Go back and send the form again."),
     403: ("The form came from another site", "Open this site and send the form from here."),
@@ -94,7 +94,7 @@ PROBLEM_TEXTS = {
 
 
 class Gone(HTTPException):
-    """The page of a link no longer exists; the error page has status 410 and shows these texts."""
+    """The page to which a link led no longer exists; the error page has status 410 and these texts."""
 
     def __init__(self, headline: str, sentence: str):
         super().__init__(410)
@@ -102,16 +102,16 @@ class Gone(HTTPException):
 
 
 def removed_paper() -> Gone:
-    """Return the exception for a paper that is hidden or may not be shown."""
+    """Return the exception to raise for a paper that is hidden or may not be shown."""
     return Gone("This paper was removed", "It is no longer shown here.")
 
 
 def expired_digest() -> Gone:
-    """Return the exception for a digest whose press was deleted."""
+    """Return the exception to raise for a digest whose press (the stored papers behind it) was deleted."""
     return Gone("This digest is no longer stored", "We keep digests on the web for a limited time.")
 
 
-#: The headline and sentence for pages that are not found, by the first part of the path.
+#: The headline and sentence of the "not found" page, keyed by the first part of the path.
 NOT_FOUND_TEXTS = {
     "papers": ("Paper not found", "This site has no paper with this number."),
     "outbox": (
@@ -125,23 +125,24 @@ INCOMPLETE_LINK = (
     "This link is incomplete",
     "Some mail programs cut long links. Copy the whole link, or enter your address and we will mail you a new one.",
 )
-#: The headline and sentence for a confirmation link that has expired.
+#: The headline and sentence shown for a confirmation link that has expired.
 EXPIRED_LINK = (
     "This link has expired",
     "Enter your address and we will mail you a new one. Your topics and time are kept.",
 )
-#: The headline and sentence for an expired link to a subscriber's data or to a new address.
+#: The headline and sentence shown for an expired link to a subscriber's data or to a new address.
 EXPIRED_ACCOUNT_LINK = (
     "This link has expired",
     "Enter your address and we will mail you the link to your settings, where you can request a new one.",
 )
-LINK_TEXTS = (INCOMPLETE_LINK, EXPIRED_LINK, EXPIRED_ACCOUNT_LINK)  #: on these pages, a form mails a new link
+#: With one of these texts, an error page has a form that mails a new link.
+LINK_TEXTS = (INCOMPLETE_LINK, EXPIRED_LINK, EXPIRED_ACCOUNT_LINK)
 
 
 def problem_page(
     request: Request, status: int, *, email: str = "", error: str = "", texts: tuple[str, str] | None = None
 ) -> Response:
-    """Return an error page; for a link that does not work, include a form to request a new link."""
+    """Return an error page; if a link does not work, the page has a form to request a new one."""
     headline, sentence = texts or PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
     context, path = request_context.context_of(request), request.scope["path"]
     offers_link = status == 410 if texts is None else texts in LINK_TEXTS
@@ -172,7 +173,7 @@ def on_http(request: Request, error: Exception) -> Response:
 
 
 def not_found_page(request: Request) -> Response:
-    """Return the error page for an unknown address; its text depends on the kind of page that is missing."""
+    """Return the error page for an unknown address; its text depends on the kind of page requested."""
     sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
     if sought in LINKS_OF_LETTERS:
         return problem_page(request, 404, texts=INCOMPLETE_LINK)
@@ -180,13 +181,13 @@ def not_found_page(request: Request) -> Response:
 
 
 def is_retired_link(request: Request, status: int) -> bool:
-    """Return whether a link is invalid because its key was retired, not because it is damaged."""
+    """Return whether a link is invalid because its key was retired, rather than because it is damaged."""
     token = request.path_params.get("token", "")
     return status == 404 and links.is_of_unknown_key(request_context.context_of(request).site, token)
 
 
 def on_unreachable(request: Request, error: Exception) -> Response:
-    """Return the error page for an unreachable database."""
+    """Return the error page shown while the database is unreachable."""
     log.warning("the database does not respond: %s", error)
     answer = problem_page(request, 503)
     answer.headers["retry-after"] = "60"
@@ -194,9 +195,9 @@ def on_unreachable(request: Request, error: Exception) -> Response:
 
 
 def on_error(request: Request, error: Exception) -> Response:
-    """Return the error page for an unexpected error.
+    """Return the error page shown after an unexpected error.
 
-    The function adds the security headers, because the response bypasses the middleware.
+    The function adds the security headers itself, because the middleware does not see this response.
     """
     del error
     answer = problem_page(request, 500)

@@ -22,14 +22,14 @@ from digest.papers.trending import Appearance
 from digest.topics import MatchedWord
 from digest.web import page_rendering, request_context
 
-#: Sites that can search for a paper by title, with the start of the search URL.
+#: Sites on which a paper can be found by its title, each with the beginning of the search URL.
 PAPER_FINDERS = (
     ("arXiv", "https://arxiv.org/search/?searchtype=title&query="),
     ("Scholar", "https://scholar.google.com/scholar?q="),
     ("Semantic Scholar", "https://www.semanticscholar.org/search?q="),
 )
-MAX_HISTORY = 14  #: maximum days listed on a paper's page
-#: Month names in BibTeX.
+MAX_HISTORY = 14  #: maximum number of days listed on a paper's page
+#: The names of the months in BibTeX.
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 BIBTEX_ESCAPES = str.maketrans(
     {
@@ -40,7 +40,7 @@ BIBTEX_ESCAPES = str.maketrans(
 
 
 def show_paper(request: Request) -> Response:
-    """Show one paper; redirect from a merged paper to the paper it was merged into."""
+    """Show one paper; a paper that was merged into another redirects to it."""
     context, number = request_context.context_of(request), int(request.path_params["number"])
     with db.read_session(context.engine) as session:
         found = load_paper(context, session, number)
@@ -71,7 +71,7 @@ def show_paper(request: Request) -> Response:
 
 
 def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
-    """Return the words of the paper that the filter in the page's URL matches.
+    """Return the paper's words that match the filter in the page's URL.
 
     The result is empty if the filter is invalid or refers to a pack.
     """
@@ -85,7 +85,7 @@ def matched_words(filter_: str, paper: Paper) -> tuple[MatchedWord, ...]:
 
 
 def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:
-    """Return the paper's days on the list, latest first: `20 November 2026: number 3 of 49, 28 upvotes`."""
+    """Return the paper's days on the list, newest first: `20 November 2026: number 3 of 49, 28 upvotes`."""
     seen = catalog.evidence(session, [paper], as_of=now)[paper.id]
     upvotes = {at.astimezone(UTC).date(): value for at, value in seen.observations.get("upvotes", ())}
     places = {
@@ -96,7 +96,7 @@ def list_history(session: Session, paper: Paper, now: datetime) -> list[str]:
 
 
 def history_line(day: date, place: Appearance | None, upvotes: float | None) -> str:
-    """Return a paper's position and upvotes on one day."""
+    """Return in words a paper's position and upvotes on one day."""
     _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
     facts = [
         _("number %(position)d of %(size)d") % {"position": place.position, "size": place.size}
@@ -124,14 +124,14 @@ def show_ris(request: Request) -> Response:
 
 
 def requested_paper(request: Request) -> Paper:
-    """Return the publicly shown fields of the paper in the URL."""
+    """Return those fields of the paper in the URL that pages may show."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         return load_paper(context, session, int(request.path_params["number"]))
 
 
 def load_paper(context: AppContext, session: Session, number: int) -> Paper:
-    """Return the public view of a paper, or of the paper it was merged into.
+    """Return the public view of a paper, or of the paper into which it was merged.
 
     Raises HTTPException: 404 if there is no such paper, 410 if it is hidden or may not be shown.
     """
@@ -142,7 +142,7 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
 
 
 def current_paper(session: Session, number: int) -> Paper:
-    """Return a paper by its id, or the paper it was merged into; raise 404 if there is none, 410 if it is hidden."""
+    """Return the paper with this id or the one it was merged into; raise 404 if none, 410 if hidden."""
     found = catalog.current(session, number)
     if found is None:
         raise HTTPException(404)
@@ -152,7 +152,7 @@ def current_paper(session: Session, number: int) -> Paper:
 
 
 def finder_links(paper: Paper) -> list[Link]:
-    """Return links that search for a paper by its title."""
+    """Return links to searches for the paper's title on other sites."""
     title = quote_plus(cards.display_title(paper))
     return [Link(label, href + title) for label, href in PAPER_FINDERS]
 
@@ -160,7 +160,7 @@ def finder_links(paper: Paper) -> list[Link]:
 def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the meta tags that Google Scholar and Zotero read.
 
-    See Google Scholar's "Inclusion Guidelines for Webmasters".
+    The tags follow the "Inclusion Guidelines for Webmasters" of Google Scholar.
     """
     found = links_of(paper)
     yield "citation_title", display(paper.title)
@@ -182,7 +182,7 @@ def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:
 
 
 def bibtex_entry(paper: Paper, context: AppContext) -> str:
-    """Return the paper as a BibTeX entry, with the known fields."""
+    """Return the paper as a BibTeX entry with those fields that are known."""
     kind = "article" if paper.journal else "misc"
     fields = "".join(f"  {name} = {{{value}}},\n" for name, value in bibtex_fields(paper, context))
     return f"@{kind}{{{cite_key(paper)},\n{fields}}}\n"
@@ -242,5 +242,5 @@ def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, because RIS values cannot have line breaks."""
+    """Return a text on a single line, because a RIS value may not contain line breaks."""
     return " ".join(text.split())

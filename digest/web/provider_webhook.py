@@ -1,7 +1,7 @@
 """Receive SES delivery notices posted by Amazon SNS (`DIGEST_SNS_TOPICS`).
 
-The response is 200 once a notice is stored, 403 if the notice is not valid, and 503 if Amazon's certificate
-could not be fetched; after a 503, SNS retries.
+The response is 200 once a notice is stored and 403 if the notice is not valid. It is 503 if Amazon's
+certificate could not be fetched; SNS then sends the notice again.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from digest.web import request_context
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 64 * 1024  #: maximum size of a certificate, and of the response to a confirmation
-TIMEOUT_SECONDS = 10.0  #: time limit for a request to Amazon
-MAX_FETCHES = 6  #: maximum fetches per minute, so that forged notices cannot cause many requests to Amazon
+MAX_BYTES = 64 * 1024  #: maximum number of bytes in a certificate, and in the response to a confirmation
+TIMEOUT_SECONDS = 10.0  #: time limit in seconds for a request to Amazon
+MAX_FETCHES = 6  #: maximum number of fetches per minute, so that forged notices cause few requests to Amazon
 MINUTE = timedelta(minutes=1)
-MAX_KEPT = 8  #: maximum number of cached certificates
+MAX_KEPT = 8  #: maximum number of certificates in the cache
 
 Fetch = Callable[[str], bytes]
 
 
 class CertificateUnavailable(Exception):
-    """A document could not be fetched from Amazon, or the limit on fetches was reached."""
+    """A document could not be fetched from Amazon, or the limit on fetches per minute was reached."""
 
 
 @dataclass(kw_only=True)
 class CertificateCache:
-    """Amazon's certificates, each fetched once."""
+    """The certificates of Amazon, each fetched only once."""
 
     fetch: Fetch
     kept: dict[str, bytes] = field(default_factory=dict)
@@ -91,14 +91,14 @@ def make_fetch(
 
 
 async def receive_notice(request: Request) -> Response:
-    """Handle a message from SNS; 404 if no topics are configured."""
+    """Handle a message from SNS; respond with 404 if no topics are configured."""
     if not request_context.context_of(request).settings.sns_topics:
         raise HTTPException(404)
     return await run_in_threadpool(handle_notice, request, await request.body())
 
 
 def handle_notice(request: Request, body: bytes) -> Response:
-    """Verify and apply a message, and return the response."""
+    """Verify a message, act on it, and return the response."""
     context, certificates = request_context.context_of(request), request.app.state.certificates
     now = context.clock()
     try:
@@ -133,7 +133,7 @@ def apply_message(context: AppContext, fetch: Fetch, message: SnsMessage, now: d
 
 
 def store_and_process(context: AppContext, message: SnsMessage, now: datetime) -> None:
-    """Store a notice, then process it; if processing fails, the scheduler tries again."""
+    """Store a notice, then process it; if processing fails, the scheduler processes it later."""
     with context.write_session() as session:
         numbers = inbound.provider_notices.store_notice(session, message, now=now)
     try:

@@ -1,7 +1,7 @@
-"""Show `digest doctor` the number of proxies between it and this web server.
+"""Report to `digest doctor` how many proxies its request passed on the way to this web server.
 
 Only `digest doctor` of this installation can use this page: the token in the URL is signed with our key and
-valid for a minute. The response contains only two numbers.
+is valid for one minute. The response contains only two numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN_LIFETIME = timedelta(seconds=60)
 
 
 def show_proxies(request: Request) -> JSONResponse:
-    """Return the number of proxies that added an address to this request, and DIGEST_PROXIES."""
+    """Return how many proxies added an address to this request, and the value of DIGEST_PROXIES."""
     context = request_context.context_of(request)
     subject = links.verify_token(context.site, probes.MIRROR_PURPOSE, request.path_params["token"])
     if subject is None or not is_fresh(subject, context.clock()):
@@ -30,6 +30,6 @@ def show_proxies(request: Request) -> JSONResponse:
 
 
 def is_fresh(subject: str, now: datetime) -> bool:
-    """Return whether a token was created in the last minute."""
+    """Return whether a token is less than a minute old."""
     moment = subject.partition("-")[0]
     return moment.isdigit() and abs(now - datetime.fromtimestamp(int(moment), UTC)) < TOKEN_LIFETIME

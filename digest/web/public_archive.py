@@ -21,15 +21,15 @@ from digest.papers import catalog
 from digest.web import feeds, page_rendering, request_context, starter_topics, trending
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
-MAX_DAYS = 1000  #: maximum days listed in the archive and in the sitemap
-PAGES_AT_ONCE = 4  #: maximum number of lists that are made at the same time
-#: Pages for one reader, which crawlers should not request.
+MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
+PAGES_AT_ONCE = 4  #: maximum number of lists of papers made at the same time
+#: Pages that belong to one reader, which crawlers should not request.
 PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DayLink:
-    """A link to the list of a day."""
+    """A link to the list of one day."""
 
     href: str
     label: str
@@ -46,7 +46,7 @@ def page_in_turn(page: Callable[[Request], Response]) -> Callable[[Request], Cor
 
 
 def show_days(request: Request) -> Response:
-    """List the days that have a list, latest first, and the starter topics."""
+    """List the starter topics, and the days for which there is a list, latest first."""
     context = open_archive(request)
     with db.read_session(context.engine) as session:
         days = listed_days(context, session)
@@ -58,18 +58,18 @@ def show_days(request: Request) -> Response:
 
 
 def show_day(request: Request) -> Response:
-    """Show the list of one day as it was at the end of that day."""
+    """Show the list of one day, as it was at the end of the day."""
     return list_page(request, "/days", title="", filter_text=None)
 
 
 def show_topic(request: Request) -> Response:
-    """Show the latest list, or the list of one day, on a starter topic."""
+    """Show the list of papers on a starter topic, either the latest or that of one day."""
     name, text = starter_topic(request)
     return list_page(request, f"/topics/{slug(name)}", title=name, filter_text=text)
 
 
 def list_page(request: Request, place: str, *, title: str, filter_text: str | None) -> Response:
-    """Return the page of a day's list, with links to the days before and after it."""
+    """Return the page with a day's list, which links to the days before and after."""
     context = open_archive(request)
     with db.read_session(context.engine) as session:
         days = listed_days(context, session)
@@ -104,7 +104,7 @@ def open_archive(request: Request) -> AppContext:
 
 
 def listed_days(context: AppContext, session: Session) -> list[date]:
-    """Return the days that have a list, in order, cached until the catalog changes."""
+    """Return the days for which there is a list, in order, cached until the catalog changes."""
     key, now = catalog.state(session), context.clock()
     return context.caches.get_or_make(
         "listed days", (key, now.date()), lambda: catalog.days_with_news(session, until=now)[-MAX_DAYS:]
@@ -112,7 +112,7 @@ def listed_days(context: AppContext, session: Session) -> list[date]:
 
 
 def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | None:
-    """Return a link to the last list before a day; None if there is none, or if the archive is switched off."""
+    """Return a link to the last list before a day; None if there is none or the archive is switched off."""
     earlier = [one for one in listed_days(context, session) if one < day]
     if not earlier or context.settings.archive == "off":
         return None
@@ -122,7 +122,7 @@ def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | 
 
 
 def requested_day(request: Request, days: list[date]) -> date:
-    """Return the day in the URL, or the latest day; raise 404 if it has no list."""
+    """Return the day in the URL, by default the latest; raise 404 if there is no list for the day."""
     text = request.path_params.get("day")
     found = {str(day): day for day in days}
     if not found or (text is not None and text not in found):
@@ -139,7 +139,7 @@ def short_day(day: date) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a topic's name as written in a URL, such as `language-models`."""
+    """Return the name of a topic in the form that URLs contain, such as `language-models`."""
     return name.lower().replace(" ", "-")
 
 
@@ -149,7 +149,7 @@ def topic_links() -> list[DayLink]:
 
 
 def starter_topic(request: Request) -> tuple[str, str]:
-    """Return the name and filter of the starter topic in the URL; raise 404 for any other."""
+    """Return the name and filter of the starter topic in the URL; raise 404 if there is no such topic."""
     for name, text in starter_topics.STARTER_TOPICS.items():
         if slug(name) == request.path_params["topic"]:
             return name, text
@@ -172,7 +172,7 @@ def show_topic_feed(request: Request) -> Response:
 
 
 def show_robots(request: Request) -> Response:
-    """Return robots.txt (RFC 9309): public pages may be crawled, pages of one reader may not."""
+    """Return robots.txt (RFC 9309): public pages may be crawled, but pages of one reader may not."""
     context = request_context.context_of(request)
     rules = "".join(f"Disallow: {path}\n" for path in PRIVATE_PATHS)
     place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"
@@ -180,7 +180,7 @@ def show_robots(request: Request) -> Response:
 
 
 def show_sitemap(request: Request) -> Response:
-    """Return the addresses of the public pages (sitemaps.org, protocol 0.9)."""
+    """Return the sitemap with the addresses of the public pages (sitemaps.org, protocol 0.9)."""
     context = open_archive(request)
     root = ElementTree.Element("urlset", xmlns=SITEMAP)
     with db.read_session(context.engine) as session:
@@ -195,7 +195,7 @@ def show_sitemap(request: Request) -> Response:
 
 
 def public_paths(days: list[date]) -> Iterator[tuple[str, date | None]]:
-    """Yield the path of each public page and the day of its last change."""
+    """Yield the path of each public page, and the day on which it last changed."""
     latest = days[-1] if days else None
     yield "/", latest
     yield "/days", latest
@@ -204,6 +204,6 @@ def public_paths(days: list[date]) -> Iterator[tuple[str, date | None]]:
 
 
 def redirect_to_icon(request: Request) -> Response:
-    """Redirect programs that request /favicon.ico without reading a page."""
+    """Redirect the programs that request /favicon.ico without reading a page."""
     del request
     return RedirectResponse("/static/icon.svg", 301)

@@ -1,6 +1,6 @@
-"""Show digests in the browser, rendered again from the stored decisions, and list them in an archive.
+"""Show digests in the browser, rendered again from the stored decisions, and list a reader's past digests.
 
-A forwarded letter contains its view link, so the page of a digest shows no address and has no private links.
+A forwarded letter contains its view link, so the page shows no address and has no private links.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from digest.web.middleware import mail_headers
 from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import subscriber_of_link
 
-MAX_LISTED = 400  #: maximum digests in an archive, more than a year of daily digests
-MAX_WITH_TITLES = 60  #: number of latest digests whose papers are all listed
+MAX_LISTED = 400  #: maximum number of digests listed in an archive, more than a year of daily digests
+MAX_WITH_TITLES = 60  #: number of the latest digests for which the archive lists all papers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveEntry:
-    """One digest in the list of the archive."""
+    """One entry in the list of past digests."""
 
     day: str
     href: str
     title: str
     papers: int
-    listed: tuple[tuple[int, str], ...]  #: id and title of each paper; empty for an old digest
+    #: Id and title of each paper; empty for digests older than the latest `MAX_WITH_TITLES`.
+    listed: tuple[tuple[int, str], ...]
 
 
 def show_digest(request: Request) -> Response:
-    """Show the digest that a link names, if its press is still stored."""
+    """Show the digest that a link names, as long as its press (the stored papers behind it) exists."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -66,7 +67,7 @@ def show_digest(request: Request) -> Response:
 
 
 def show_overflow(request: Request) -> Response:
-    """List the papers that matched a topic of the digest but did not fit into the digest."""
+    """List the papers that matched a topic of the digest but did not fit into it."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -100,7 +101,7 @@ def show_overflow(request: Request) -> Response:
 
 
 def show_topics(request: Request) -> Response:
-    """Show the sign-up form with the topics of a forwarded digest."""
+    """Show the sign-up form, with the topics of a forwarded digest to choose from."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, _reader = digest_of_link(request, session)
@@ -116,7 +117,7 @@ def show_topics(request: Request) -> Response:
 
 
 def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
-    """Return the digest that a link names, and its reader; raise 404 for an invalid link."""
+    """Return the digest that a link names, and its reader; raise 404 if the link is invalid."""
     found = links.read_view_token(request_context.context_of(request).site, request.path_params["token"])
     reader = subscribers.find_by_link(session, found[0], found[1]) if found else None
     delivery = outbox.find_digest(session, reader.id, found[2]) if found and reader else None
@@ -128,7 +129,7 @@ def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscr
 def personalization_of(
     context: AppContext, session: Session, delivery: Delivery, reader: Subscriber
 ) -> Personalization:
-    """Return the values of a digest that depend on the reader, with the reader's address masked."""
+    """Return the parts of a digest that depend on its reader, with the reader's address masked."""
     chosen_by = {section[1] for section in json.loads(delivery.decision)["sections"]} - {None}
     copy = personalization.personalize(
         context.site,
@@ -161,13 +162,13 @@ def show_ris(request: Request) -> Response:
 
 
 def bibtex_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a BibTeX file to save."""
+    """Return papers as a BibTeX file to be saved."""
     text = "\n".join(papers.bibtex_entry(paper, context) for paper in listed)
     return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
 
 
 def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a RIS file to save."""
+    """Return papers as a RIS file to be saved."""
     text = "".join(papers.ris_entry(paper, context) for paper in listed)
     return PlainTextResponse(
         text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
@@ -175,12 +176,12 @@ def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
 
 
 def attachment_header(ending: str) -> dict[str, str]:
-    """Return the header that makes a browser save the file as `digest.` plus `ending`."""
+    """Return the header that makes a browser save the file as `digest.` followed by `ending`."""
     return {"content-disposition": f'attachment; filename="digest.{ending}"'}
 
 
 def load_shown_papers(request: Request) -> list[Paper]:
-    """Return the digest's papers in reading order; replace a merged paper by the paper it was merged into."""
+    """Return the digest's papers in reading order, with merged papers replaced by those that remain."""
     with db.read_session(request_context.context_of(request).engine) as session:
         delivery, _ = digest_of_link(request, session)
         ids = Digest.from_json(delivery.decision).papers
@@ -208,7 +209,7 @@ def show_archive(request: Request) -> Response:
 
 
 def archive_entries(context: AppContext, session: Session, reader: Subscriber) -> Iterator[ArchiveEntry]:
-    """Yield an entry for each digest, with its day and the title of its first paper."""
+    """Yield an entry for each digest, with the digest's day and the title of its first paper."""
     sent = outbox.list_sent_digests(session, reader.id, limit=MAX_LISTED)
     digests = [(one, Digest.from_json(one.decision).papers) for one in sent if one.press is not None]
     wanted = {papers[0] for _, papers in digests if papers}

@@ -1,4 +1,4 @@
-"""Find the app context of a request."""
+"""Find the app context that belongs to a request."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from digest.app_context import AppContext
 
 
 def context_of(request: Request) -> AppContext:
-    """Return the app context of a request."""
+    """Return the app context that belongs to a request."""
     context: AppContext = request.app.state.context
     return context
 
 
 def shows_outbox(context: AppContext) -> bool:
-    """Return whether pages may show the outbox: all mail stays in a Maildir on this machine."""
+    """Return whether all mail stays in a Maildir on this machine, so that pages may show the outbox."""
     return context.settings.mail.folder_format == "maildir" and context.site.is_local

@@ -1,7 +1,7 @@
 """Save papers to a private list, and show the list, its files for reference managers, and its feed.
 
 Every digest contains save links, and digests may be forwarded. With a save link, anybody can add the paper to
-the list or remove it, but only the settings link shows the list.
+the list or remove it. Only the settings link shows the list.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from digest.web.unsubscribe_page import subscriber_of_link
 
 
 def show_button(request: Request) -> Response:
-    """Show a paper with a button that saves it, or removes it if it was just saved, without changing anything."""
+    """Show a paper with a button that saves it (or removes it if just saved), without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader, paper = reader_and_paper(request, session)
         return save_page(request, reader, paper)
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Save the paper or remove it, and redirect to the page."""
+    """Save the paper or remove it from the list, and redirect to the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         reader, paper = reader_and_paper(request, session)
@@ -49,10 +49,10 @@ post_button = forms.form_endpoint(handle_button)
 
 
 def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "") -> Response:
-    """Return the page of the save link.
+    """Return the page to which a save link leads.
 
-    The page shows only which button was pressed, not whether the paper is in the list: otherwise anybody with
-    a forwarded link could find out which papers are saved.
+    The page shows only which button was pressed, not whether the paper is in the list: otherwise, anybody
+    with a forwarded link could find out which papers the reader has saved.
     """
     site = request_context.context_of(request).site
     return page_rendering.render_page(
@@ -69,7 +69,7 @@ def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "
 
 
 def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Paper]:
-    """Return the subscriber and the paper of a save link; raise 404 or 410 if either is gone."""
+    """Return the subscriber and the paper of a save link; raise 404 or 410 if either no longer exists."""
     reader = subscriber_of_link(session, request, "paper")
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)
@@ -105,7 +105,7 @@ def show_list(request: Request) -> Response:
 
 
 def handle_list_form(request: Request, form: FormData) -> Response:
-    """Remove a paper from the list, or accept or decline the proposed topic, and redirect to the list."""
+    """Remove a paper, or accept or decline the proposed topic, and redirect to the list."""
     context, number = request_context.context_of(request), field_text(form, "paper", 20)
     now = context.clock()
     with db.write_session(context.engine) as session:

@@ -26,9 +26,8 @@ from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import subscriber_of_link
 
 EMPTY_FIELD = "Fill this in."
-MAX_TYPED = (
-    20_000  #: characters of a filter that are read; more than allowed, so that a longer filter is reported
-)
+#: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
+MAX_TYPED = 20_000
 SCHEDULE_FIELDS = tuple(settings_page.FIELD_PARSERS)
 
 TopicList = list[SubscriberTopic]
@@ -36,7 +35,7 @@ TopicList = list[SubscriberTopic]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsForm:
-    """A form that a subscriber sent, and the resources to process it."""
+    """A form sent by a subscriber, and the resources that process it."""
 
     context: AppContext
     session: Session
@@ -45,7 +44,7 @@ class SettingsForm:
     now: datetime
 
     def text(self, name: str, max_length: int = 2000) -> str:
-        """Return the text of a field."""
+        """Return the text that the form has for a field."""
         return field_text(self.fields, name, max_length)
 
     @property
@@ -61,11 +60,11 @@ class SettingsForm:
         return "saved" if changed else "unchanged"
 
 
-FormResult = FormState | str  #: the state of the page's forms, or the value of `done`
+FormResult = FormState | str  #: an action returns the state of the page's forms, or the value of `done`
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Perform the action of the pressed button, and redirect to the settings; show errors on the page."""
+    """Perform the action of the pressed button, then redirect to the settings or show errors on the page."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
@@ -73,7 +72,8 @@ def handle_form(request: Request, form: FormData) -> Response:
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action == "reason":
             return unsubscribe_page.note_reason(request, session, subscriber, form)
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
-            return page_rendering.redirect_back(request)  # the reader has unsubscribed in another window
+            # The reader has unsubscribed in another window in the meantime.
+            return page_rendering.redirect_back(request)
         subscribers.note_activity(session, subscriber, now=context.clock())
         sent = SettingsForm(
             context=context, session=session, subscriber=subscriber, fields=form, now=context.clock()
@@ -92,7 +92,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 def pause(form: SettingsForm) -> FormResult:
-    """Pause for some days, until a date, or until the reader resumes, and confirm this by mail."""
+    """Pause for some days, until a date, or until the reader resumes; confirm the pause by mail."""
     today = form.now.astimezone(schedule.zone_of(form.subscriber.timezone)).date()
     is_until = form.text("do") == "pause-until"
     try:
@@ -100,11 +100,11 @@ def pause(form: SettingsForm) -> FormResult:
         use_cases.pause_with_letter(form.session, form.context.site, form.subscriber, until, now=form.now)
     except BadField as error:
         return FormState(errors={"until": error_sentence(error)})
-    return ""  # the page shows the end of the pause
+    return ""  # the page itself shows when the pause ends
 
 
 def day_after(today: date, days: str) -> date | None:
-    """Return the date after some days, or None for a pause without end."""
+    """Return the date that is some days from now, or None for a pause without end."""
     length = int(days) if days.isascii() and days.isdigit() and len(days) < 4 else 0
     return today + timedelta(days=length) if length else None
 
@@ -129,7 +129,7 @@ def resume(form: SettingsForm) -> FormResult:
 def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
     use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
-    return ""  # the page shows that they are unsubscribed
+    return ""  # the page itself shows that they are unsubscribed
 
 
 def mail_account_link(form: SettingsForm) -> FormResult:
@@ -139,12 +139,12 @@ def mail_account_link(form: SettingsForm) -> FormResult:
 
 
 def return_after_leaving(form: SettingsForm) -> FormResult:
-    """Resubscribe a reader who recently unsubscribed."""
+    """Resubscribe a reader who has recently unsubscribed."""
     return "back" if use_cases.return_after_leaving(form.session, form.subscriber, now=form.now) else ""
 
 
 def undo_change(form: SettingsForm) -> FormResult:
-    """Undo the latest change."""
+    """Undo the latest change of the settings."""
     try:
         undone = use_cases.undo_change(form.session, form.context.site, form.subscriber, now=form.now)
     except UsageError as error:
@@ -156,13 +156,13 @@ def undo_change(form: SettingsForm) -> FormResult:
 
 
 def moved(topics: TopicList, place: int, step: int) -> TopicList:
-    """Return the topics with one topic moved by `step` positions."""
+    """Return the topics, with one of them moved by `step` positions."""
     target = min(max(place + step, 0), len(topics) - 1)
     rest = [*topics[:place], *topics[place + 1 :]]
     return [*rest[:target], topics[place], *rest[target:]]
 
 
-#: Functions that apply an action to the topics, given the index of the chosen topic.
+#: Functions that return the topics after an action, given the index of the chosen topic.
 TOPIC_ACTIONS: dict[str, Callable[[TopicList, int], TopicList]] = {
     "up": lambda topics, place: moved(topics, place, -1),
     "down": lambda topics, place: moved(topics, place, 1),
@@ -173,7 +173,7 @@ TOPIC_ACTIONS: dict[str, Callable[[TopicList, int], TopicList]] = {
 
 
 def change_topics(form: SettingsForm) -> FormResult:
-    """Move, mute, unmute or remove one topic."""
+    """Move, mute, unmute or remove the chosen topic."""
     topics, action, name = form.topics, form.text("do"), form.text("topic")
     place = next((place for place, topic in enumerate(topics) if topic.name == name), None)
     if place is None:
@@ -183,7 +183,7 @@ def change_topics(form: SettingsForm) -> FormResult:
     wanted = {topic.name: topic.text for topic in TOPIC_ACTIONS[action](topics, place)}
     try:
         return form.save(topics=wanted, muted=muted)
-    except UsageError as error:  # a topic's pack was removed, for example
+    except UsageError as error:  # for example, a pack of the topic was removed
         return FormState(errors={"topics": error_sentence(error)})
 
 
@@ -193,12 +193,12 @@ def muted_names(topics: TopicList) -> set[str]:
 
 
 def typed_topic(form: SettingsForm) -> TypedTopic:
-    """Return the topic that the form contains."""
+    """Return the topic to which the form belongs."""
     return TypedTopic(topic=form.text("topic"), name=form.text("name"), filter=form.text("filter", MAX_TYPED))
 
 
 def try_filter(form: SettingsForm) -> FormResult:
-    """Return the recent matches of a typed filter. Changes nothing."""
+    """Try a typed filter, and return its recent matches. Changes nothing."""
     typed = typed_topic(form)
     try:
         check_filter(form.session, typed.filter)
@@ -223,7 +223,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
 
 
 def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
-    """Return the topics including the new one, and the muted topics' names; raise BadField or BadFilter."""
+    """Return the topics with the new one, and the muted topics' names; raise BadField or BadFilter."""
     check_filter(session, typed.filter)
     name = typed.name or figures_in_words.cut_at_word(subscribers.one_line(typed.filter), 60)
     added = checked_name(name, topics), typed.filter
@@ -231,7 +231,7 @@ def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tu
 
 
 def with_new_name(_session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
-    """Return the topics after renaming one, and the muted topics; raise BadField for an invalid name."""
+    """Return the topics after renaming one, and the muted topics; raise BadField if the name is invalid."""
     name = checked_name(typed.name, [topic for topic in topics if topic.name != typed.topic])
     names = {topic.name: name if topic.name == typed.topic else topic.name for topic in topics}
     return {names[topic.name]: topic.text for topic in topics}, {names[old] for old in muted_names(topics)}
@@ -255,7 +255,7 @@ def check_filter(session: Session, text: str) -> None:
 
 
 def checked_name(text: str, others: TopicList) -> str:
-    """Return the name of a topic; raise BadField if it is empty or taken."""
+    """Return a topic's name; raise BadField if it is empty or another topic has it."""
     name = subscribers.one_line(text)
     if not name:
         raise BadField("name", EMPTY_FIELD)
@@ -268,7 +268,7 @@ def checked_name(text: str, others: TopicList) -> str:
 
 
 def save_schedule(form: SettingsForm) -> FormResult:
-    """Save the schedule and the size of digests; if there are errors, save nothing and return them."""
+    """Save the schedule and size of digests; if anything is invalid, save nothing and return the errors."""
     fields = {name: form.text(name, 80) for name in SCHEDULE_FIELDS}
     errors = {name: EMPTY_FIELD for name in SCHEDULE_FIELDS if not fields[name]}
     try:
@@ -289,7 +289,7 @@ def save_schedule(form: SettingsForm) -> FormResult:
 
 
 def apply_requested(form: SettingsForm) -> FormResult:
-    """Save the change that the reader requested by mail."""
+    """Save the change that the reader requested by mail and has now confirmed."""
     fields = settings_page.requested_fields(form.fields)
     parts = {name: fields[name] for name in ("cadence", "at", "timezone") if name in fields}
     try:

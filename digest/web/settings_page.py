@@ -1,6 +1,6 @@
 """Show a subscriber's settings: topics, schedule, pause, past digests and unsubscribe.
 
-The actions of the page are in `settings_forms`.
+The actions of this page are in `settings_forms`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ ABSTRACTS = (
     ("titles", "titles only"), ("short", "one or two sentences"), ("full", "whole abstracts"),
 )  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
-EXAMPLE_HITS = 2  #: maximum number of titles on the card of a topic
-TRIED_HITS = 5  #: maximum number of titles after a filter was tried
+EXAMPLE_HITS = 2  #: maximum number of matching titles shown with a topic
+TRIED_HITS = 5  #: maximum number of matching titles shown after a filter was tried
 
-#: The message after a button was pressed, keyed by the `done` parameter.
+#: The messages shown after a button was pressed, keyed by the `done` parameter.
 DONE_MESSAGES = {
     "unchanged": "Nothing changed. Your settings are as they were.",
     "undone": "Undone. Your settings are as they were before the change.",
@@ -56,19 +56,20 @@ AS_ASKED = "Your settings are already as you asked."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedTopic:
-    """The name and filter typed for a topic, with their errors."""
+    """The name and filter that the reader typed for a topic, with the errors in them."""
 
-    topic: str = ""  #: the topic's current name; empty for a new topic
+    topic: str = ""  #: the current name of the topic; empty for a new topic
     name: str = ""
     filter: str = ""
     error: str = ""
     filter_error: BadFilter | None = None
-    is_trial: bool = False  #: whether the filter is only tried: shown with its matches, but not saved
+    #: Whether the filter is only being tried: its matches are shown, but it is not saved.
+    is_trial: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicCard:
-    """One topic on the page."""
+    """One of the subscriber's topics, as shown on the page."""
 
     number: int
     name: str
@@ -77,7 +78,7 @@ class TopicCard:
     is_first: bool
     is_last: bool
     hits: FilterTrial | None
-    typed: TypedTopic | None  #: the unsaved input for this topic
+    typed: TypedTopic | None  #: input for this topic that has not been saved
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,17 +86,18 @@ class RequestedChange:
     """A change that the reader requested by mail and has not saved yet."""
 
     sentences: tuple[str, ...]
-    fields: tuple[tuple[str, str], ...]  #: the form values that save the change
+    fields: tuple[tuple[str, str], ...]  #: the form fields that save the change, as (name, value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FormState:
-    """The unsaved input and the messages that the page's forms show."""
+    """The unsaved input and the messages to show in the page's forms."""
 
     typed: TypedTopic | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)  #: the schedule's form, if it has errors
+    #: The values of the schedule's form, if it has errors.
+    fields: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
-    trial: FilterTrial | None = None  #: the result of trying the typed filter
+    trial: FilterTrial | None = None  #: the matches of the filter that was tried
 
 
 NOTHING_TYPED = FormState()
@@ -113,7 +115,7 @@ def show_settings(request: Request) -> Response:
 def settings_page(
     request: Request, session: Session, subscriber: Subscriber, shown: FormState = NOTHING_TYPED
 ) -> Response:
-    """Return the page, with errors next to the fields."""
+    """Return the page, with each error next to its field."""
     context = request_context.context_of(request)
     topics = subscribers.topics_of(session, subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
@@ -152,7 +154,7 @@ def settings_page(
 
 
 def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, object]:
-    """Return the choices that the forms offer."""
+    """Return the choices that the page's forms offer."""
     today = context.clock().astimezone(schedule.zone_of(subscriber.timezone)).date()
     return {
         "cadences": CADENCES,
@@ -166,7 +168,7 @@ def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, objec
 
 
 def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
-    """Return the addresses of the reader's other pages."""
+    """Return the addresses of the reader's other pages, keyed by name."""
     reader = subscriber.id, subscriber.link_version
     return {
         "feed_url": links.feed_url(context.site, *reader),
@@ -177,7 +179,7 @@ def page_links(context: AppContext, subscriber: Subscriber) -> dict[str, str]:
 
 
 def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedChange | None) -> str | None:
-    """Return the message about the last pressed button, if the message is still correct."""
+    """Return the message about the button that was pressed last, if the message is still correct."""
     done = query.get("done", "")
     if asked or (done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE):
         return None
@@ -191,7 +193,7 @@ def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedCha
 def topic_cards(
     context: AppContext, topics: list[SubscriberTopic], typed: TypedTopic | None
 ) -> list[TopicCard]:
-    """Return the topics with their recent matches."""
+    """Return a card with recent matches for each topic."""
     trials = topic_trials.try_filters(context, [topic.text for topic in topics])
     return [
         TopicCard(
@@ -209,7 +211,7 @@ def topic_cards(
 
 
 def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]:
-    """Return sentences about the last change, with the papers per day before and after it."""
+    """Return sentences about the last change, with the number of papers a day before and after it."""
     before = {topic.name: topic.filter for topic in change.before.topics}
     pairs = [
         (topic.name, before[topic.name], topic.filter)
@@ -232,7 +234,7 @@ def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]
 def requested_change(
     subscriber: Subscriber, topics: list[SubscriberTopic], query: QueryParams | FormData
 ) -> RequestedChange | None:
-    """Return the change that a query requests, or None if nothing would change."""
+    """Return the change that the page's URL requests, or None if it would change nothing."""
     wanted = requested_topics(topics, query)
     fields, current = requested_fields(query), schedule_fields(subscriber)
     changed = {name: value for name, value in fields.items() if value != current[name]}
@@ -247,7 +249,7 @@ def requested_change(
 
 
 def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormData) -> dict[str, str]:
-    """Return the topics after the removals, additions and replacements that a query requests."""
+    """Return the topics after the removals, additions and replacements that the page's URL requests."""
     removed = {typed_text(name).casefold() for name in query.getlist("drop")}
     kept = {topic.name.casefold(): (topic.name, topic.text) for topic in topics}
     found = {name: one for name, one in kept.items() if name not in removed}
@@ -258,7 +260,7 @@ def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormDat
 
 
 def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Yield sentences about the topics that a request changes."""
+    """Yield a sentence about each topic that the request changes."""
     for name in [name for name in old if name not in new]:
         yield _("Remove the topic “%s”.") % name
     for name, text in new.items():
@@ -283,9 +285,9 @@ def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Itera
 
 
 def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
-    """Return the schedule fields of a query in the form's notation, such as `08:00` for `8:00`.
+    """Return the schedule fields in the page's URL as the form writes them, such as `08:00` for `8:00`.
 
-    Invalid values are omitted.
+    Invalid values are left out.
     """
     found: dict[str, str] = {}
     for name in FIELD_PARSERS.keys() & query.keys():
@@ -304,7 +306,7 @@ FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
 
 
 def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
-    """Return the subscriber's schedule as form values."""
+    """Return the subscriber's schedule as values of the form."""
     return {
         "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),
         "at": f"{subscriber.at:%H:%M}",
@@ -315,7 +317,7 @@ def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
 
 
 def nothing_today_field(subscriber: Subscriber) -> dict[str, str]:
-    """Return the form value of the check box for nothing-today letters."""
+    """Return the form value of the check box for letters on days without papers."""
     return {"nothing_today": "yes" if subscriber.wants_nothing_today_letters else ""}
 
 
@@ -327,5 +329,5 @@ def parse_number(text: str) -> int | None:
 
 
 def typed_text(value: object) -> str:
-    """Return the text of a form value without NULs, truncated to 2,000 characters."""
+    """Return the text of a form value without NULs, cut to 2,000 characters."""
     return value.replace("\0", "").strip()[:2000] if isinstance(value, str) else ""

@@ -15,9 +15,10 @@ from digest.subscribers import check_abstracts, check_max_papers
 from digest.web import starter_topics
 from digest.web.forms import clean_text, field_text
 
-MAX_LIKED = 20  #: maximum number of papers from which a topic is made
-MAX_OFFERED = 12  #: maximum number of topics from a library
-#: Maximum characters read, one more than a filter may have, so that a longer filter is reported.
+MAX_LIKED = 20  #: maximum number of liked papers from which a topic is made
+MAX_OFFERED = 12  #: maximum number of topics made from a library
+#: Maximum number of characters read from a filter; one more than allowed, so that a longer filter is
+#: reported.
 MAX_FILTER = 2001
 MAX_NAME = 80
 MAX_CHOICE = 80
@@ -27,7 +28,7 @@ EMPTY_FIELD = "Fill this in."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OfferedTopic:
-    """A topic made from a library; the form contains it, because the server does not store it."""
+    """A topic made from a library; the form itself contains it, because the server does not store it."""
 
     name: str
     filter: str
@@ -40,13 +41,13 @@ class OfferedTopic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignUpForm:
-    """The submitted values of the form; if the form is shown again, it contains these values."""
+    """The values submitted in the form, with which the form is filled in if it is shown again."""
 
     email: str = ""
-    interests: tuple[str, ...] = ()  #: names of starter topics
+    interests: tuple[str, ...] = ()  #: names of the chosen starter topics
     liked: tuple[int, ...] = ()  #: ids of papers
     offered: tuple[OfferedTopic, ...] = ()  #: topics from a library
-    kept: frozenset[str] = frozenset()  #: the values of the chosen topics among `offered`
+    kept: frozenset[str] = frozenset()  #: the values of those topics in `offered` that the visitor chose
     filter: str = ""
     cadence: str = "daily"
     at: str = "08:00"
@@ -57,12 +58,12 @@ class SignUpForm:
 
     @property
     def has_topics(self) -> bool:
-        """Return whether any topic is chosen."""
+        """Return whether the visitor chose any topic."""
         return bool(self.interests or self.liked or self.kept or self.filter)
 
     @property
     def chosen_topics(self) -> tuple[OfferedTopic, ...]:
-        """Return the chosen topics among those from a library."""
+        """Return the topics from a library that the visitor chose."""
         return tuple(one for one in self.offered if one.value in self.kept)
 
 
@@ -70,7 +71,7 @@ EMPTY_FORM = SignUpForm()
 
 
 def read(form: FormData) -> SignUpForm:
-    """Return the submitted form; fields that were not sent have their defaults."""
+    """Return the submitted form, with defaults for the fields that were not sent."""
     offered = tuple(offered_topics(form.getlist("offered")))
     return SignUpForm(
         email=field_text(form, "use", 321) or field_text(form, "email", 321),
@@ -88,18 +89,18 @@ def read(form: FormData) -> SignUpForm:
 
 
 def choice(form: FormData, name: str, default: str) -> str:
-    """Return the text of a field, or the default if the form does not have the field."""
+    """Return the text of a field, or the default if the form lacks the field."""
     return field_text(form, name, MAX_CHOICE) if name in form else default
 
 
 def paper_ids(values: Iterable[object]) -> list[int]:
-    """Return the distinct ids among form values."""
+    """Return the ids among the form values, each once."""
     numbers = [int(text) for text in map(str, values) if text.isascii() and text.isdigit() and len(text) < 20]
     return list(dict.fromkeys(number for number in numbers if number < MAX_ID))[:MAX_LIKED]
 
 
 def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
-    """Return the topics that an earlier page made from a library, without malformed values."""
+    """Return the topics that an earlier page made from a library; malformed values are left out."""
     found = dict.fromkeys(
         OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
         for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)
@@ -112,7 +113,7 @@ def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedSchedule:
-    """The schedule and the length of a digest, and a sentence for each invalid field."""
+    """The requested schedule and length of digests, and a sentence about each invalid field."""
 
     schedule: Schedule | None = None
     max_papers: int | None = None
@@ -121,7 +122,7 @@ class CheckedSchedule:
 
 
 def check_schedule(form: SignUpForm) -> CheckedSchedule:
-    """Check the form's schedule and digest length."""
+    """Check the schedule and the length of digests in the form."""
     values: dict[str, object] = {}
     errors: dict[str, str] = {}
     for name, parse in FIELD_PARSERS.items():
@@ -143,7 +144,7 @@ def check_schedule(form: SignUpForm) -> CheckedSchedule:
 
 
 def parse_number(text: str) -> int:
-    """Return the number of papers, or raise BadField."""
+    """Return the number of papers in a digest, or raise BadField."""
     if not (text.isascii() and text.isdigit() and len(text) < 5):
         raise BadField("max_papers", f"{text!r} is not a number.")
     return check_max_papers(int(text))
@@ -159,6 +160,6 @@ FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
 
 
 def error_sentence(error: UsageError) -> str:
-    """Return an error as a sentence without the field's name, because the page shows it next to the field."""
+    """Return an error as a sentence without the field's name, since the page shows it next to the field."""
     text = str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
     return text[:1].upper() + text[1:]

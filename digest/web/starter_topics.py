@@ -13,7 +13,7 @@ from digest.topics import PerDay
 from digest.topics import recent_papers as topic_papers
 from digest.topics.recent_papers import RecentPapers
 
-#: The filters of the starter topics, keyed by name: the most common interests of readers.
+#: The filters of the starter topics, keyed by name. They cover the most common interests of readers.
 STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
     {
         "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',
@@ -33,7 +33,7 @@ STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
 
 
 def recent_papers(context: AppContext, session: Session) -> RecentPapers:
-    """Return the recent papers, cached until the catalog or the day changes."""
+    """Return the papers of recent days, cached until the catalog or the day changes."""
     return topic_papers.recent_papers(session, context.caches, now=context.clock())
 
 

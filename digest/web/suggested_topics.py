@@ -1,4 +1,4 @@
-"""Make topics from papers that a visitor likes, and from a library."""
+"""Make topics from the papers that a visitor likes, or from a library."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from digest.topics import SuggestedTopic
 from digest.web import starter_topics
 from digest.web.sign_up_form import MAX_NAME, OfferedTopic
 
-MAX_CACHED = 256  #: maximum number of cached topics of liked papers
+MAX_CACHED = 256  #: maximum number of cached topics made from liked papers
 
 
 def topic_of_liked(context: AppContext, session: Session, liked: Sequence[int]) -> OfferedTopic | None:
-    """Return the topic of the papers with these ids, cached until the catalog or the day changes."""
+    """Return the topic made from the papers with these ids, cached until the catalog or the day changes."""
     if not liked:
         return None
     key = (tuple(sorted(liked)), catalog.state(session), context.clock().date())
@@ -29,13 +29,13 @@ def topic_of_liked(context: AppContext, session: Session, liked: Sequence[int]) 
 
 
 def topics_of_library(context: AppContext, session: Session, papers: Sequence[Paper]) -> list[OfferedTopic]:
-    """Return the topics of a library, the most frequent first."""
+    """Return topics made from a library, the most frequent first."""
     index = starter_topics.recent_papers(context, session).index
     return [offered(one.topic) for one in topics.suggest_from_library(papers, index).topics]
 
 
 def topic_of(context: AppContext, session: Session, examples: Sequence[Paper]) -> OfferedTopic | None:
-    """Return a topic that finds papers like the examples; None without examples."""
+    """Return a topic that finds papers like the examples; None if there are no examples."""
     if not examples:
         return None
     index = starter_topics.recent_papers(context, session).index
@@ -43,5 +43,5 @@ def topic_of(context: AppContext, session: Session, examples: Sequence[Paper]) -
 
 
 def offered(topic: SuggestedTopic) -> OfferedTopic:
-    """Convert a suggested topic to a topic that the form offers."""
+    """Convert a suggested topic to one that the form can offer."""
     return OfferedTopic(name=topic.name[:MAX_NAME], filter=topic.filter.canonical)

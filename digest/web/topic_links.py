@@ -1,4 +1,4 @@
-"""Show the page that the Topics and Pause links in a digest open.
+"""Show the page to which the Topics and Pause links in a digest lead.
 
 Digests may be forwarded, so these links cannot make lasting changes: the settings link is mailed only to the
 subscriber, and a pause can be ended on the same page.
@@ -23,7 +23,7 @@ from digest.web.unsubscribe_page import next_due, subscriber_of_link
 
 PAUSE_LENGTH = timedelta(days=7)
 
-#: The message after a button was pressed, keyed by the `done` parameter and the subscriber's state.
+#: The messages shown after a button was pressed, keyed by the `done` parameter and the subscriber's state.
 DONE_MESSAGES = {
     ("kept", SubscriberState.ACTIVE): "Thank you. You will keep getting your digests.",
     ("mailed", SubscriberState.ACTIVE): "We sent you the link. Check your inbox.",
@@ -55,7 +55,7 @@ def show_buttons(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Mail the settings link, pause for a week, or end a pause."""
+    """Mail the settings link, pause for a week, or end a pause, as the button asks."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     done = ""
     with db.write_session(context.engine) as session:

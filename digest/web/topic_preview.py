@@ -24,40 +24,41 @@ from digest.web.sign_up_form import SignUpForm
 from digest.web.suggested_topics import topic_of_liked
 
 MAX_TITLES = 5
-MAX_LATEST = 100  #: maximum number of latest matches that are searched for titles that pages may show
-MAX_EFFECTS = 12  #: maximum number of clauses whose effect is shown
-MAX_CACHED = 512  #: maximum number of cached previews
-OLD_YEARS = 1  #: minimum age in years of a paper whose year is shown
+MAX_LATEST = 100  #: maximum number of latest matches examined to find titles that pages may show
+MAX_EFFECTS = 12  #: maximum number of clauses of a filter whose effect is shown
+MAX_CACHED = 512  #: maximum number of previews in the cache
+OLD_YEARS = 1  #: age in years from which the year of a paper is shown
 
-PER_MINUTE = 60  #: maximum previews per minute for one network
-PER_MINUTE_UNKNOWN = 300  #: maximum previews per minute for all visitors whose network is unknown
+PER_MINUTE = 60  #: maximum number of previews per minute for one network
+#: Maximum number of previews per minute for all visitors from unknown networks together.
+PER_MINUTE_UNKNOWN = 300
 UPLOAD_COST = 10  #: an uploaded library counts as this many previews
 MAX_NETWORKS = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreviewTitle:
-    """A paper that the topics would have sent."""
+    """The title of a paper that the topics would have sent."""
 
     title: str
     href: str
-    year: str = ""  #: the year, if the paper is old
+    year: str = ""  #: the year of publication if the paper is old, else empty
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TriedTopic:
-    """A topic that is not a starter topic, with the effect of each clause of its filter."""
+    """A chosen topic that is not a starter topic, with the effect of each clause of its filter."""
 
     name: str
     filter: str
     effects: tuple[tuple[str, str], ...]  #: (clause, effect)
     notes: tuple[str, ...]
-    is_liked: bool = False  #: whether the topic is made from the papers that the visitor likes
+    is_liked: bool = False  #: whether the topic was made from papers that the visitor likes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopicPreview:
-    """The papers that the chosen topics would have sent, with their number per day."""
+    """The papers that the chosen topics would have sent, and how many a day."""
 
     rate: str
     heading: str
@@ -70,11 +71,11 @@ class TopicPreview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChosenTopics:
-    """The topics chosen in a form."""
+    """The topics that a visitor chose in a form."""
 
-    filters: Mapping[str, str]  #: the filters as written, keyed by name
-    tried: tuple[str, ...]  #: the names of the topics that are not starter topics
-    liked: str = ""  #: the name of the topic made from liked papers
+    filters: Mapping[str, str]  #: the filters as the visitor wrote them, keyed by topic name
+    tried: tuple[str, ...]  #: the names of the chosen topics that are not starter topics
+    liked: str = ""  #: the name of the topic made from liked papers; empty if there is none
 
 
 def chosen_topics(context: AppContext, session: Session, form: SignUpForm) -> ChosenTopics:
@@ -91,7 +92,7 @@ def chosen_topics(context: AppContext, session: Session, form: SignUpForm) -> Ch
 
 
 def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
-    """Add a topic and return its name, with a number appended if the name is taken."""
+    """Add a topic and return its name, to which a number is added if the name is taken."""
     taken = {known.casefold() for known in chosen}
     names = (name if place == 1 else f"{name} {place}" for place in count(1))
     free = next(one for one in names if one.casefold() not in taken)
@@ -105,10 +106,10 @@ def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
 def preview_topics(
     context: AppContext, session: Session, chosen: ChosenTopics, requested: RequestedSettings
 ) -> TopicPreview:
-    """Return the preview of these topics, cached until the catalog or the day changes.
+    """Return a preview of these topics, cached until the catalog or the day changes.
 
-    Raises BadFilter if a filter is invalid. One thread at a time computes a preview, so visitors who try many
-    filters cannot take all processors.
+    Raises BadFilter if a filter is invalid. Only one thread at a time computes a preview, so visitors who try
+    many filters cannot use up all processors.
     """
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in chosen.filters.items()}
@@ -156,7 +157,7 @@ def make_preview(
 
 
 def public(context: AppContext, papers: Sequence[Paper]) -> list[Paper]:
-    """Return the papers that pages may show, with only their public fields."""
+    """Return those papers that pages may show, with only their public fields."""
     copies = map(context.public_rules.public_copy, papers)
     return [paper for paper in copies if paper is not None]
 
@@ -170,7 +171,7 @@ def first_papers(sample: SampleDigest) -> list[int]:
 def sample_of(
     context: AppContext, session: Session, requested: RequestedSettings, filters: Mapping[str, Filter]
 ) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the digest that these topics would get now, and the assembler of its letter."""
+    """Return the digest that these topics would get now, and the assembler that renders its letter."""
     press = publishing.welcome_press(
         session,
         site=context.site,
@@ -186,7 +187,7 @@ def sample_of(
 
 
 def sample_as_email(context: AppContext, session: Session, requested: RequestedSettings) -> str | None:
-    """Return the letter that these topics would get now as HTML; None if it has no papers."""
+    """Return the letter that these topics would get now as HTML; None if no paper matches."""
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
     assembler, sample = publishing.public_sample(
@@ -201,20 +202,20 @@ def sample_as_email(context: AppContext, session: Session, requested: RequestedS
 
 
 def preview_title(context: AppContext, paper: Paper) -> PreviewTitle:
-    """Return the title and link of a paper, and its year if the paper is old."""
+    """Return a paper's title and link, and its year if the paper is old."""
     card = cards.make_card(paper, page=paper_url(context.site, paper.id))
     return PreviewTitle(title=card.title, href=card.href, year=old_year(paper, context.clock()))
 
 
 def old_year(paper: Paper, now: datetime) -> str:
-    """Return the year of a paper that was published more than a year ago, else an empty string."""
+    """Return the year of a paper published more than a year ago, else an empty string."""
     born = paper.published
     is_old = born is not None and (now.date() - born).days > 366 * OLD_YEARS
     return f"{born.year}" if born and is_old else ""
 
 
 def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
-    """Return a tried topic with the effect of each of its clauses."""
+    """Return a topic with the effect of each clause of its filter."""
     effects = [(clause.removeprefix("AND "), effect_in_words(effect)) for clause, effect in found.clauses]
     return TriedTopic(
         name=name,
@@ -229,7 +230,7 @@ def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
 
 
 def effect_in_words(effect: float) -> str:
-    """Return the effect of a clause such as `leaves out 11 a day` or `adds 2 a week`; `effect` is a daily figure."""
+    """Return a clause's effect such as `leaves out 11 a day` or `adds 2 a week`; `effect` is papers a day."""
     _ = figures_in_words.TRANSLATIONS.gettext
     if not effect:
         return _("changes nothing")
@@ -250,13 +251,13 @@ def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
 
 
 def trending_sentence(requested: RequestedSettings) -> str:
-    """Return the sentence about a digest without topics."""
+    """Return the sentence shown for a digest without topics."""
     most = requested.max_papers or publishing.DEFAULT_PAPERS
     return figures_in_words.TRANSLATIONS.gettext("The %d most trending papers of the day") % most
 
 
 def preview_heading(*, is_new: bool, is_today: bool) -> str:
-    """Return the heading above the titles."""
+    """Return the heading shown above the titles."""
     _ = figures_in_words.TRANSLATIONS.gettext
     if not is_new:
         return _("Nothing new this week. The latest matches:")
@@ -267,7 +268,7 @@ def preview_heading(*, is_new: bool, is_today: bool) -> str:
 
 
 def is_allowed(caches: Caches, network: str | None, now: datetime, *, cost: int = 1) -> bool:
-    """Count a preview request; return whether the network is within its limit for the current minute."""
+    """Count a preview request; return False if its network has used up its previews for this minute."""
     minute = int(now.timestamp()) // 60
     counted = caches.get_or_make("preview counts", (network, minute), count, bound=MAX_NETWORKS)
     used = max(next(counted) for _ in range(cost))

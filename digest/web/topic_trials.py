@@ -1,4 +1,4 @@
-"""Try filters on the papers of recent days, and describe the results for the settings page."""
+"""Try filters on the papers of recent days, and describe the results on the settings page."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from digest.web import starter_topics
 _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLE_LENGTH = 110
-MAX_NOTES = 6  #: maximum number of effects of clauses and warnings
+MAX_NOTES = 6  #: maximum number of notes, which are effects of clauses and warnings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterTrial:
-    """The matches of a filter on recent days."""
+    """What a filter matched on recent days."""
 
-    per_day: float  #: number of papers on a typical day
-    rate: str  #: such as `about 4 a day`
-    sentence: str  #: such as `About 4 papers a day (based on 31 days so far)`
-    titles: tuple[Markup, ...]  #: the latest matches, with the matched words marked
-    notes: tuple[str, ...]  #: the effect of each clause, and warnings
+    per_day: float  #: number of matching papers on a typical day
+    rate: str  #: the number per day, such as `about 4 a day`
+    sentence: str  #: the number per day, such as `About 4 papers a day (based on 31 days so far)`
+    titles: tuple[Markup, ...]  #: titles of the latest matches as HTML, with the matched words marked
+    notes: tuple[str, ...]  #: the effect of each clause of the filter, and warnings
 
 
 def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, FilterTrial]:
-    """Return the result of each valid filter; empty if there are no recent papers."""
+    """Return the results of the valid filters, keyed by filter; empty if there are no recent papers."""
     found: dict[str, FilterTrial] = {}
     with db.read_session(context.engine) as session:
         recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
         for text in filters:
             if recent.days and text not in found:
-                with suppress(BadFilter):  # a stored filter may use a paper or pack that was removed
+                with suppress(BadFilter):  # a stored filter may use a paper or pack that has been removed
                     found[text] = make_trial(registry.resolve_text(text), recent)
     return found
 
 
 def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
-    """Return the result of a filter in words."""
+    """Return what a filter matched, described in words."""
     result, explainer = recent.backtest(filter_), topics.Explainer(recent.index)
     return FilterTrial(
         per_day=result.per_day.median,
@@ -65,7 +65,7 @@ def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
 
 
 def rate_in_short(per_day: PerDay) -> str:
-    """Return a short text such as `about 4 a day`."""
+    """Return a number of papers a day in short, such as `about 4 a day`."""
     if per_day.median:
         return _("about %s a day") % f"{per_day.median:g}"
     return _("fewer than one a day") if per_day.max else _("no papers so far")

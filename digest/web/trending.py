@@ -1,4 +1,4 @@
-"""List the trending papers of a day, of all papers or of one starter topic."""
+"""List the trending papers of a day, on all topics or on one starter topic."""
 
 from __future__ import annotations
 
@@ -20,37 +20,38 @@ from digest.site_profile import Site
 from digest.topics import Filter, PaperIndex
 
 MAX_SHOWN = 10
-MAX_LISTS = 256  #: maximum number of cached lists of past days and topics, 50 KB each
-MAX_RANKINGS = 2  #: maximum number of cached rankings, each with an index of tens of megabytes
-REACH_DAYS = (8, 36, 400)  #: periods before the latest dump, in days; the first period with papers is used
+MAX_LISTS = 256  #: maximum number of cached lists of past days and topics; each takes 50 KB
+MAX_RANKINGS = 2  #: maximum number of cached rankings; each has an index of tens of megabytes
+#: Numbers of days before the latest dump; the shortest period that has papers is ranked.
+REACH_DAYS = (8, 36, 400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrendingList:
-    """One day's list of trending papers."""
+    """The trending papers of one day."""
 
     day: date
     heading: str
-    checked: int  #: number of papers that were ranked
+    checked: int  #: number of papers from which these were chosen
     ranked: tuple[Ranked, ...]
     cards: tuple[Card, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DayRanking:
-    """All papers ranked as of the latest dump of a day."""
+    """All papers, ranked by what was known at the latest dump of a day."""
 
     day: date  #: the day of the dump, in UTC
     ranked: tuple[Ranked, ...]  #: best first
 
     @cached_property
     def index(self) -> PaperIndex:
-        """Return the papers, indexed in the order of their rank."""
+        """Return an index of the papers, in which a paper's number is its rank."""
         return PaperIndex([one.paper for one in self.ranked])
 
 
 def todays_list(context: AppContext, session: Session) -> TrendingList | None:
-    """Return the latest list, cached until the catalog or the day changes; None if there are no papers."""
+    """Return the latest list, cached until the catalog or day changes; None if there are no papers."""
     now = context.clock()
 
     def make() -> TrendingList | None:
@@ -63,9 +64,9 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
 def list_of_day(
     context: AppContext, session: Session, day: date, filter: Filter | None = None
 ) -> TrendingList | None:
-    """Return the list as of the end of a UTC day, or None if the day had no dump.
+    """Return the list as it was at the end of a UTC day; None if there was no dump on that day.
 
-    With a filter, the list has only papers that match.
+    With a filter, the list contains only papers that match the filter.
     """
     now = min(context.clock(), datetime.combine(day, time.max, UTC))
 
@@ -81,7 +82,7 @@ def list_of_day(
 
 
 def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | None = None) -> TrendingList:
-    """Return the first papers of a ranking; with a filter, only papers that match."""
+    """Return the best papers of a ranking; with a filter, only papers that match it."""
     matches = found.index.matches(filter) if filter else -1
     chosen = [one for rank, one in enumerate(found.ranked) if matches >> rank & 1][:MAX_SHOWN]
     shown = [
@@ -98,7 +99,7 @@ def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | N
 
 
 def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRanking | None:
-    """Return the public papers ranked as of the latest dump; None if there are none."""
+    """Return the public papers, ranked as of the latest dump; None if there are no papers."""
     as_of = catalog.observed_at(session, until=now)
     if as_of is None:
         return None
@@ -116,7 +117,7 @@ def day_ranking(context: AppContext, session: Session, now: datetime) -> DayRank
 def recent_papers(
     context: AppContext, session: Session, as_of: datetime, now: datetime, *, days: int
 ) -> list[Paper]:
-    """Return the papers first seen in the `days` days up to the latest dump, with only public fields."""
+    """Return the papers first seen within `days` days before the latest dump, with only public fields."""
     start = datetime.combine(as_of.astimezone(UTC).date(), time(), UTC) - timedelta(days=days)
     found = catalog.papers(session, since=start, until=now, news_only=True)
     shown = map(context.public_rules.public_copy, found)

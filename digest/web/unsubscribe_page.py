@@ -1,8 +1,8 @@
-"""Show the unsubscribe page; its button unsubscribes or resubscribes the reader.
+"""Show the page on which a reader unsubscribes, or resubscribes afterwards.
 
-For one-click unsubscribe (RFC 8058), a mail program posts `List-Unsubscribe=One-Click` to the same URL without
-loading the page first; the response is plain text, without redirect or cookie. A browser is redirected to the
-page, so that Back and Reload never send the form again.
+For one-click unsubscribe (RFC 8058), a mail program posts `List-Unsubscribe=One-Click` to the same URL
+without loading the page first. The response is plain text and has no redirect and no cookie. A browser is
+redirected to the page, so that its Back and Reload buttons never send the form again.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
 
-#: The reasons for unsubscribing that the page offers.
+#: The reasons for unsubscribing from which a reader can choose on the page.
 REASONS = (
     ("too-many", "Too many papers or mails"),
     ("off-topic", "The papers did not fit my interests"),
     ("elsewhere", "I follow papers elsewhere"),
     ("other", "Something else"),
 )
-MAX_REASON = 150  #: maximum characters of a reason in the reader's own words
+MAX_REASON = 150  #: maximum number of characters in a reason that the reader typed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedReason:
-    """A submitted reason for unsubscribing whose text is too long."""
+    """The reason for unsubscribing that a reader typed is too long."""
 
     reason: str
     words: str
 
 
 def show_button(request: Request) -> Response:
-    """Show the reader's state and one button, without changing anything."""
+    """Show whether the reader is subscribed, and one button, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
         return state_page(request, subscriber_of_link(session, request, "unsubscribe"))
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Unsubscribe or resubscribe the reader, or store the reason for unsubscribing."""
+    """Unsubscribe or resubscribe the reader, or store why the reader unsubscribed."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
@@ -66,7 +66,7 @@ def handle_button(request: Request, form: FormData) -> Response:
 
 
 def note_reason(request: Request, session: Session, subscriber: Subscriber, form: FormData) -> Response:
-    """Store the reason for unsubscribing, unless it is empty or the reader has resubscribed."""
+    """Store the reason for unsubscribing, unless it is empty or the reader has resubscribed since."""
     reason, words = field_text(form, "reason"), field_text(form, "words")
     if len(words) > MAX_REASON:
         return state_page(request, subscriber, typed=TypedReason(reason=reason, words=words))
@@ -80,7 +80,7 @@ unsubscribe = forms.form_endpoint(handle_button, from_anywhere=True)
 
 
 def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subscriber:
-    """Return the subscriber of a link; raise 404 if the link is invalid or revoked."""
+    """Return the subscriber that a link names; raise 404 if the link is invalid or revoked."""
     found = links.read_subscriber_token(
         request_context.context_of(request).site, purpose, request.path_params["token"]
     )
@@ -93,7 +93,7 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
 def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | None = None) -> Response:
     """Show the page for the reader's state: subscribed, just subscribed again, or unsubscribed.
 
-    After a resubscription, the page has no unsubscribe button, so that a double click does not unsubscribe
+    After resubscribing, the page has no unsubscribe button, so that a double click does not unsubscribe
     again.
     """
     context = request_context.context_of(request)
@@ -121,7 +121,7 @@ def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | No
 
 
 def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return the due time of the next digest in words, or None if it is not known yet."""
+    """Return in words when the next digest is due, or None if that is not known yet."""
     due = subscriber.next_due_at
     return (
         figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None

@@ -1,7 +1,7 @@
-"""Monitor the service from the web server, which does not depend on the worker and scheduler.
+"""Monitor the service from the web server, which keeps running if the worker or scheduler stops.
 
-The scheduler also checks for problems, but cannot report its own failure. The web server therefore checks every
-minute; if the worker or scheduler has stopped, it sends the alarm letter itself.
+The scheduler checks for problems too, but cannot report that it has itself stopped. The web server therefore
+checks every minute. If the worker or scheduler has stopped, the web server sends the alarm letter itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from digest.web import health
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
-#: Problems that prevent all other processes from delivering letters or enqueueing their delivery.
+#: Causes of problems that keep all other processes from delivering letters or queueing their delivery.
 DELIVER_FOR_CAUSES = frozenset({"silent-worker", "silent-scheduler", "broker"})
 MAX_LETTERS = 20
 
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
-    """Run the watchdog and the heartbeat for the lifetime of the web server."""
+    """Run the watchdog and the heartbeat as long as the web server runs."""
     context: AppContext = app.state.context
     heart = HeartbeatThread(role="web", engine=context.engine, clock=context.clock)
     heart.start()
@@ -52,11 +52,10 @@ def start_watchdog(context: AppContext) -> Event:
 
 
 def run_watchdog(context: AppContext, stop: Event) -> None:
-    """Check the service every minute, and log errors of the checks."""
+    """Check the service every minute; log an error if a check fails."""
     known: set[str] = set()
-    stop.wait(
-        heartbeats.SILENT_AFTER.total_seconds()
-    )  # when the service starts, some processes start more slowly than this one
+    # Some processes start more slowly than this one, so the first check waits.
+    stop.wait(heartbeats.SILENT_AFTER.total_seconds())
     while not stop.wait(CHECK_SECONDS):
         try:
             known = log_new_problems(check_once(context), known)
@@ -65,7 +64,7 @@ def run_watchdog(context: AppContext, stop: Event) -> None:
 
 
 def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
-    """Log the new problems, and return the causes of all problems."""
+    """Log the problems whose causes are not in `known`; return the causes of all problems."""
     now = {problem.cause: problem for problem in found}
     for cause in now.keys() - known:
         log.error("%s. %s", now[cause].message, now[cause].fix)
@@ -73,12 +72,11 @@ def log_new_problems(found: Iterable[Problem], known: set[str]) -> set[str]:
 
 
 def check_once(context: AppContext) -> tuple[Problem, ...]:
-    """Check the service once: queue a letter to the operator about problems, and deliver it if no worker can."""
+    """Check the service once, queue a letter about problems, and deliver it if no worker can."""
     report = health.latest_report(context)
     operator = context.settings.operator_email
-    if (
-        report.figures is None or not report.problems or not operator
-    ):  # without the database, no letter can be queued
+    # Without figures, the database is unreachable, so no letter can be queued.
+    if report.figures is None or not report.problems or not operator:
         return report.problems
     with context.write_session() as session:
         alarm_letters.queue_alarm_letters(
@@ -90,7 +88,7 @@ def check_once(context: AppContext) -> tuple[Problem, ...]:
 
 
 def deliver_alarms(context: AppContext) -> None:
-    """Deliver priority letters, such as alarms, if no worker runs."""
+    """Deliver priority letters, such as alarms, while no worker runs."""
     with context.write_session() as session, context.open_transport() as transport:
         delivery_run.deliver(
             session,

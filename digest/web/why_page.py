@@ -18,7 +18,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 MAX_REFERENCE = 500
 
-#: The answers in readers' words; SHOWN and OVER_CAP have details.
+#: The answers in words for readers; the answers for SHOWN and OVER_CAP also have details.
 ANSWERS = {
     WhyCause.UNKNOWN: "No list that we read contained this paper. Write its title, its arXiv id or its DOI.",
     WhyCause.HISTORY: "We have this paper only as older work or as a new version of older work. Digests contain only new papers.",
@@ -39,7 +39,7 @@ ANSWERS = {
 
 
 def show_answer(request: Request) -> Response:
-    """Show the form, and the answer if a paper was named, without changing anything."""
+    """Show the form, and the answer if the URL names a paper, without changing anything."""
     context = request_context.context_of(request)
     reference = request.query_params.get("paper", "").replace("\0", "").strip()[:MAX_REFERENCE]
     with db.read_session(context.engine) as session:
@@ -70,12 +70,12 @@ def show_answer(request: Request) -> Response:
 
 
 def paper_title(answer: WhyAnswer) -> str:
-    """Return the title of the paper, or an empty string if the paper is unknown."""
+    """Return the title of the paper; "" if the paper is unknown."""
     return display(answer.json["paper"]["title"]) if "paper" in answer.json else ""
 
 
 def answer_sentence(answer: WhyAnswer) -> str:
-    """Return the answer in readers' words."""
+    """Return the answer in words for readers."""
     cause, rank = answer.json["cause"], answer.json.get("rank")
     if cause == WhyCause.SHOWN:
         if "shown_on" not in answer.json:
@@ -88,5 +88,5 @@ def answer_sentence(answer: WhyAnswer) -> str:
 
 
 def findings(answer: WhyAnswer) -> tuple[str, ...]:
-    """Return the findings that explain whether each topic matches the paper."""
+    """Return those findings that explain whether each topic matches the paper."""
     return tuple(line for line in answer.lines if " matches: " in line or " does not match: " in line)

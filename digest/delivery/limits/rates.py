@@ -159,12 +159,12 @@ class Quota:
         return Wait(until, f"the quota of {self.rate.text} is used up")
 
     def take(self, now: datetime) -> Quota:
-        """Return the quota with one more letter."""
+        """Return the quota with one more letter counted as sent."""
         part = (now - EPOCH) // self.length
         return replace(self, used={**self.used, part: self.used.get(part, 0) + 1})
 
     def release(self, count: int) -> Quota:
-        """Return the quota with `count` letters fewer."""
+        """Return the quota with `count` fewer letters counted as sent."""
         return replace(self, used=reduce_latest(self.used, count))
 
 
@@ -208,14 +208,14 @@ class WarmUp:
         return place if today >= self.since and place < len(self.table) else None
 
     def take(self, now: datetime) -> WarmUp:
-        """Return the warm-up with one more letter today, unless the warm-up is over."""
+        """Return the warm-up with one more letter counted today; outside the warm-up, return it unchanged."""
         today = self.day_of(now)
         if self.place(today) is None:
             return self
         return replace(self, used={**self.used, today: self.used.get(today, 0) + 1})
 
     def release(self, count: int) -> WarmUp:
-        """Return the warm-up with `count` letters fewer."""
+        """Return the warm-up with `count` fewer letters counted."""
         return replace(self, used=reduce_latest(self.used, count))
 
 

@@ -53,7 +53,7 @@ def give_up_stuck(session: Session, ids: Collection[int], *, now: datetime) -> s
 
 
 def change_stuck(session: Session, ids: Collection[int], values: dict[str, Any]) -> set[int]:
-    """Change columns of the stuck deliveries among these ids; return the ids of the changed deliveries."""
+    """Set these columns of the given deliveries that are stuck, and return their ids."""
     is_stuck = (db.one_of(DELIVERY_TABLE.c.id, list(ids)), DELIVERY_TABLE.c.state == DeliveryState.STUCK)
     changing = update(DELIVERY_TABLE).where(*is_stuck).values(**values)
     return fetch_ids(session, changing.returning(DELIVERY_TABLE.c.id))

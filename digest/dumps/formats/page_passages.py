@@ -336,7 +336,7 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
 
 
 def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
-    """Return the passages of a line with an organisation before its metadata."""
+    """Split a line such as `NAME · DATE · COUNT` into the organisation's name and the metadata; else return ()."""
     name, found = split_name_and_metadata(text)
     if found:
         name = LIST_MARK.sub("", name, count=1)

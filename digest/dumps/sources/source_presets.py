@@ -193,7 +193,7 @@ def history_requests(kind: str, name: str, url: str, *, days: int, today: date) 
 
 
 def archives_in_name(name: str) -> str:
-    """Return the archives in a source's name: `cs.CL+cs.LG` for `arxiv:cs.CL+cs.LG`."""
+    """Return the arXiv categories in a source's name: `cs.CL+cs.LG` for `arxiv:cs.CL+cs.LG`."""
     return name.partition(":")[2]
 
 

@@ -1,7 +1,7 @@
 """Explain why a subscriber did or did not get a paper.
 
-`why` stores no data of its own. The explanation comes from the stored decision, or from repeating the
-decision with the same press and code.
+`digest why` stores no data of its own. The explanation comes from the stored decision, or from deciding again
+with the same press (the stored papers) and code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def why(
 
 
 def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnswer | None]:
-    """Yield the possible answers, or None, in the order in which they are tried."""
+    """Yield the answer of each possible explanation, or None, in the order in which they are tried."""
     describe_paper(question, reference)
     yield answer_if_shown(question)
     yield answer_if_not_news(question)
@@ -71,7 +71,7 @@ def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnsw
 
 
 def describe_paper(question: WhyQuestion, reference: str) -> None:
-    """Add findings: the paper's title, whether it was merged, and whether its list was late."""
+    """Add findings: the paper's title, whether it was merged, and whether its list was loaded late."""
     paper = question.paper
     question.lines.append(
         f"{display(paper.title)} (paper {paper.id}), first seen {minute_text(paper.first_seen_at)}"
@@ -84,7 +84,7 @@ def describe_paper(question: WhyQuestion, reference: str) -> None:
 
 
 def late_dump(question: WhyQuestion) -> DumpRow | None:
-    """Return the dump that first contained the paper, if it was loaded days after its date."""
+    """Return the dump that first contained the paper, if that dump was loaded days after its date."""
     return question.session.scalar(
         select(DumpRow)
         .join(AppearanceRow, AppearanceRow.dump_id == DumpRow.id)
@@ -101,7 +101,7 @@ def late_dump(question: WhyQuestion) -> DumpRow | None:
 
 
 def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
-    """Return the answer if no digest can show the paper."""
+    """Return the answer if the paper can never be in a digest, else None."""
     if question.paper.announcement == Announcement.WITHDRAWN:
         return question.answer(WhyCause.WITHDRAWN, "The authors withdrew this paper.")
     is_history = select(PaperRow.is_history).where(PaperRow.id == question.paper.id)
@@ -116,7 +116,7 @@ def answer_if_not_news(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
-    """Return the answer if nothing is sent to this address at all, else None."""
+    """Return the answer if nothing is sent to the subscriber's address, else None."""
     subscriber = question.subscriber
     if bounces.is_suppressed(question.session, question.site, subscriber.email):
         return question.answer(
@@ -137,7 +137,7 @@ def answer_if_not_mailed(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
-    """Return the answer that the digest was not sent, or that the paper arrived too early or too late."""
+    """Return the answer that the digest was never sent, or that the paper arrived too early or too late."""
     subscriber, paper = question.subscriber, question.paper
     if unsent_editions(question):
         return question.answer(WhyCause.UNSENT, "The digest that considered it was never sent.")

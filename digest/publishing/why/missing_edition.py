@@ -1,4 +1,4 @@
-"""Explain the outcome of one edition of one subscriber, or why the subscriber got no edition."""
+"""Explain the outcome of one subscriber's edition, or why the subscriber got none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
 from digest.site_profile import Site
 
-#: The verdict for each state of a digest.
+#: The verdict on a digest in each state.
 VERDICTS = {
     DeliveryState.QUEUED: "It is waiting to be sent",
     DeliveryState.CLAIMED: "A worker is about to send it",
@@ -39,7 +39,7 @@ ADVICE = {
 def why_edition(session: Session, *, site: Site, email: str, edition: str | None, now: datetime) -> WhyAnswer:
     """Return the outcome of an edition, identified by its day or by a name such as `daily-2026-11-20`.
 
-    Without `edition`, the answer is about the latest edition that was due.
+    Without `edition`, the answer is about the edition that was due last.
     """
     subscriber = subscribers.get(session, email)
     slot = chosen_edition(subscriber, edition, now)
@@ -58,7 +58,7 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
 def answer(
     subscriber: Subscriber, edition: str, cause: str, verdict: str, lines: tuple[str, ...] = ()
 ) -> WhyAnswer:
-    """Return the answer as text and as JSON."""
+    """Return the answer as text for the terminal and as JSON."""
     found = {"cause": cause, "verdict": verdict, "email": subscriber.email, "edition": edition}
     return WhyAnswer(verdict=f"{edition}: {verdict}", lines=lines, json={**found, "lines": list(lines)})
 
@@ -67,7 +67,7 @@ def answer(
 
 
 def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> Edition | None:
-    """Return the edition with this name or on this day; by default, the latest that was due."""
+    """Return the edition with this name or on this day, by default the one that was due last."""
     schedule = subscribers.schedule_of(subscriber)
     if text is None:
         return latest_edition(subscriber, now)
@@ -78,7 +78,7 @@ def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> E
 
 
 def parse_day(text: str, today: date) -> date | None:
-    """Return the day in a text, or None for the name of an edition; raise BadField for other texts."""
+    """Return the day that a text names, or None for an edition's name; raise BadField for any other text."""
     words = {"today": today, "yesterday": today - timedelta(days=1)}
     if text in words:
         return words[text]
@@ -94,7 +94,7 @@ def parse_day(text: str, today: date) -> date | None:
 
 
 def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
-    """Yield the editions of the last 400 days (deliveries are kept that long) and of the next month."""
+    """Yield the editions of the last 400 days (as long as deliveries are kept) and of the next month."""
     schedule = subscribers.schedule_of(subscriber)
     today = now.astimezone(zone_of(schedule.timezone)).date()
     for back in range(-31, 400):
@@ -104,14 +104,14 @@ def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
 
 
 def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the latest edition that was due, or the next if the schedule has none in the last month."""
+    """Return the edition that was due last; if none was in the last month, return the next one."""
     past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
     found = next(past, None)
     return found or next_edition(subscribers.schedule_of(subscriber), now)
 
 
 def edition_text(edition: Edition) -> str:
-    """Return an edition's name and due time."""
+    """Return the name and due time of an edition."""
     return f"{edition.name}, due {minute_text(edition.due_at)}"
 
 
@@ -119,7 +119,7 @@ def edition_text(edition: Edition) -> str:
 
 
 def explain_delivery(session: Session, row: Delivery) -> tuple[str, str, tuple[str, ...]]:
-    """Return the cause, the verdict and the findings about an edition that was published."""
+    """Return the cause, the verdict and the findings for a published edition."""
     state = DeliveryState(row.state)
     when = minute_text(row.settled_at) if row.settled_at else f"since {minute_text(row.due_at)}"
     verdict = f"{VERDICTS[state]} ({when})" + (f": {row.reason}." if row.reason else ".")
@@ -127,7 +127,7 @@ def explain_delivery(session: Session, row: Delivery) -> tuple[str, str, tuple[s
 
 
 def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[str]:
-    """Yield the facts about a published edition, and the next step."""
+    """Yield the facts about a published edition, then what to do next."""
     digest = Digest.from_json(row.decision)
     if digest.sections:
         counts = ", ".join(f"{one.topic} {len(one.papers)}" for one in digest.sections)
@@ -152,7 +152,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
 def reasons(
     session: Session, site: Site, subscriber: Subscriber, slot: Edition, now: datetime
 ) -> Iterator[tuple[str, str]]:
-    """Yield the possible causes for an edition that was never composed, the most certain first."""
+    """Yield the possible causes why an edition was never composed, the most certain first."""
     yield from mail_refused(session, site, subscriber)
     joined_at = subscriber.confirmed_at or subscriber.created_at
     if slot.due_at < joined_at:
@@ -182,7 +182,7 @@ def reasons(
 
 
 def mail_refused(session: Session, site: Site, subscriber: Subscriber) -> Iterator[tuple[str, str]]:
-    """Yield the cause if this subscriber gets no digests at all."""
+    """Yield the cause if this subscriber gets no digests of any edition."""
     entry = bounces.find_suppression(session, site, subscriber.email)
     if entry is not None:
         note = f": {entry.note}" if entry.note else ""

@@ -1,4 +1,4 @@
-"""Explain whether the next edition would show a paper if the edition were made now."""
+"""Explain whether the next edition would show a paper if that edition were made now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
-    """Add the paper's ranks to the findings, as if the next edition were made now; return the best rank."""
+    """Add to the findings the ranks that the paper would have in an edition made now; return the best."""
     assembler, decision = publishing.decide_for(
         question.session,
         question.site,

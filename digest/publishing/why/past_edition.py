@@ -1,4 +1,4 @@
-"""Explain why a published edition left out a paper that it considered."""
+"""Explain why a published edition considered a paper but left it out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from digest.publishing.why.topic_matches import describe_topics
 
 
 def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
-    """Return the answer if a published edition considered the paper and left it out, else None."""
+    """Return the answer if a published edition considered the paper but left it out, else None."""
     for delivery in editions_considering(question):
         if delivery.state in shown.UNACCEPTED_STATES:
             reason = f": {delivery.reason}" if delivery.reason else ""
@@ -28,7 +28,7 @@ def answer_if_considered(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
-    """Yield the editions for which the paper was new, latest first."""
+    """Yield the editions for which the paper was new, the latest first."""
     paper, last_considered_id = question.paper, question.subscriber.considered_paper_id
     editions = select(Delivery).where(
         Delivery.subscriber_id == question.subscriber.id,
@@ -48,8 +48,8 @@ def editions_considering(question: WhyQuestion) -> Iterator[Delivery]:
 def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_id: int | None) -> bool:
     """Return whether the paper was in the catalog when an edition was made.
 
-    The edition's press contains the papers. If the press was deleted, compare the paper's id with the last
-    id that the edition considered, which the next edition stores.
+    An edition's press contains the papers that existed then. If the press was deleted, the paper's id is
+    compared with the last id that the edition considered, which is stored with the next edition.
     """
     if delivery.press is not None:
         try:
@@ -62,7 +62,7 @@ def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_i
 
 
 def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
-    """Return the answer for an edition that considered the paper but did not show it."""
+    """Return the answer about an edition that considered the paper but did not show it."""
     name = delivery.edition
     if not describe_topics(question, resolved_topics_then(question, delivery)):
         return question.answer(
@@ -90,7 +90,7 @@ def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str,
 
 
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
-    """Add the paper's ranks to the findings; return the best rank, or None if the press was deleted."""
+    """Add the paper's rank in each topic to the findings; return the best, or None if the press is gone."""
     try:
         made = press_store.load_press(question.session, delivery.press or "", question.caches)
     except NotFound:
@@ -106,5 +106,5 @@ def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
 
 
 def unsent_editions(question: WhyQuestion) -> list[Delivery]:
-    """Return the editions that considered the paper and were never sent."""
+    """Return the editions that considered the paper but were never sent."""
     return [one for one in editions_considering(question) if one.state in shown.UNACCEPTED_STATES]

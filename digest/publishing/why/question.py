@@ -1,4 +1,4 @@
-"""Define the question that `digest why` answers (one subscriber, one paper), and the answer."""
+"""Define the question that `digest why` answers about one subscriber and one paper, and the answer."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from digest.site_profile import Site
 
 
 class WhyCause(StrEnum):
-    """The reason why a paper was or was not shown."""
+    """Why a paper was or was not shown to a subscriber."""
 
-    SHOWN = "shown"  #: the paper was put into a digest
+    SHOWN = "shown"  #: a digest contained the paper
     UNKNOWN = "unknown"  #: no dump contained the paper
-    HISTORY = "history"  #: the paper was loaded as history, so that no digest shows it
-    WITHDRAWN = "withdrawn"  #: withdrawn by the authors
+    HISTORY = "history"  #: the paper was loaded as history, which no digest shows
+    WITHDRAWN = "withdrawn"  #: the authors withdrew the paper
     UNMATCHED = "unmatched"  #: no topic matches the paper
-    TOO_OLD = "too old"  #: the paper is older than the subscriber's maximum age
-    OVER_CAP = "over the cap"  #: the paper matched, but did not fit in the digest
-    TOO_FEW = "too few"  #: there were too few papers for a digest; the next edition considers them again
-    NOT_DUE = "not due yet"  #: the edition that considers the paper is not due yet
-    BEFORE = "before"  #: the paper was first seen before the subscriber joined
-    LATE = "late"  #: the paper arrived after the editions of its day were published
-    UNSENT = "unsent"  #: the digest with the paper was made but never sent
+    TOO_OLD = "too old"  #: the paper is older than the maximum age that the subscriber chose
+    OVER_CAP = "over the cap"  #: the paper matched but did not fit into the digest
+    TOO_FEW = "too few"  #: too few papers matched for a digest; the next edition considers them again
+    NOT_DUE = "not due yet"  #: the edition that will consider the paper is not due yet
+    BEFORE = "before"  #: the paper was first seen before the subscriber signed up or confirmed
+    LATE = "late"  #: the paper arrived after the day's editions were published
+    UNSENT = "unsent"  #: a digest with the paper was made but never sent
     SUPPRESSED = "suppressed"
     PENDING = "pending"
     PAUSED = "paused"
@@ -39,7 +39,7 @@ class WhyCause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WhyAnswer:
-    """The answer in one sentence, the findings that support it, and both as JSON values."""
+    """The answer as one sentence, the findings behind it, and both as JSON values."""
 
     verdict: str
     lines: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class WhyAnswer:
 
 @dataclass(kw_only=True)
 class WhyQuestion:
-    """The question why one subscriber did or did not get one paper, and the findings so far."""
+    """The question why a subscriber did or did not get a paper, with the findings so far."""
 
     session: Session
     site: Site
@@ -60,12 +60,12 @@ class WhyQuestion:
     lines: list[str] = field(default_factory=list)
 
     def answer(self, cause: WhyCause, verdict: str, **more: Any) -> WhyAnswer:
-        """Return the answer with all findings."""
+        """Return an answer that contains all findings."""
         paper = {"id": self.paper.id, "title": self.paper.title}
         json = {"cause": cause, "verdict": verdict, "email": self.subscriber.email, "paper": paper}
         return WhyAnswer(verdict=verdict, lines=tuple(self.lines), json={**json, **more, "lines": self.lines})
 
 
 def minute_text(moment: datetime) -> str:
-    """Return a datetime as text, to the minute."""
+    """Return a datetime as text with minutes."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

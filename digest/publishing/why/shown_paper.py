@@ -1,4 +1,4 @@
-"""Explain in which digest and under which topic a paper was shown, and how it has changed since."""
+"""Explain which digest showed a paper and under which topic, and how the paper has changed since."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from digest.publishing.why.topic_matches import describe_filter
 
 
 def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
-    """Return the answer if the paper was put into a digest, else None."""
+    """Return the answer if a digest contained the paper, else None."""
     found = question.session.execute(
         select(Shown.shown_on, Delivery)
         .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
@@ -42,7 +42,7 @@ def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
 
 
 def describe_section(question: WhyQuestion, section: Section) -> None:
-    """Add a finding: why the section's filter, as resolved for the decision, matches the paper."""
+    """Add a finding: why the filter of the section, as it was resolved for the digest, matches the paper."""
     stored = None if section.filter_id is None else question.session.get(FilterRow, section.filter_id)
     if stored is not None:
         describe_filter(question, section.topic, stored.canonical)

@@ -13,7 +13,7 @@ from digest.publishing.why.question import WhyQuestion
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
     """Add findings: whether and why each topic matches the paper; return whether any topic matches.
 
-    `resolved_then` contains the filters to which topics resolved at the time of the decision, if known.
+    `resolved_then` contains the resolved filter of each topic at the time of the decision, if known.
     """
     every_topic = subscribers.topics_of(question.session, question.subscriber)
     question.lines.extend(f"{topic.name} is muted" for topic in every_topic if topic.is_muted)

@@ -1,9 +1,9 @@
 """Import the valid rows of a file of subscribers, and report each rejected row with its line and the reason.
 
-A file can be imported repeatedly. Rows that change nothing are skipped, so an interrupted import can simply
-be repeated. An import never resubscribes anybody, never overrides a suppression, and never activates a
-subscriber without consent. Rows are processed in batches of a thousand, so that a large file needs little
-memory.
+A file can be imported repeatedly: rows that change nothing are skipped, so an interrupted import can simply
+be started again. An import never resubscribes anybody, never overrides a suppression, and never activates a
+subscriber without consent. Rows are processed in batches of a thousand, so that even a large file needs
+little memory.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from digest.subscribers.csv_import.write_rows import (
 
 __all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
 
-FEW_REMOVED = 10  #: number of subscribers that a synchronization may always remove
+FEW_REMOVED = 10  #: a synchronization that removes at most this many subscribers needs no `allows_many`
 
-BATCH_ROWS = 1_000  #: number of rows that are read and written together
+BATCH_ROWS = 1_000  #: number of rows that are read and written in one batch
 
 
 def import_rows(
@@ -52,10 +52,10 @@ def import_rows(
 ) -> ImportReport:
     """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
-    Without consent, or if their row has no state, subscribers are added as pending and invited once;
-    `invited_by` names the person who added them. If `rows` has no `line` attribute, lines are counted with
-    the header as line 1. `after_batch` is called after each batch, for example to commit. Raises BadField if
-    the file ends inside a quoted cell; the caller must then roll back.
+    If there is no consent, or if their row has no state, subscribers are added as pending and invited once.
+    `invited_by` names the person who added them. If `rows` has no `line` attribute, lines are counted from
+    the header, which is line 1. `after_batch` is called after each batch, for example to commit. Raises
+    BadField if the file ends inside a quoted cell; the caller must then roll back.
     """
     state = import_state(session, site, consent=consent, invited_by=invited_by, report=report, now=now)
     return write_batches(state, rows, after_batch)
@@ -76,10 +76,10 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
 ) -> ImportReport:
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
-    Only members of an earlier list are removed, or, with `everyone`, also all other subscribers. Unsubscribed
-    and suppressed addresses do not change. Nobody is removed if the address of a row cannot be read. Unless
-    `allows_many`, raises UsageError if more than ten subscribers, and more than the list contains, would be
-    removed.
+    Only members of an earlier list are removed; with `everyone`, all subscribers missing from the list are.
+    Nothing changes for unsubscribed and suppressed addresses. Nobody is removed if the address in any row
+    cannot be read. Unless `allows_many`, raises UsageError if more than ten subscribers, and more than the
+    list contains, would be removed.
     """
     state = import_state(
         session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
@@ -109,7 +109,7 @@ def import_state(
     report: ImportReport | None,
     now: datetime,
 ) -> ImportState:
-    """Return the initial state of an import."""
+    """Return the state with which an import starts."""
     return ImportState(
         session,
         site,
@@ -126,7 +126,7 @@ def write_batches(state: ImportState, rows: Iterable[Row], after_batch: Callable
     """Check and write the rows in batches; return the report."""
     valid = good_rows(rows, FilterCellReader(state.session), state)
     while batch := list(islice(valid, BATCH_ROWS)):
-        with gc_control.gc_paused():  # a batch creates tens of thousands of values but few cycles
+        with gc_control.gc_paused():  # a batch creates tens of thousands of values but few reference cycles
             for unique in split_repeated_addresses(batch):
                 write_unique_rows(state, unique)
         after_batch()
@@ -147,7 +147,7 @@ def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportS
 
 
 def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
-    """Record the address of a rejected row, so that a synchronization does not remove its subscriber."""
+    """Record a rejected row's address, so that a synchronization does not remove the subscriber."""
     try:
         address = addresses.parse_address("" if isinstance(row, csv.Error) else str(row.get("email", "")))
         state.rejected_keys.append(address.folded)
@@ -156,7 +156,7 @@ def note_rejected_address(state: ImportState, row: Row | csv.Error) -> None:
 
 
 def split_repeated_addresses(batch: Iterable[ImportRow]) -> Iterator[UniqueRows]:
-    """Split a batch into groups without repeated addresses; rows with the same address keep their order."""
+    """Split a batch into groups without repeated addresses; rows with the same address stay in order."""
     left = list(batch)
     while left:
         unique: UniqueRows = {}

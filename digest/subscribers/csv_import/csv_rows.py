@@ -1,7 +1,7 @@
 """Read the rows of a CSV file, and convert the columns of a listmonk export to our columns.
 
-The whole file is refused if a column is unknown or repeated, or if a cell contains the following rows because
-of an unclosed quote.
+The whole file is refused if a column is unknown or repeated, or if an unclosed quote makes one cell contain
+the rows after it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 from digest.db.tables import SubscriberState
 from digest.errors import BadField
 
-#: The columns, in the order of an export.
+#: The columns of a file, in the order of an export.
 COLUMNS = (
     "email", "owner", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
     "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
     "consent",
 )  # fmt: skip
-SUPPRESSED_STATE = "suppressed"  #: a state used only in files, which suppresses the address
+SUPPRESSED_STATE = "suppressed"  #: a state that exists only in files and suppresses the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 
-#: The columns of a listmonk export besides address and name. `status` does not show consent:
-#: subscribers who unsubscribed from a list or never confirmed are `enabled` too.
+#: The columns of a listmonk export besides address and name. A `status` of `enabled` does not show consent:
+#: subscribers who unsubscribed from a list or never confirmed have it too.
 STATUS = "status"
 IGNORED_COLUMNS = ("id", "uuid", "attributes", "attribs", "created_at", "updated_at")
 LISTMONK_STATES = {
@@ -37,14 +37,14 @@ LISTMONK_STATES = {
     "blacklisted": SUPPRESSED_STATE,  # the name of `blocklisted` before listmonk 1.0
 }
 
-Row = Mapping[Any, Any]  #: cells by column; cells without a column are under None
+Row = Mapping[Any, Any]  #: a row's cells, keyed by column; surplus cells are under the key None
 
 
 class CsvRows:
-    """An iterator over the rows of a file; `line` is the number of the first line of the last row read.
+    """An iterator over the rows of a file; `line` is the first line of the row that was read last.
 
-    Iteration raises csv.Error for an unreadable row, and the caller may then continue. For an unreadable
-    file, iteration raises BadField.
+    Iteration raises csv.Error for an unreadable row, and the caller may then continue. It raises BadField if
+    the whole file is unreadable.
     """
 
     def __init__(self, file: Iterable[str]):
@@ -59,7 +59,7 @@ class CsvRows:
 
     @property
     def ignored_columns(self) -> tuple[str, ...]:
-        """Return the columns that are known but not imported."""
+        """Return the file's columns that are known but not imported."""
         return tuple(name for name in self.names if name in IGNORED_COLUMNS)
 
     def __iter__(self) -> Iterator[Row]:
@@ -99,7 +99,7 @@ def header_columns(reader: Iterator[Sequence[str]]) -> list[str]:
 
 
 def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
-    """Raise BadField for a missing, unknown or repeated column."""
+    """Raise BadField if a column is missing, unknown or repeated."""
     known = (*COLUMNS, STATUS, *IGNORED_COLUMNS) if is_listmonk else COLUMNS
     if "email" not in names:
         found = ", ".join(map(repr, filter(None, names))) or "none"
@@ -114,20 +114,21 @@ def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
 
 
 def unclosed_quote_error(line: int) -> BadField:
-    """Return the error for a quote that is not closed in its row."""
+    """Return the error for a row that opens a quote and does not close it."""
     return BadField(
         f"line {line}", "a quote in this row is not closed. Nothing was imported; close the quote."
     )
 
 
 def has_swallowed_rows(cell: str) -> bool:
-    """Return whether a cell contains the following rows, as shown by an address after a line break."""
+    """Return whether a cell contains the following rows, which an address after a line break shows."""
     first, broken, rest = cell.partition("\n")
-    return bool(broken) and "@" in rest and not first.lstrip().startswith("{")  # JSON may have many lines
+    # A JSON cell may have line breaks.
+    return bool(broken) and "@" in rest and not first.lstrip().startswith("{")
 
 
 def row_of_listmonk(row: Row) -> Row:
-    """Convert a listmonk row to our columns; if its status is `enabled`, a `state` column sets the state."""
+    """Convert a listmonk row to our columns; the `state` column is used only if the status is `enabled`."""
     status = row.get(STATUS, "").strip().lower()
     state = LISTMONK_STATES.get(status)
     if state is None:

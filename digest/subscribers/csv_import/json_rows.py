@@ -1,4 +1,4 @@
-"""Read the rows of a file with one JSON object per line, with the columns of a CSV file as keys."""
+"""Read the rows of a file with one JSON object per line, whose keys are the columns of a CSV file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JsonRows:
 
 
 def check_keys(found: dict[str, Any]) -> None:
-    """Raise csv.Error for an unknown key."""
+    """Raise csv.Error if the object has an unknown key."""
     for name in found:
         if name not in COLUMNS:
             close = get_close_matches(name, COLUMNS, n=1)
@@ -53,7 +53,7 @@ def check_keys(found: dict[str, Any]) -> None:
 
 
 def cell_of(value: Any) -> str:
-    """Return a JSON value as the text of a CSV cell."""
+    """Return a JSON value as the text that a CSV cell would contain."""
     match value:
         case None:
             return ""

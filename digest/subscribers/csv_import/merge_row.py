@@ -14,7 +14,7 @@ from digest.subscribers import subscriber_rows
 from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
 from digest.topics import filter_registry
 
-#: The state changes that a row may cause; any other state in a row is ignored.
+#: The states to which a row may move a subscriber, keyed by current state; other states are ignored.
 ALLOWED_TRANSITIONS = {
     SubscriberState.PENDING: frozenset(SubscriberState),
     SubscriberState.ACTIVE: frozenset({SubscriberState.PAUSED, SubscriberState.UNSUBSCRIBED}),
@@ -29,34 +29,35 @@ class MergedSubscriber:
 
     existing: Any  #: the subscriber's row
     row: ImportRow
-    columns: dict[str, Any]  #: only changed columns, because the subscriber may edit others at the same time
-    held: CheckedTopics  #: the topics before the import
-    topics: CheckedTopics  #: the topics after the import
+    #: Only changed columns, because the subscriber may be editing the others at this moment.
+    columns: dict[str, Any]
+    held: CheckedTopics  #: the subscriber's topics before the import
+    topics: CheckedTopics  #: the subscriber's topics after the import
 
     @property
     def has_new_topics(self) -> bool:
-        """Return whether the topics change."""
+        """Return whether the row changes the subscriber's topics."""
         return self.topics != self.held
 
     @property
     def is_change(self) -> bool:
-        """Return whether anything changes."""
+        """Return whether the row changes the subscriber."""
         return bool(self.columns) or self.has_new_topics
 
 
 def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime) -> MergedSubscriber:
-    """Return the changes that a row makes to a subscriber with these topics."""
+    """Return the changes that a row makes to a subscriber who now has the topics `held`."""
     columns = differing_columns(existing, row)
     if row.state != existing.state and row.state in ALLOWED_TRANSITIONS[SubscriberState(existing.state)]:
         columns |= state_columns(row, now)
     topics = topics_after(row, held)
     if topics != held:
-        columns["full_streaks"] = None  # the counts depend on the positions of topics
+        columns["full_streaks"] = None  # the streaks are stored by topic position, which may have changed
     return MergedSubscriber(existing=existing, row=row, columns=columns, held=held, topics=topics)
 
 
 def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
-    """Return the columns in which the row differs from the subscriber."""
+    """Return those column values of a row that differ from the subscriber's."""
     current = Schedule(
         cadence=Cadence(existing.cadence),
         at=existing.at,
@@ -74,13 +75,13 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
     if schedule != current:
         values = subscriber_rows.schedule_columns(schedule) | {"next_due_at": None}
     values |= {column: value for column, value in row.settings.items() if value != getattr(existing, column)}
-    if "owner_email" in values:  # the earlier owner or the group's members have the old links
+    if "owner_email" in values:  # the former owner, or the group's members, have links that must stop working
         values["link_version"] = existing.link_version + 1
     return values
 
 
 def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:
-    """Return the columns to set for the new state of a row."""
+    """Return the column values that go with the new state in a row."""
     values: dict[str, Any] = {"state": row.state}
     if row.state == SubscriberState.UNSUBSCRIBED:
         values["unsubscribed_at"] = now
@@ -116,6 +117,6 @@ def topics_after(row: ImportRow, held: CheckedTopics) -> CheckedTopics:
 
 
 def without_named(topics: Iterable[tuple[str, str, str]], others: CheckedTopics) -> CheckedTopics:
-    """Return the topics whose names are not used by `others`."""
+    """Return the topics whose names do not occur in `others`."""
     taken = {name.casefold() for name, _, _ in others}
     return tuple(topic for topic in topics if topic[0].casefold() not in taken)

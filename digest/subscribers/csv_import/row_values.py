@@ -24,31 +24,33 @@ from digest.subscribers.preferences import check_abstracts
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
-CELLS_CACHED = 4_096  #: maximum number of distinct cells whose parsed filters are cached
+CELLS_CACHED = 4_096  #: maximum number of cells whose parsed filters are cached
 
-CheckedTopics = tuple[tuple[str, str, str], ...]  #: topics: (name, canonical filter, filter as typed)
+#: The topics of a row, each as (name, canonical filter, filter as typed).
+CheckedTopics = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRow:
-    """A checked row. A value of None is missing in the file and changes nothing."""
+    """A checked row. None stands for a value that the file does not contain, and changes nothing."""
 
     line: int
     address: addresses.Address
     state: SubscriberState
-    is_suppressed: bool  #: whether to suppress the address and ignore the other cells
+    is_suppressed: bool  #: whether to suppress the row's address and ignore its other cells
     cadence: str | None = None
     at: str | None = None
     timezone: str | None = None
     not_after: str | None = None
     topics: CheckedTopics | None = None
-    packs: CheckedTopics | None = None  #: the topics that consist of a single pack
-    lists_packs: bool = False  #: whether the file has a column for packs
-    muted: frozenset[str] | None = None  #: case-folded names of muted topics
-    settings: Mapping[str, Any] = field(default_factory=dict)  #: the values of the subscriber's other columns
-    paused_until: date | None = None  #: end of a subscriber's pause
+    packs: CheckedTopics | None = None  #: the pack topics; each consists of a single pack
+    lists_packs: bool = False  #: whether the file has a `packs` column
+    muted: frozenset[str] | None = None  #: case-folded names of the topics to mute
+    #: Values of other subscriber columns, keyed by column.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    paused_until: date | None = None  #: the day on which the subscriber's pause ends
     confirmed_at: datetime | None = None
-    consent: str = ""  #: how the subscriber agreed, if the file has a column for it
+    consent: str = ""  #: how the subscriber agreed, from the `consent` column; empty without the column
 
 
 def rows_with_lines(rows: Iterable[Row]) -> Iterator[tuple[int, Row | csv.Error]]:
@@ -106,7 +108,7 @@ def check_row(
 
 
 def parse_number(name: str, lowest: int, highest: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers between these bounds."""
+    """Return a function that parses a whole number between these bounds."""
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 9 and lowest <= int(text) <= highest):
@@ -117,7 +119,7 @@ def parse_number(name: str, lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def parse_flag(name: str) -> Callable[[str], bool]:
-    """Return a parser of `yes` and `no`."""
+    """Return a function that parses `yes` and `no`."""
 
     def read(text: str) -> bool:
         if text.lower() not in FLAGS:
@@ -128,7 +130,7 @@ def parse_flag(name: str) -> Callable[[str], bool]:
 
 
 def parse_owner(text: str) -> str:
-    """Return the address of the person who manages a group address; the cell was validated before."""
+    """Return the address of the person who manages a group address; the cell was already validated."""
     return addresses.parse_address(text).email
 
 
@@ -146,7 +148,7 @@ def parse_day(text: str) -> date:
 
 
 def parse_moment(text: str) -> datetime:
-    """Return the time of a confirmation; a time without an offset is in UTC, and a date means its start."""
+    """Return the time of a confirmation; without an offset it is in UTC, and a date alone means midnight."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -157,7 +159,7 @@ def parse_moment(text: str) -> datetime:
 FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 MAX_AGE = 36_500  #: days
 
-#: File columns that each set one column of a subscriber: {file column: (subscriber column, cell parser)}.
+#: The file columns that each set one subscriber column: {file column: (subscriber column, cell parser)}.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "name": ("name", subscriber_rows.one_line),
     "owner": ("owner_email", parse_owner),
@@ -171,19 +173,19 @@ SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def unescape_formula(cell: Any) -> str:
-    """Return a cell's text without the apostrophe that our export adds before a formula."""
+    """Return a cell's text without the apostrophe that our exports put before a formula."""
     text = str(cell).strip()
     return text[1:] if text[:1] == "'" and text[1:2] in {"=", "+", "-", "@"} else text
 
 
-@lru_cache(maxsize=4096)  # readers share a few hundred schedules
+@lru_cache(maxsize=4096)  # readers share a few hundred distinct schedules
 def cached_schedule(**cells: str | None) -> Schedule:
-    """Return the schedule of these cells, cached because a file has few distinct schedules."""
+    """Return the schedule in these cells, cached because a file has few distinct schedules."""
     return schedule.parse_schedule(**{name: text for name, text in cells.items() if text})
 
 
 def parse_state(text: str, *, may_activate: bool) -> SubscriberState:
-    """Return the state in a cell; pending if the cell is empty or required consent is missing."""
+    """Return the state in a cell, or pending if the cell is empty or a required consent is missing."""
     if text == SUPPRESSED_STATE:
         return SubscriberState.UNSUBSCRIBED
     try:
@@ -235,11 +237,11 @@ def parse_topics_cell(cell: str) -> dict[str, str]:
 
 
 HOW_TO_WRITE_TOPICS = 'write Name=filter; Name=filter, or JSON: {"Name": "filter"}'
-NOT_IN_NAMES = frozenset('":()<>')  #: characters that occur only in filters, not in names before an `=`
+NOT_IN_NAMES = frozenset('":()<>')  #: characters that occur in filters but not in the name before an `=`
 
 
 def split_outside_quotes(cell: str) -> list[str]:
-    """Split a list at its semicolons, except semicolons in a quoted phrase of a filter."""
+    """Split a list at its semicolons, except those inside a quoted phrase of a filter."""
     parts = [""]
     for number, piece in enumerate(cell.split('"')):
         is_phrase = number % 2 == 1

@@ -1,6 +1,6 @@
-"""Write a batch of checked rows: suppressed addresses, existing subscribers and new subscribers.
+"""Write a batch of checked rows, which suppress addresses, change subscribers or add subscribers.
 
-Each query and each change is one statement for the whole batch.
+Each query or change is a single statement for the whole batch.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from digest.subscribers.csv_import.row_values import (
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
-BATCH_REMOVED = 1_000  #: number of subscribers removed in one batch
-UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so addresses are unique
+BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
+UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so that no address is repeated
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
@@ -66,21 +66,21 @@ TOPICS_QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class ImportState:
-    """The state shared by all steps of an import, including its report."""
+    """The values shared by all steps of an import, including its report."""
 
     session: Session
     site: Site
-    consent: str  #: how active subscribers agreed
+    consent: str  #: how active subscribers agreed to get digests
     invited_by: str
     is_sync: bool
     now: datetime
-    moments: Iterator[datetime]  #: due times for the next invitations
+    moments: Iterator[datetime]  #: due times of the next invitations
     report: ImportReport = field(default_factory=ImportReport)
     rejected_keys: list[str] = field(default_factory=list)  #: folded addresses of rejected rows
 
 
 def write_unique_rows(state: ImportState, unique: UniqueRows) -> None:
-    """Write rows with distinct addresses, and count their outcomes."""
+    """Write rows with distinct addresses, and count what happened to each."""
     suppressed = bounces.find_suppressed(
         state.session, state.site, [row.address.email for row in unique.values()]
     )
@@ -112,7 +112,7 @@ def suppress_rows(state: ImportState, rows: Collection[ImportRow], suppressed: C
 
 
 def without_suppressed(state: ImportState, unique: UniqueRows, suppressed: Collection[str]) -> UniqueRows:
-    """Return the rows of addresses that are not suppressed; reject the others, or count them in a sync."""
+    """Return the rows whose addresses are not suppressed; reject the others, or only count them in a sync."""
     for row in unique.values():
         if row.address.email in suppressed and state.is_sync:
             state.report.kept_out += 1
@@ -130,7 +130,7 @@ def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> None:
-    """Apply rows to existing subscribers."""
+    """Apply rows to the existing subscribers that they name."""
     held = load_topics(state.session, [existing.id for existing, _ in pairs])
     pending, changes = [], []
     for existing, given in pairs:
@@ -194,10 +194,10 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
 
 
 def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
-    """Return a copy of the row with only its address and packs; the state stays the subscriber's.
+    """Return a copy of the row with only its address and packs, and with the subscriber's current state.
 
-    A synchronized list changes nothing else of an existing subscriber. Unsubscribed members stay unsubscribed
-    and keep their packs.
+    A synchronized list changes only the packs of an existing subscriber. Members who unsubscribed stay
+    unsubscribed and keep their packs.
     """
     packs = () if row.packs is None and row.lists_packs else row.packs
     if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
@@ -213,7 +213,7 @@ def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
 
 
 def returning_columns(existing: Any) -> dict[str, Any]:
-    """Return the columns to change for a removed member who is in the list again."""
+    """Return the column values that restore a removed member who is in the list again."""
     state = SubscriberState.ACTIVE if existing.confirmed_at else SubscriberState.PENDING
     return {"state": state, "unsubscribed_at": None, "is_removed_by_sync": False, "next_due_at": None}
 
@@ -225,7 +225,7 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 
 
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
+    """Unsubscribe members missing from the list without notifying them; yield how many after each batch.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
@@ -244,14 +244,14 @@ def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
 
 
 def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
-    """Return the condition for subscribers whose address is not in the list synchronized at `now`."""
+    """Return the condition for subscribed members who are missing from the list synchronized at `now`."""
     synced_at = SUBSCRIBER_TABLE.c.synced_at
     is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
     return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
 
 
 def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
-    """Return the number of subscribers in the list synchronized at `now`, and the number to remove."""
+    """Return how many subscribers are in the list synchronized at `now`, and how many would be removed."""
     columns = (
         func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
         func.count().filter(unlisted_condition(now, everyone=everyone)),
@@ -262,11 +262,11 @@ def count_membership(session: Session, *, everyone: bool, now: datetime) -> tupl
 
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────
 
-#: The defaults of the mapped class, which a Core insert does not apply.
+#: The defaults of the mapped class; a Core insert does not apply them.
 DEFAULTS = {column.name: column.default.arg for column in SUBSCRIBER_TABLE.c if column.default is not None}
 SCHEDULE_COLUMNS = frozenset({"cadence", "at", "timezone", "weekday"})
 SETTING_DEFAULTS = {name: DEFAULTS.get(name) for name in SETTING_COLUMNS}
-#: The defaults of the columns that no file sets.
+#: The defaults of the columns that a file cannot set.
 OTHER_DEFAULTS = {
     name: value for name, value in DEFAULTS.items() if name not in {*SCHEDULE_COLUMNS, *SETTING_COLUMNS}
 }
@@ -275,7 +275,7 @@ OTHER_DEFAULTS = {
 def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     """Add new subscribers with their topics and consents.
 
-    Returns the rows of subscribers that another process added at the same time; they must be merged instead.
+    Returns the rows of subscribers that another process added in the meantime, which must be merged instead.
     """
     rows = [subscriber_row(row, state.now) for row in new.values()]
     shared = {**OTHER_DEFAULTS, "created_at": state.now, "synced_at": state.now if state.is_sync else None}
@@ -303,7 +303,7 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
 
 
 def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
-    """Return the column values of a new subscriber."""
+    """Return the column values of a subscriber to be added."""
     schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone, not_after=row.not_after)
     return {
         "email_key": row.address.folded,
@@ -322,7 +322,7 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
 
 
 def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
-    """Record how these subscribers agreed, as described in the file or else by the operator."""
+    """Record how these subscribers agreed, as described in the file or otherwise by the operator."""
     rows = [
         {
             "subscriber_id": number,
@@ -337,7 +337,7 @@ def insert_consents(state: ImportState, given: Mapping[int, ImportRow]) -> None:
 def insert_topics(
     session: Session, topics: Mapping[int, CheckedTopics], muted: Mapping[int, Set[str]]
 ) -> None:
-    """Add the topics of many subscribers, muting the topics whose case-folded names are in `muted`."""
+    """Add the topics of many subscribers; mute those whose case-folded names are in `muted`."""
     filters = {canonical for held in topics.values() for _, canonical, _ in held}
     numbers = filter_registry.filter_ids(session, filters)
     rows = [
@@ -356,7 +356,7 @@ def insert_topics(
 
 
 def load_muted(session: Session, ids: Collection[int]) -> dict[int, set[str]]:
-    """Return the case-folded names of the muted topics of each subscriber."""
+    """Return the case-folded names of muted topics, keyed by subscriber id."""
     query = select(SUBSCRIPTION_TABLE.c.subscriber_id, SUBSCRIPTION_TABLE.c.name).where(
         db.one_of(SUBSCRIPTION_TABLE.c.subscriber_id, ids), SUBSCRIPTION_TABLE.c.is_muted.is_(True)
     )
@@ -372,7 +372,7 @@ def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics)
 
 
 def invite_new(state: ImportState, invitees: Collection[Invitee]) -> None:
-    """Queue an invitation for each imported person who has not been invited yet."""
+    """Queue an invitation for each imported subscriber who has not been invited yet."""
     state.report.invited += invitations.queue_invitations(
         state.session, state.site, invitees, invited_by=state.invited_by, moments=state.moments, now=state.now
     )
