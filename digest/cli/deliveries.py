@@ -137,7 +137,7 @@ def give_up(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Never send stuck letters again. Their papers count as shown, because the letters may have arrived."""
+    """Give up stuck letters: they are not sent again. Their papers count as shown, because the letters may have arrived."""
     from digest.delivery import stop_and_resume
 
     decide_stuck(stop_and_resume.give_up_letters, "given up", ids, everything, dry_run, now, as_json)

@@ -325,7 +325,9 @@ def show(
 def retry(
     dump_id: DumpId,
     incomplete_ok: IncompleteOk = False,
-    as_history: Annotated[bool, typer.Option("--as-history", help="Load the papers as history.")] = False,
+    as_history: Annotated[
+        bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
+    ] = False,
     dry_run: DryRun = False,
     now: Now = None,
     as_json: AsJson = False,

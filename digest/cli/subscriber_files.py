@@ -81,7 +81,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV or JSON Lines file.
 
-    A subscriber whose row has the state active becomes active, but only with --consent or a column consent. All others become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Exports of listmonk are accepted.
+    A subscriber whose row has the state active becomes active, but only with --consent or a column consent. All others become pending and get one invitation each, sent at one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Files exported from listmonk are accepted.
     """
     from digest.subscribers import ImportReport, use_cases
 

@@ -126,7 +126,7 @@ class RankedMatches:
     """The matches of one filter, grouped once for all its subscribers.
 
     Papers are numbered by trending rank, so in a set of papers of equal relevance the lowest numbers are the
-    best. Only as many papers are put in order as digests need.
+    best. Papers are sorted only as far as a digest needs them.
     """
 
     matches: int  #: the set of matching paper numbers
@@ -254,7 +254,9 @@ def rank_sets(
     the set of its near-duplicates. Of the matching near-duplicates, all except the one with the highest worth
     lose `DUPLICATE_PENALTY_BITS`.
     """
-    matches = by_relevance[0][1] if by_relevance else 0  # most filters have one set, which is not copied
+    matches = (
+        by_relevance[0][1] if by_relevance else 0
+    )  # most filters have one set of equal relevance, which need not be copied
     for _, papers in by_relevance[1:]:
         matches |= papers
     ranked = RankedMatches(matches, by_relevance, scores)

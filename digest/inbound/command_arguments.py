@@ -266,7 +266,7 @@ def exact_zone(word: str) -> str | None:
 def parse_paper(rest: str) -> int | str | None:
     """Return the paper named in a command, as its number in the answered letter or as an identifier.
 
-    The result is None if the text is a sentence.
+    The result is None if the text is neither a number nor a single word with a digit.
     """
     text = rest.rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):

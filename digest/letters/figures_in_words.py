@@ -141,17 +141,17 @@ def listed_words(words: Sequence[str]) -> str:
 
 
 def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: bool) -> str:
-    """Return a sentence such as `Until then, three from today on your topics.`"""
-    number = (_("one"), _("two"), _("three"))[papers - 1]
+    """Return a sentence such as `Until then, you can read two papers from today on your topics.`"""
+    number = (_("one paper"), _("two papers"), _("three papers"))[papers - 1]
     match is_on_topics, is_from_today:
         case True, True:
-            sentence = _("Until then, %s from today on your topics.")
+            sentence = _("Until then, you can read %s from today on your topics.")
         case True, False:
-            sentence = _("Until then, %s from the past week on your topics.")
+            sentence = _("Until then, you can read %s from the past week on your topics.")
         case False, True:
-            sentence = _("Until then, today’s top %s.")
+            sentence = _("Until then, you can read %s from today’s trending list.")
         case _:
-            sentence = _("Until then, the past week’s top %s.")
+            sentence = _("Until then, you can read %s from the past week’s trending list.")
     return sentence % number
 
 

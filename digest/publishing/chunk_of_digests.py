@@ -138,7 +138,7 @@ def publish_once(
 
 
 def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return the name of each reader's open edition, keyed by subscriber id; other readers are left out."""
+    """Return the names of the open editions by subscriber id; subscribers without one are left out."""
     return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 

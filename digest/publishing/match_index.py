@@ -1,8 +1,8 @@
-"""Index a press (the papers of a publication) for matching; each filter and set of papers is computed once.
+"""Index the papers of one press for matching; each filter is evaluated once, and each set is found once.
 
-A filter is evaluated once per press and process, however many subscribers use it. Sets of papers are integers
-used as bitsets. The papers newer than a `considered_until` are found once per value, and a day has only a few
-values.
+A press is the prepared content of one publication. A filter is evaluated once per press and process, however
+many subscribers use it. Sets of papers are integers used as bitsets. The papers newer than a
+`considered_until` are found once per value, and a day has only a few values.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GatheredInputs:
-    """The inputs of the decisions about a chunk of readers."""
+    """The values that are needed to decide the digest of each reader in a chunk."""
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]

@@ -1,7 +1,7 @@
 """Limit connections, so that clients with many connections or slow requests do not block other clients.
 
 A connection is called waiting while the rest of its request has not arrived, while the client does not read
-the response, and between two requests. A waiting connection is closed when its time limit ends. If there are
+the response, and between two requests. A waiting connection is closed when its time limit expires. If there are
 too many connections, the one that has been waiting longest is closed at once. A client that opens a flood of
 connections therefore loses its own, and a complete request gets a response. A connection whose request is
 being processed is never closed to make room for another.

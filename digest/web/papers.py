@@ -124,7 +124,7 @@ def show_ris(request: Request) -> Response:
 
 
 def requested_paper(request: Request) -> Paper:
-    """Return those fields of the paper in the URL that pages may show."""
+    """Return the public view of the paper whose number is in the URL."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         return load_paper(context, session, int(request.path_params["number"]))

@@ -199,10 +199,10 @@ def test_a_request_names_a_few_topics_shortly_and_without_links(
 @pytest.mark.parametrize(
     ("papers", "is_on_topics", "is_from_today", "words"),
     [
-        (3, True, True, "Until then, three from today on your topics."),
-        (1, True, False, "Until then, one from the past week on your topics."),
-        (2, False, True, "Until then, today’s top two."),
-        (3, False, False, "Until then, the past week’s top three."),
+        (3, True, True, "Until then, you can read three papers from today on your topics."),
+        (1, True, False, "Until then, you can read one paper from the past week on your topics."),
+        (2, False, True, "Until then, you can read two papers from today’s trending list."),
+        (3, False, False, "Until then, you can read three papers from the past week’s trending list."),
     ],
 )
 def test_a_welcome_says_what_its_papers_are(

@@ -537,7 +537,7 @@ def test_the_welcome_page_shows_the_papers_of_the_welcome_letter(served, papers)
     first = served.client.post(confirm_path(served)).text
 
     assert "To ada@uni.edu, on: Silence." in first
-    assert "Until then, three from today on your topics." in first
+    assert "Until then, you can read three papers from today on your topics." in first
     assert first.count("<h3") == 3
     assert served.client.get(confirm_path(served)).text == first
 

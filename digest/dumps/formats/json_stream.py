@@ -69,7 +69,8 @@ def read(
 ) -> tuple[Header, Items]:
     """Return the header and a stream with a record for each object.
 
-    `list_names` are the possible keys of the list in a wrapping object. An empty list announces no papers.
+    `list_names` are the possible keys of the list in a wrapping object. If the list is empty, the header
+    announces 0 papers.
     """
     header = Header(announced=0 if is_empty_list(source.head, list_names) else None)
     return header, mark_truncation(convert_objects(objects_in_dump(source, list_names), convert))

@@ -51,7 +51,7 @@ NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 
 def field_named(written: str) -> str | None:
-    """Return the canonical name of the field or signal `written`, or None if there is no such field."""
+    """Return the canonical name of the field or signal that `written` names, or None if there is none."""
     lowered = written.lower()
     return FIELDS.get(lowered) or (lowered if lowered in SIGNALS else None)
 
