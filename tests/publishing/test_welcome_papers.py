@@ -44,7 +44,7 @@ def test_welcome_papers_are_the_best_of_today_on_the_readers_topics(world: Publi
     papers = chosen(world, "20T09:00")
 
     assert titles(papers) == ["Robot 2", "Robot 3", "Robot 4"]
-    assert papers.sentence == "Until then, three from today on your topics."
+    assert papers.sentence == "Until then, you can read three papers from today on your topics."
     assert all("robot" in card.why.text.lower() for card in papers.cards.values())
 
 
@@ -57,7 +57,7 @@ def test_welcome_papers_come_from_the_past_week_if_today_has_too_few(world: Publ
     papers = chosen(world, "20T09:00")
 
     assert sorted(titles(papers)) == ["Robot of Monday", "Robot of today"]
-    assert papers.sentence == "Until then, two from the past week on your topics."
+    assert papers.sentence == "Until then, you can read two papers from the past week on your topics."
 
 
 def test_welcome_papers_are_trending_papers_if_no_topic_matches(world: PublishingWorld):
@@ -67,7 +67,7 @@ def test_welcome_papers_are_trending_papers_if_no_topic_matches(world: Publishin
     papers = chosen(world, "20T09:00")
 
     assert titles(papers) == ["Flow one", "Flow two", "Flow three"]
-    assert papers.sentence == "Until then, today’s top three."
+    assert papers.sentence == "Until then, you can read three papers from today’s trending list."
 
 
 def test_no_paper_that_the_reader_was_sent_before_comes_again(world: PublishingWorld):

@@ -74,7 +74,7 @@ def test_the_welcome_letter_has_papers_on_the_readers_topics_that_are_not_sent_a
     served.client.post(path_of(links.confirm_url(served.site, 1)))
 
     welcome, shown = welcome_of(served)
-    assert welcome["until_then"] == "Until then, three from today on your topics."
+    assert welcome["until_then"] == "Until then, you can read three papers from today on your topics."
     assert len(shown) == 3
     assert papers[1] not in shown
 
@@ -86,7 +86,7 @@ def test_the_welcome_letter_has_trending_papers_if_none_is_on_the_readers_topics
 
     welcome, shown = welcome_of(served)
     assert (welcome["is_on_topics"], welcome["has_topics"]) == (False, True)
-    assert welcome["until_then"] == "Until then, today’s top three."
+    assert welcome["until_then"] == "Until then, you can read three papers from today’s trending list."
     assert shown == sorted(papers[:3])
 
 
