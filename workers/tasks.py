@@ -121,7 +121,7 @@ def tidy() -> None:
 
 @app.task(queue=BULK)
 def delete_old_shown(after_id: int = 0) -> None:
-    """Delete old `shown` rows of readers after `after_id` for up to 20 seconds.
+    """Delete old `shown` rows of readers with ids above `after_id`, for up to 20 seconds.
 
     A further task deletes the remaining rows.
     """

@@ -38,8 +38,8 @@ REFUSED_TWICE_WITHIN = timedelta(
 )  #: two 5.1.1 refusals on different days within this time suppress the address
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
-MASS_FAILURE_COUNT = 10  #: minimum number of a broken domain's addresses that fail within a day
-MASS_FAILURE_SHARE = 0.2  #: minimum share of a broken domain's subscribers whose addresses fail within a day
+MASS_FAILURE_COUNT = 10  #: a domain with at least this many failing addresses in a day may be broken
+MASS_FAILURE_SHARE = 0.2  #: minimum ratio of failing addresses to subscribers for such a domain to be broken
 
 DELETE_BATCH = 500  #: number of rows deleted in one transaction
 #: The start of a suppression's note; the domain follows.
@@ -176,7 +176,7 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
 
 
 def is_accepted() -> ColumnElement[bool]:
-    """Return the SQL condition that the operator accepted the address of a failure as gone."""
+    """Return the SQL condition for failures whose address the operator accepted as gone."""
     return exists().where(
         Suppression.hmac == BounceRow.hmac, Suppression.note == ACCEPTED_NOTE + BounceRow.domain
     )
@@ -284,7 +284,10 @@ def lift_confirmed_suppression(
 
 
 def lift_bounce_suppressions(session: Session, hashes: Select[Any], *, since: datetime, now: datetime) -> int:
-    """Lift the suppressions of these hashes that bounces caused from `since` on, and return their number."""
+    """Lift suppressions of the addresses with these hashes, and return their number.
+
+    Only suppressions that bounces caused at `since` or later are lifted.
+    """
     return suppressions.unsuppress_matching(
         session,
         Suppression.hmac.in_(hashes),

@@ -306,7 +306,9 @@ POLICY_STATUSES = frozenset({"1.7", "1.8", "5.1", "5.2", "5.3", "5.4", "5.5", "5
 def failure_kind(status: str, words: str, *, code: int | None = None, phase: str = "") -> FailureKind:
     """Return the kind of a failure from its enhanced status, or else from the server's text.
 
-    `phase` is the SMTP phase: a refusal of the connection, MAIL FROM or DATA is about us, not the recipient.
+    `phase` is the step of the SMTP conversation that the server refused, such as `rcpt`. Without a specific
+    status, a refusal of the connection, MAIL FROM or DATA is a policy failure: it is about us, not the
+    recipient.
     """
     match = STATUS.search(status) or STATUS.search(words)
     if match and match[1] == "4":

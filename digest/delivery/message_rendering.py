@@ -100,7 +100,7 @@ def render_content(
 def letter_headers(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None
 ) -> Sequence[tuple[str, str]]:
-    """Return the Reply-To header, and a bulk letter's list headers or any other letter's reply headers."""
+    """Return the Reply-To header, and list headers for bulk letters or reply headers for all others."""
     key = delivery.key_id if delivery.key_id in context.site.ring else None
     decision = json.loads(delivery.decision)
     reply = letters.reply_to(address_for_replies(context.site, delivery, recipient, decision, key))

@@ -43,7 +43,7 @@ class SentWindow:
 
     @cached_property
     def attempted(self) -> list[Outcome]:
-        """Return the outcomes of the letters that were tried."""
+        """Return the outcomes of the letters that were attempted."""
         return [each for each in self.outcomes if each.verdict is not Verdict.UNTRIED]
 
     @property
@@ -58,7 +58,7 @@ class SentWindow:
 
     @property
     def has_failures(self) -> bool:
-        """Return whether any letter that was tried was not accepted."""
+        """Return whether any letter was attempted but not accepted."""
         return len(self.attempted) > len(self.accepted_ids)
 
     @property
@@ -74,7 +74,7 @@ class SentWindow:
 
     @property
     def accepted(self) -> AcceptedWindow:
-        """Return the values that the outbox needs to settle a uniform window with the next intent."""
+        """Return the values with which the outbox settles a uniform window as it records the next intents."""
         return AcceptedWindow(attempts=self.attempts, lease=self.lease, ended_at=self.ended_at)
 
     @property

@@ -1,4 +1,4 @@
-"""Count the events of the last days, such as dumps, papers, digests, bounces and sign-ups."""
+"""Count recent events by day, such as dumps, papers, digests, bounces and sign-ups."""
 
 from __future__ import annotations
 

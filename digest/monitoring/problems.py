@@ -39,7 +39,7 @@ SWITCHED_OFF_AFTER = timedelta(days=7)
 #: Workers are reported if no task ends for this time, which is longer than a task may take.
 STALLED_AFTER = timedelta(minutes=15)
 OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
-#: The mail server is reported if it defers this many letters and the last of them was tried within this time.
+#: The mail server is reported if it defers this many letters and the last attempt was within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
 NOT_TAKEN_VERDICTS = frozenset({Verdict.DEFERRED, Verdict.IN_DOUBT})
@@ -170,7 +170,7 @@ def overdue_lanes(
 
 
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if no attempt was accepted or refused since the latest five letters were first tried.
+    """Yield a problem if no letter was accepted or refused since the latest five were first attempted.
 
     Repeated deferrals of a few older letters are not enough, since the recipients' mailboxes may be full.
     Deferrals that may be greylisting are ignored, as they are for emergency stops.

@@ -56,7 +56,7 @@ class PublishReport:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberChunk:
-    """A chunk of due readers, and the inputs of the decisions for them."""
+    """A chunk of due readers, and the values needed to decide their digests."""
 
     match_index: MatchIndex
     assembler: LetterAssembler
@@ -138,7 +138,7 @@ def publish_once(
 
 
 def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return the names of the open editions by subscriber id; subscribers without one are left out."""
+    """Return the names of the open editions, keyed by subscriber id; subscribers without one are left out."""
     return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 
@@ -225,7 +225,7 @@ def empty_reason(decision: Decision) -> str:
 
 
 def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
-    """Record the papers of the new deliveries as shown to their readers."""
+    """Record, for each new delivery, that its reader was shown its papers."""
     by_day: dict[date, list[shown.ShownPapers]] = defaultdict(list)
     for number, one in new.items():
         if one.digest.sections:

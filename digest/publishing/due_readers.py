@@ -1,4 +1,4 @@
-"""Load the due readers and the inputs of their decisions."""
+"""Load the due readers, and the values needed to decide their digests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Index the papers of one press for matching; each filter is evaluated once, and each set is found once.
+"""Index the papers of one press for matching, and cache the results.
 
 A press is the prepared content of one publication. A filter is evaluated once per press and process, however
 many subscribers use it. Sets of papers are integers used as bitsets. The papers newer than a
-`considered_until` are found once per value, and a day has only a few values.
+`considered_until` are found once per value, and only a few values occur in a day.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from digest.publishing.near_duplicates import near_duplicates
 
 log = logging.getLogger(__name__)
 
-#: How far before its due time a new subscriber's first digest takes papers.
+#: A new subscriber's first digest considers papers first seen at most this long before its due time.
 FIRST_LOOK = timedelta(hours=24)
-#: How long a paper that did not fit into a digest may still be shown later.
+#: A trending paper may still be shown if it was first seen at most this long before `considered_until`.
 TRENDS_AGAIN_WITHIN = timedelta(days=7)
 ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes, with a margin; see `is_news`
 

@@ -23,7 +23,7 @@ from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.publishing.reader_values import PendingFollowups, Reader
 
-MAX_DELAY = timedelta(days=2)  #: longest time after its date at which a dump can arrive
+MAX_DELAY = timedelta(days=2)  #: maximum time between a dump's date and its arrival
 MAX_AGE = timedelta(days=60)  #: a change older than this is not sent
 MAX_FOLLOWUPS = 20  #: maximum number of updates in a digest; withdrawals come first
 

@@ -16,7 +16,7 @@ FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: maximum time for which updates wait f
 
 
 class Reader(NamedTuple):
-    """The columns of a subscriber that are needed for a decision; a tuple, because many are read."""
+    """The subscriber columns needed for a decision; a tuple, because a run reads many subscribers."""
 
     id: int
     email: str
@@ -66,7 +66,7 @@ class PendingFollowups:
 
 
 class Decision(NamedTuple):
-    """What one subscriber's edition contains, and from which papers it was chosen."""
+    """The content of one subscriber's edition, and the papers from which it was chosen."""
 
     reader: Reader
     edition: Edition

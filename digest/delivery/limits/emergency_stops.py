@@ -1,8 +1,8 @@
 """Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
-Deferrals are counted among the letters first tried in the last hour, bounces and complaints among the letters
-tried in the last 24 hours. Attempts and reports from before mail was last resumed do not count. Too many
-policy refusals stop all mail; every other threshold stops digests only.
+Deferrals are counted among the letters first attempted in the last hour, bounces and complaints among the
+letters attempted in the last 24 hours. Attempts and reports from before mail was last resumed do not count.
+Too many policy refusals stop all mail; every other threshold stops digests only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAILURES_IN_WORDS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThresholdReading:
-    """The number of letters that failed in a given way, and the number of letters tried."""
+    """The number of letters that failed in a given way, and the number of letters attempted."""
 
     what: str  #: bounces, complaints, deferred or policy
     count: int
@@ -99,7 +99,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Return how many letters first tried after `hour` were always deferred, and how many were tried."""
+    """Count the letters first attempted after `hour`; return how many were always deferred, and the total."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -127,9 +127,9 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
 def attempts_by_letter(attempts: Any) -> Any:
     """Return a subquery of one row for each letter: the time of its first attempt, and its common verdict.
 
-    The verdict is "" if the verdicts of the attempts differ, or if the deferrals may be greylisting. A few
-    letters that are deferred repeatedly, long after all others were accepted, therefore do not stop mail.
-    Greylisting does not stop mail either, because the second or third attempt succeeds.
+    The verdict is "" if the verdicts of the attempts differ, or if the deferrals may be greylisting, which
+    must not stop mail, because the second or third attempt succeeds. The time of the first attempt lets the
+    caller ignore a few letters that are still being deferred long after all others were accepted.
     """
     verdicts = func.count(attempts.c.verdict.distinct())
     is_open = and_(
@@ -145,11 +145,11 @@ def attempts_by_letter(attempts: Any) -> Any:
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield up to two pairs of counts: the number of letters reported, and the number of letters tried.
+    """Yield up to two pairs of counts: the number of letters reported, and the number attempted.
 
     Reports are bounces or complaints, as selected by `kind`. The first pair covers the latest attempts. The
     second covers the attempts near those named in the latest reports, since some reports arrive minutes or
-    hours after the attempt. Yields nothing without reports.
+    hours after the attempt. Yields nothing if there are no reports.
     """
     latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))
@@ -164,7 +164,7 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 def count_among_tried(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
 ) -> tuple[int, int]:
-    """Return the number of reported letters among these attempts, and the number of letters tried.
+    """Return the number of reported letters among these attempts, and the number of letters attempted.
 
     A complaint that names a reader but no letter counts if it arrived after the first of these attempts.
     """

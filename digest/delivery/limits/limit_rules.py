@@ -83,7 +83,7 @@ class Canary:
         return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
 
     def is_first(self, delivery_id: int) -> bool:
-        """Return whether this letter is in the canary; its id decides, so all workers agree."""
+        """Return whether this letter is in the canary; the letter's id decides, so all workers agree."""
         return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
 
     def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:

@@ -30,7 +30,7 @@ class Window:
     """
 
     domains: Mapping[int, str]  #: the recipient's domain of each letter
-    tried: Collection[int] = ()  #: the letters that were tried before
+    tried: Collection[int] = ()  #: the letters that were attempted before
     is_urgent: bool = False
     lease: str = ""  #: the worker's lease
     can_wait: bool = False  #: whether the worker itself waits for tokens that are available soon
@@ -116,7 +116,7 @@ class Limiter:
         return after.take(domain, chosen, window, now), Allowed(chosen)
 
     def shortage(self, scopes: Collection[str], window: Window, now: datetime) -> Shortage | None:
-        """Return the allowance of these scopes with the longest wait, and the wait; None without a wait."""
+        """Return the allowance in `scopes` with the longest wait, and the wait; None if all have tokens."""
         waits = [
             (each, each.wait(now, can_wait=window.can_wait))
             for each in self.allowances
