@@ -125,7 +125,10 @@ def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | 
 
 
 def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
-    """Return the failure in a delivery status report, NoActionNeeded if it reports no failure, else None."""
+    """Return the failure in a delivery status report, or NoActionNeeded if the report contains none.
+
+    Returns None if the mail contains no such report.
+    """
     blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
     reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in reported if is_failure(block)]

@@ -112,7 +112,7 @@ def paper_instead(
 ) -> dict[str, Any] | None:
     """Return a new paper that matches all but one clause of a topic, else the most trending new paper.
 
-    The result is None if no paper is left. Papers that a topic excludes with NOT are left out.
+    Papers that a topic excludes with NOT are left out. Returns None if no new paper remains.
     """
     trees = [tree for _, number in topics if (tree := filter_tree_of(match_index, number)) is not None]
     for clause in (clause for tree in trees for clause in clauses_of(tree) if isinstance(clause, Not)):

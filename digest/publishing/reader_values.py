@@ -61,7 +61,7 @@ class PendingFollowups:
     since: datetime
 
     def is_overdue(self, now: datetime) -> bool:
-        """Return whether the updates have waited as long as they may for a digest with papers."""
+        """Return whether the updates may no longer wait for a digest with papers."""
         return now - self.since >= FOLLOWUPS_MAY_WAIT
 
 
