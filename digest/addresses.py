@@ -13,7 +13,7 @@ from digest.errors import BadField
 #: Domains that exist only on local networks; mail to these domains is allowed.
 LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
 
-#: Matches short lower-case addresses with a valid local part, so that only the domain must be checked.
+#: Matches short lower-case addresses with a valid local part; only their domain still needs to be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")
 
 #: Common mailbox domains, used to detect mistyped domains.

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import signal
 
-#: The armed failpoints, each with the number of passes after which it kills this process.
+#: The armed failpoints, each with the number of passes that this process survives before it is killed.
 armed_failpoints: dict[str, int] = {}
 
 
 def reach(name: str) -> None:
-    """Kill this process if this failpoint is armed and has been passed the armed number of times."""
+    """Kill this process if this failpoint is armed and was passed as often as `armed_failpoints` allows."""
     if name in armed_failpoints:
         armed_failpoints[name] -= 1
         if armed_failpoints[name] < 0:

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 def gc_paused() -> Iterator[None]:
     """Pause garbage collection while the block creates many objects.
 
-    Otherwise the tuples of a chunk of digests would trigger collections that traverse the whole press.
+    Otherwise the tuples made for a chunk of digests would trigger collections, each of which traverses all
+    the prepared content of the publication.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -37,13 +38,13 @@ def pause_during_imports() -> None:
 
 
 def resume_after_imports() -> None:
-    """Collect garbage again if it was paused, but never traverse the objects that the imports created."""
+    """Resume garbage collection if it was paused, but never traverse the objects that the imports created."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
 def skip_final_collection() -> None:
-    """Let the process end without traversing all objects, which takes longer than most commands do."""
+    """Let the process end without the final garbage collection, which takes longer than most commands."""
     gc.disable()
     gc.freeze()

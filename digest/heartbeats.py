@@ -57,7 +57,7 @@ class ProcessRecord:
 
 
 def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
-    """Return the processes of one role that died within the last day and were not replaced.
+    """Return those of the `processes`, all of one role, that died within the last day and were not replaced.
 
     A process replaces at most one process, which must have died before the new process started.
     """
@@ -132,7 +132,7 @@ def live_processes(session: Session, now: datetime) -> list[ProcessRecord]:
 
 
 def has_scheduler(session: Session, now: datetime) -> bool:
-    """Return whether a scheduler runs, or died within the last day and should be replaced."""
+    """Return whether a scheduler is running, or has died within the last day and should be replaced."""
     since = now - FORGOTTEN_AFTER
     return any(process.role == "scheduler" and process.at > since for process in list_processes(session))
 

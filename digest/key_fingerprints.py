@@ -32,11 +32,11 @@ def check_fingerprints(
     now: datetime,
     adopts_templates: bool = False,
 ) -> None:
-    """Raise SetupMismatch unless this machine's keys, pepper and templates match the database; else commit.
+    """Compare this machine's keys, pepper and templates with the database, and commit.
 
-    The first machine stores its fingerprints. A key ring may get a new first key if the previous first
-    key is still in the ring or was retired. With `adopts_templates`, this machine's templates become the
-    required templates.
+    Raises SetupMismatch if they do not match. The first machine stores its fingerprints. A key ring may get a
+    new first key if the previous first key is still in the ring or was retired. With `adopts_templates`, this
+    machine's templates become the required templates.
     """
     known = stored_fingerprints(session)
     check_keys(known, site)
@@ -132,7 +132,11 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire a key: no machine may use it, and its links become invalid. Commits; a second call changes nothing."""
+    """Retire the key with this id, and commit; raise NotFound if there is no such key.
+
+    No machine may use a retired key, and the links that it signed become invalid. A second call changes
+    nothing.
+    """
     known = list_keys(session, site)
     found = next((key for key in known if key.id == key_id.strip().lower()), None)
     if found is None:

@@ -1,6 +1,6 @@
 """Let a package export names without importing their modules before a name is used.
 
-Most commands need a few names of a large package, and importing all of its modules takes longer than the
+Most commands need only a few names of a large package, and importing all of its modules takes longer than the
 command itself. Such a package writes its imports where type checkers read them, and nowhere else:
 
     if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def lazy_exports(package: str, file: str) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, original = exports[name]
         value = getattr(import_module(module), original)
-        setattr(sys.modules[package], name, value)  # Python finds it there from now on
+        setattr(sys.modules[package], name, value)  # from now on Python finds the name there
         return value
 
     return import_name

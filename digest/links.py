@@ -106,7 +106,7 @@ def paper_token(site: Site, subscriber_id: int, link_version: int, *, key: str |
 
 
 def feedback_prefix(site: Site, token: str) -> str:
-    """Return the common prefix of the `less_url` and `more_url` links with a paper token."""
+    """Return the common prefix of the `less_url` and `more_url` links that contain this paper token."""
     return f"{site.url}/l/{token}"
 
 
@@ -164,7 +164,10 @@ def read_new_address_token(site: Site, token: str) -> tuple[int, int, int, str] 
 
 
 def save_prefix(site: Site, token: str) -> str:
-    """Return the common prefix of the save links with a paper token; a slash and a paper's id follow it."""
+    """Return the common prefix of the `save_url` links that contain this paper token.
+
+    In a link, a slash and the paper's id follow the prefix.
+    """
     return f"{site.url}/s/{token}"
 
 
@@ -225,7 +228,7 @@ def bounce_address(site: Site, delivery_id: int) -> str:
 
 
 def envelope_sender(site: Site, delivery_id: int) -> str:
-    """Return the envelope sender of a delivery: its bounce address if we receive mail, else the sender's."""
+    """Return a delivery's envelope sender: its bounce address if we receive mail, else our sender address."""
     return bounce_address(site, delivery_id) if site.inbound_domain else site.sender_address
 
 
@@ -300,7 +303,7 @@ def address_mac(key: bytes, purpose: str, subject: str) -> str:
 
 
 def message_id(site: Site, identity: str) -> str:
-    """Return the Message-ID of a delivery, which is the same on every attempt and hides `identity`."""
+    """Return a delivery's Message-ID, which is the same on every attempt and does not reveal `identity`."""
     key = site.keys[-1]  # the oldest key, which rotation does not change
     return f"<{keyed_hash(key, f'message-id{chr(0)}{identity}').hex()[:40]}@{site.domain}>"
 

@@ -32,7 +32,8 @@ NOISY_LOGGER = "flufl.bounce"
 
 #: Matches the part of an address before its domain, or a password in a URL. Since `o'brien` and `a/b` are valid
 #: local parts, the pattern may match too much before the `@`, but never too little. In a URL, the `@` may be
-#: `%40`. The limit of 320 characters, the maximum of an address, makes the search fast on any line.
+#: written as `%40`. The limit of 320 characters, the maximum length of an address, makes the search fast on
+#: any line.
 ADDRESS = re.compile(
     r"""(?:(?<=://)[^\s@/]{0,320}|"[^"\n]{1,320}"|[^\s@<>"(),;:\[\]]{1,320})(?:@|%40)(?=[\w-]+(?:\.[\w-]+)*)"""
 )

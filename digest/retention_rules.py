@@ -14,7 +14,7 @@ MIN_DAYS = {
     "attempts": 30,
     "deliveries": 200,
     "dumps": 1,
-}  #: minimum numbers of days; `digest why` needs deliveries for 180 days to explain shown papers
+}  #: minimum days that each kind is kept; `digest why` needs the deliveries of the last 180 days
 MAX_DAYS = 36_500
 
 

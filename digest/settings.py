@@ -51,7 +51,7 @@ BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 @dataclass(frozen=True, slots=True)
 class ParsedBy:
-    """A field annotation: `parse` gets the field's text, and the values of the earlier fields `others`."""
+    """A field annotation: `parse` gets the field's text and the values of `others` (earlier fields)."""
 
     parse: Callable[..., object]
     others: tuple[str, ...] = ()
@@ -82,7 +82,10 @@ def parse_base_url(text: str) -> str:
 
 
 def parse_link(text: str) -> str:
-    """Return an http or https URL without a trailing slash, or an empty string; raise ValueError otherwise."""
+    """Return an http or https URL without a trailing slash, or an empty text unchanged.
+
+    Raises ValueError for any other text.
+    """
     return parse_base_url(text) if text else ""
 
 

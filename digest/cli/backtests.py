@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from digest.topics import Filter, PaperIndex, RelevanceTerm
 
 DIGITS = 4  #: number of decimals of a score and its terms with `--explain`
-FEW_MATCHES = 5  #: maximum number of matches for each topic suggested for a library
+FEW_MATCHES = 5  #: maximum number of matches listed for each topic suggested for a library
 
 
 def report_on(

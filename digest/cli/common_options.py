@@ -70,7 +70,7 @@ def number_from(text: str, lowest: int) -> int:
 
 
 def parse_choice(option: str, text: str | None, choices: type[Choice]) -> Choice | None:
-    """Return the choice with this name, or None for no name; raise BadField for an unknown name."""
+    """Return the choice with this name, or None if no name was given; raise BadField for an unknown name."""
     if text is not None and text not in set(choices):
         raise BadField(option, f"{text!r} is not one of {', '.join(choices)}.")
     return choices(text) if text else None

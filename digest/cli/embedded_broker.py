@@ -19,7 +19,7 @@ from digest import parent_death
 from digest.errors import Unreachable
 from digest.settings import Settings
 
-LONGEST_SOCKET = 100  #: maximum bytes of the socket's path; Linux allows 107, macOS 103
+LONGEST_SOCKET = 100  #: maximum length of the socket's path in bytes; Linux allows 107, macOS 103
 WAIT_SECONDS = 10.0
 
 

@@ -48,7 +48,7 @@ def retire(
     """
     from digest import key_fingerprints
 
-    # The keys are not checked against the database, because this machine may already have a new key only.
+    # The keys are not checked against the database, because this machine may already have only the new key.
     with command_context.open_context() as context, context.write_session() as session:
         retired = key_fingerprints.retire_key(session, context.site, key, now=current_time(now))
         is_replaced = context.settings.drop_kept_key(retired.id)

@@ -44,5 +44,5 @@ def group_with_only(group: TyperInfo, words: Sequence[str]) -> TyperInfo:
 
 
 def name_of(command: CommandInfo) -> str:
-    """Return the name of a command on the command line."""
+    """Return the name by which a command is called on the command line."""
     return command.name or typer.main.get_command_name(getattr(command.callback, "__name__", ""))

@@ -359,7 +359,7 @@ def filter_report(
 
 
 def per_day_report(per_day: PerDay) -> dict[str, float]:
-    """Return the papers per day, with the keys of `digest topics test`."""
+    """Return the statistics of papers per day for JSON, with the same keys as in `digest topics test`."""
     return {name: getattr(per_day, name) for name in ("median", "p90", "max", "days")}
 
 
@@ -372,7 +372,7 @@ def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
 
 
 def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
-    """Return a filter that cannot use the new version, the reason, and the number of its subscribers."""
+    """Return a filter that cannot use the new version, the reason, and how many subscribers it has."""
     from digest import subscribers
 
     return {

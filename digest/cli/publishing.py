@@ -139,7 +139,7 @@ def stopped_reading(loads: list[dict[str, Any]]) -> str:
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:
-    """Poll the sources that are due, and return the loaded dumps for JSON; retry failed sources later."""
+    """Poll the due sources, and return the result of each dump for JSON; note each failed poll on stderr."""
     found = sources.poll_with_progress(context, now)
     for one in found:
         if not one.is_fine:
@@ -263,8 +263,8 @@ def stopped_delivering(sent: int, left: int) -> str:
 def stop_after_window() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether Ctrl-C or SIGTERM was received.
 
-    Delivery then stops after the current window, so that no letter is in doubt; a second signal stops it at
-    once.
+    After the first signal, delivery finishes the current batch of letters (a window) and then stops, so that
+    no letter is in doubt. A second signal stops delivery at once.
     """
     received: list[int] = []
 

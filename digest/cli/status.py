@@ -181,7 +181,7 @@ def counts(figures: Figures) -> list[tuple[str, Any]]:
 
 
 def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
-    """Return the lines about pauses, the inbox, due work and the processes."""
+    """Return the lines about paused domains and servers, the inbox, due subscribers and the processes."""
     return [
         *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
         *inbox_line(figures.mail_in["shunted"]),
@@ -212,7 +212,7 @@ def inbox_line(number: int) -> list[tuple[str, str]]:
 
 
 def doubts_in_words(number: int) -> str:
-    """Return a phrase that describes the letters in doubt."""
+    """Describe the letters in doubt: how many there are, and what may have happened to them."""
     letters = plurals.count(number, "letter was", "letters were")
     return f"{letters} sent without a reply at least once, and may have arrived twice or not at all"
 
@@ -224,7 +224,7 @@ def stop_in_words(stop: ActiveStop) -> str:
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[tuple[str, str]]:
-    """Return a line for each problem, and a line about fixes.
+    """Return a line for each problem, and if there is any, a last line that refers to `digest doctor`.
 
     Stops and late lists are left out, because they have their own lines.
     """

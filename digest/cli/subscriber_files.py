@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from digest.subscribers import CsvRows, ImportReport, JsonRows
 
 STANDARD = Path("-")  #: stdin or stdout
-MAX_LINE_LENGTH = 1_000_000  #: maximum characters of a line that are read; the rest of the line is skipped
-#: Maximum characters of a line that are skipped; a device may produce endless lines.
+MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept of a line; the others are skipped
+#: Maximum number of characters skipped in a line. A longer line is an error, since a device may produce
+#: endless lines.
 MAX_SKIPPED = 100_000_000
-MAX_PIPED = 4 * 1024**3  #: maximum bytes that are read from a pipe and copied to the disk
+MAX_PIPED = 4 * 1024**3  #: maximum number of bytes copied from a pipe to the disk
 JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 COUNTED = ("added", "updated", "unchanged", "invited", "suppressed", "rejected")
 SYNC_COUNTED = ("added", "updated", "removed", "unchanged", "kept_out", "invited", "rejected")
@@ -259,7 +260,10 @@ def endless_line_error(path: Path) -> UsageError:
 
 
 def check_structure(rows_of: Rows) -> int:
-    """Read a whole file without importing it; return its number of lines, or raise BadField."""
+    """Read a whole file without importing it; return its number of lines.
+
+    Raises BadField if the whole file is unreadable, for example because of an unclosed quote.
+    """
     lines = 0
 
     def count(number: int) -> None:
@@ -450,7 +454,10 @@ def private_output_file(path: Path) -> AbstractContextManager[TextIO]:
 
 
 def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split topics into the subscriber's own topics and the packs at the end, where import puts them."""
+    """Return a subscriber's topics without the packs at their end, and the names of these packs.
+
+    A pack before one of the subscriber's own topics stays a topic, because import puts packs at the end.
+    """
     from digest import subscribers
 
     own = dict(topics)

@@ -493,7 +493,7 @@ def erase(
 
 
 def note_traces(done: Erasure, mail: MailUrl) -> None:
-    """Print notes about data outside the tables that was deleted or is not deleted yet."""
+    """Print how many stored letters were deleted, and whether the database's log may contain deleted rows."""
     if done.copies:
         terminal.print_note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
     if not done.is_log_empty:

@@ -57,7 +57,7 @@ def lines(values: Iterable[Any]) -> None:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value in a type that JSON has: ISO 8601 for times, an enum's value, a list or a dict.
+    """Return a value as a JSON type: a date or time in ISO 8601, an enum's value, a dict or a list.
 
     Raises TypeError for other types.
     """

@@ -142,7 +142,7 @@ def stats(
 
 
 def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
-    """Return the parsed filter, the resolved filter, and the canonical form of each pack filter it uses.
+    """Return the parsed and the resolved filter, and the canonical form of each pack filter that `text` uses.
 
     The database is opened only if a paper or a pack must be looked up.
     """

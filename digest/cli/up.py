@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 0.25
 READY_SECONDS = 60.0
-STOP_SECONDS = 30.0  #: maximum seconds that a child may take to stop; enough to send a letter
-LONGEST_PAUSE = 30.0  #: maximum seconds between two starts of a child that fails repeatedly
+STOP_SECONDS = 30.0  #: maximum number of seconds that a child may take to stop; enough to send a letter
+LONGEST_PAUSE = 30.0  #: maximum number of seconds between two starts of a child that fails repeatedly
 STABLE_SECONDS = 60.0  #: seconds that a child must have run to be restarted without a pause
 
 
