@@ -68,7 +68,10 @@ def is_same_address(one: str, other: str) -> bool:
 
 
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
-    """Return the letter to which a reply address belongs; None if its links are revoked or it was deleted."""
+    """Return the letter to which a reply address belongs.
+
+    Returns None if the text is no reply address, or if the letter was deleted or its links were revoked.
+    """
     named = links.read_reply_address(site, recipient)
     if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:
         return None

@@ -159,7 +159,7 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether this mail needs a proof of its sender that one of its signatures may provide."""
+    """Return whether the sender of this mail must be proven and one of its signatures might prove it."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
@@ -281,7 +281,7 @@ def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMa
 def count_report(
     session: Session, site: Site, recipient: IdentifiedRecipient, report: Failure | Complaint, now: datetime
 ) -> str:
-    """Count a failure or complaint against its address; a complaint also unsubscribes."""
+    """Count a failure or complaint against the recipient's address; on a complaint, also unsubscribe them."""
     if recipient.email is None or recipient.letter == "alarm":
         return "about a letter that counts against no address"
     if recipient.is_group and is_of_member(report, recipient.email):

@@ -9,7 +9,7 @@ from digest.inbound import mail_commands
 from digest.inbound.command_kinds import Command, Verb
 from digest.site_profile import Site
 
-#: The commands that mail to an address alone gives, keyed by the word after the mailbox's name, as in
+#: The commands that the address of a mail alone can give, keyed by the word after the mailbox's name, as in
 #: Mailman.
 VERBS = MappingProxyType(
     {
@@ -24,7 +24,7 @@ REQUEST = "request"  #: the word in Mailman's address for commands that are in t
 
 
 def takes_commands_at(site: Site, recipient: str) -> bool:
-    """Return whether mail to this address may contain commands, or gives one by its address alone."""
+    """Return whether mail to this address may contain commands, or the address itself gives one."""
     if recipient.lower() == site.sender_address.lower():
         return True
     word = word_of_address(site, recipient)
@@ -37,7 +37,7 @@ def takes_commands_at(site: Site, recipient: str) -> bool:
 
 
 def word_of_address(site: Site, recipient: str) -> str:
-    """Return `leave` for `digest-leave@` and `digest+leave@`; "" for an address without such a word."""
+    """Return the word after the mailbox's name, such as `leave` in `digest-leave@`, or "" without one."""
     local, _, domain = recipient.lower().rpartition("@")
     is_own = domain == site.domain.lower() and local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
     return local[len(site.mailbox) + 1 :] if is_own else ""

@@ -121,7 +121,7 @@ def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
 
 
 def with_name(text: str) -> str:
-    """Return a filter that has operators; if words before it name it, insert a colon after them."""
+    """Return the text, with a colon inserted between a filter with operators and a name before it."""
     begin = BEGIN_OF_FILTER.search(text)
     name = text[: begin.start()].strip() if begin else ""
     return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text

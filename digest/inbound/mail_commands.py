@@ -22,7 +22,7 @@ CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb
 
 
 def parse_commands(content: bytes) -> list[Command]:
-    """Return the commands of a mail in order; the result is empty if the mail is written to a person."""
+    """Return the commands of a mail in order; the result is empty if the mail contains none."""
     message = mail_text.parse_mail(content)
     names = mail_text.names_of(message)
     subject, is_answer = mail_text.subject_of(message)
@@ -91,7 +91,7 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
 
 
 def unsubscribe_mentions(*lines: str) -> list[Command]:
-    """Return an unclear unsubscribe command if a line mentions unsubscribing: `how do I unsubscribe?`."""
+    """Return an unclear unsubscribe command if a line mentions unsubscribing (`how do I unsubscribe?`)."""
     return [
         Command(verb=Verb.UNSUBSCRIBE, line=line, is_clear=False)
         for line in lines

@@ -158,7 +158,7 @@ def propose_change(request: ReaderRequest, command: Command) -> None:
 
 
 def apply_proposal(request: ReaderRequest, command: Command) -> None:
-    """Apply a proposal of the answered letter, if the topic is unchanged since and the sender is proven."""
+    """Apply a proposal of the answered letter if its topic has not changed since and the sender is proven."""
     reply, proposals = request.reply, request.answered.proposals if request.answered else ()
     given = command.argument.rstrip(".!")
     place = int(given) - 1 if given.isdecimal() else 0

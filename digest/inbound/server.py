@@ -259,7 +259,7 @@ class AdmissionProtocol(asyncio.Protocol):
 
 
 def reject(transport: asyncio.Transport) -> None:
-    """Close the connection with a reply that gives the reason; abort it if the client does not read that."""
+    """Send a reply that gives the reason, and close the connection; abort it if the reply is not read."""
     if not transport.is_closing():
         transport.write(b"421 4.7.0 too many connections, or idle for too long; try again later\r\n")
         transport.close()

@@ -57,7 +57,7 @@ def get_mail(session: Session, number: int) -> InboundMail:
 
 
 def delete_mail(session: Session, number: int) -> None:
-    """Delete a mail and commit; raise NotFound if there is none."""
+    """Delete a mail and commit; raise NotFound if no mail has this number."""
     session.delete(get_mail(session, number))
     session.commit()
 

@@ -119,7 +119,7 @@ def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
 def new_address_of_link(
     session: Session, site: Site, token: str, *, now: datetime
 ) -> tuple[Subscriber, str] | None:
-    """Return the subscriber and new address named by a link; None if it is invalid, expired or revoked.
+    """Return the subscriber and new address in a link, or None if the link is invalid, expired or revoked.
 
     The link stays valid after the change, so that opening it a second time shows the same page.
     """

@@ -83,7 +83,7 @@ class SignUpOutcome(StrEnum):
 
     ASKED = "asked"  #: a confirmation is queued
     KNOWN = "known"  #: the address is already subscribed; a letter with the settings link is queued
-    CAPPED = "capped"  #: the address got the maximum number of confirmations for a period; nothing is sent
+    CAPPED = "capped"  #: the address has been sent as many confirmations as allowed; nothing is sent
     SUPPRESSED = "suppressed"  #: the address is suppressed; nothing is sent
 
 
@@ -183,7 +183,7 @@ def lock_or_create_pending(session: Session, address: addresses.Address, now: da
 
 
 def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
-    """Return whether the limit of confirmations to this subscriber is reached in any period."""
+    """Return whether this subscriber has reached the limit on confirmations in any of the periods."""
     sent = select(func.count()).where(
         Confirmation.subscriber_id == subscriber_id,
         Confirmation.requested_settings != invitations.INVITED_MARK,

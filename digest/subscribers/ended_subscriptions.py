@@ -21,7 +21,7 @@ BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
 
 
 def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Unsubscribe a subscriber at once, and queue the goodbye letter with a link that undoes it.
+    """Unsubscribe a subscriber at once, and queue the goodbye letter with a link to resubscribe.
 
     Returns False if the subscriber was already unsubscribed. A subscriber who never confirmed cannot undo the
     unsubscription and gets no letter. Letters that are already queued are not sent, because delivery checks
@@ -97,9 +97,10 @@ def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:
-    """Delete addresses that signed up before `before` and never confirmed; yield how many after each batch.
+    """Delete addresses that signed up before `before` and never confirmed; yield the number in each batch.
 
-    Addresses with a later confirmation or a queued letter are kept. The caller commits.
+    An address is kept if a confirmation was created for it at `before` or later, or if a letter to it is
+    queued. The caller commits.
     """
     asked_since = exists().where(Confirmation.subscriber_id == Subscriber.id, Confirmation.made_at >= before)
     awaited = exists().where(Delivery.subscriber_id == Subscriber.id, Delivery.settled_at.is_(None))

@@ -121,12 +121,12 @@ ASKED_QUERY = select(SUBSCRIBER_ID_COLUMN).where(
 
 
 def used_keys(session: Session, keys: Collection[str]) -> list[str]:
-    """Return those of these dedupe keys that earlier invitations use."""
+    """Return the dedupe keys in `keys` that earlier invitations already use."""
     return list(session.connection().execute(USED_KEYS_QUERY, {"keys": keys}).scalars()) if keys else []
 
 
 def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
-    """Return the invitees who never had a confirmation of any kind."""
+    """Return the invitees for whom no confirmation of any kind was ever created."""
     if not invitees:
         return []
     ids = [one.id for one in invitees]

@@ -1,4 +1,4 @@
-"""Publish a new version of a pack: update the filters that use it, and notify their subscribers in one letter."""
+"""Publish a new version of a pack: update the filters that use it, and notify the affected subscribers."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class ReadLibrary:
 
     papers: tuple[Paper, ...]
     problems: tuple[RecordProblem, ...]
-    is_complete: bool  #: whether the limits left out no entry
+    is_complete: bool  #: False if a limit was reached before the last entry
 
 
 def read_library(

@@ -58,7 +58,10 @@ def counts_of_network(session: Session, network: str, now: datetime) -> Counts:
 
 
 def recent(session: Session, now: datetime) -> Recent:
-    """Return the counts of all networks, the number sent in the last minute, and the age of the newest."""
+    """Return the recent confirmations that sign-ups from all networks caused.
+
+    The values are the counts, the number in the last minute, and the time since the newest confirmation.
+    """
     minute = select(func.count()).where(Confirmation.made_at > now - timedelta(minutes=1), BY_A_STRANGER)
     newest = session.scalar(
         select(func.max(Confirmation.made_at)).where(Confirmation.made_at <= now, BY_A_STRANGER)

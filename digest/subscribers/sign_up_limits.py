@@ -51,7 +51,7 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """The confirmations that were recently sent to all networks."""
+    """The recent confirmations that sign-ups from all networks caused."""
 
     counts: Counts
     last_minute: int = 0

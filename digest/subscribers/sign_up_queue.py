@@ -119,7 +119,10 @@ def proven_network(site: Site, domain: str) -> str:
 
 
 def limit_waiting(session: Session, network: str) -> None:
-    """Raise UsageError if this network has too many waiting sign-ups; if the queue is full, drop one."""
+    """Raise UsageError if this network has too many waiting sign-ups.
+
+    If the queue is full, the newest sign-up of the network with the most waiting sign-ups is dropped.
+    """
     of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
     if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
         raise UsageError("Too many sign-ups from your network are waiting. Try again later.")

@@ -54,14 +54,14 @@ def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
 
 
 def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
-    """Ask a batch of readers in their digests, send letters to another, and pause a third."""
+    """Take each of the three steps for a batch of readers: ask in a digest, mail a letter, and pause."""
     pause_unanswered(session, now=now)
     send_letters(session, site, now=now)
     ask_in_digests(session, after=after, now=now)
 
 
 def ask_in_digests(session: Session, *, after: timedelta, now: datetime) -> None:
-    """Mark readers inactive for the time `after`, so that their next digests ask whether they still read."""
+    """Mark readers who were inactive for the time `after`; their next digests ask whether they still read."""
     last_active = func.coalesce(Subscriber.last_active_at, Subscriber.confirmed_at, Subscriber.created_at)
     silent = (
         select(Subscriber.id)

@@ -66,7 +66,7 @@ def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text, in upper or lower case."""
+    """Return the condition that a column contains a text, ignoring case."""
     return func.lower(column).contains(text.lower(), autoescape=True)
 
 

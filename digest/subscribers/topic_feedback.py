@@ -40,7 +40,7 @@ class TopicProposal:
     clause: str  #: the clause to add, with its operator: `ANDNOT medical`, `OR "flow matching"`
     before: str  #: the filter as shown to its owner
     after: str
-    papers: int  #: number of papers that the topic matched on these days
+    papers: int  #: number of papers that the topic matched on the examined days
     changed: int  #: number of papers that the clause drops or adds
     titles: tuple[str, ...]  #: the latest titles among the dropped or added papers
     days: int  #: number of days that were examined

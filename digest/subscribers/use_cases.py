@@ -142,7 +142,10 @@ def decide_saved_topic(
     *,
     now: datetime,
 ) -> None:
-    """Add the topic proposed for the saved papers, unless it was declined; never propose it again."""
+    """Add the topic proposed for the saved papers; `topic` is None if the subscriber declined it.
+
+    Papers saved before `now` count towards no later proposal.
+    """
     subscriber.saved_topic_decided_at = now
     if topic is not None:
         found = {one.name: one.text for one in subscriber_rows.topics_of(session, subscriber)}

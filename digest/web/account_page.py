@@ -109,7 +109,7 @@ post_form = forms.form_endpoint(handle_form)
 
 
 def show_new_address(request: Request) -> Response:
-    """Show the button that confirms the new address, without changing anything."""
+    """Show the button that confirms the new address; loading the page changes nothing."""
     with db.read_session(request_context.context_of(request).engine) as session:
         subscriber, email = new_address_of_page(session, request)
         return new_address_page(request, subscriber, email)

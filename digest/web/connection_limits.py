@@ -67,7 +67,10 @@ class ConnectionLimits:
         return closed
 
     def connection_to_close(self, new: WaitingConnection) -> WaitingConnection | None:
-        """Return the connection to close when `new` is added (`new` itself if no other can be), or None."""
+        """Return the connection to close when `new` is added, or None.
+
+        At the limit on all connections, `new` itself is closed if no other connection is waiting.
+        """
         if len(self.open) >= self.most:
             return next((one for one in self.open if one.is_waiting), new)
         if new.address is not None and self.by_address[new.address] >= self.most_of_one:
@@ -90,7 +93,7 @@ class ConnectionLimits:
 
 
 class Connection(H11Protocol):
-    """An HTTP connection that is closed when a time limit ends."""
+    """An HTTP connection that is closed when a time limit expires."""
 
     def __init__(self, *arguments: Any, limits: ConnectionLimits, proxies: int, **named: Any):
         super().__init__(*arguments, **named)
@@ -177,7 +180,7 @@ def limited_protocol(*, proxies: int) -> Callable[..., asyncio.Protocol]:
 
 
 def max_connections() -> int:
-    """Return the maximum number of open connections: MAX_CONNECTIONS, or fewer if files are limited."""
+    """Return MAX_CONNECTIONS, or half of the process's limit on open files if that is lower."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if allowed == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, allowed // 2)
 

@@ -96,7 +96,7 @@ def matches_feed(context: AppContext, session: Session, filter: Filter, title: s
 
 
 def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, address: str) -> Feed:
-    """Return the papers of the digests that one subscriber was sent last."""
+    """Return the feed of the papers in the latest digests sent to one subscriber."""
     deliveries = outbox.list_sent_digests(session, subscriber.id, limit=EDITIONS_IN_FEED)
     entries = tuple(digest_entries(session, deliveries))
     at = max((delivery.dated_at for delivery in deliveries), default=subscriber.created_at)

@@ -42,7 +42,7 @@ from digest.web.topic_preview import ChosenTopics, TopicPreview
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-#: Text in the cached page that each response replaces by a new form stamp (when the form was loaded).
+#: Text in the cached page that each response replaces with a stamp of the time when the form was loaded.
 STAMP_PLACEHOLDER = "time-of-the-form"
 #: The response time of a form is a multiple of this many seconds, so that it does not reveal who is
 #: subscribed.

@@ -18,7 +18,10 @@ FIELD = "library"
 
 
 def uploaded_papers(form: FormData, now: datetime) -> tuple[Paper, ...]:
-    """Return the papers of the uploaded library, or () without an upload; raise BadField if it has none."""
+    """Return the papers of the uploaded library, or () if nothing was uploaded.
+
+    Raises BadField if the file is empty or too large, or if no papers were found in it.
+    """
     upload = form.get(FIELD)
     if not isinstance(upload, UploadFile) or not has_file(form):
         return ()

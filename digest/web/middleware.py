@@ -17,14 +17,14 @@ log = logging.getLogger("digest.web")
 
 CLIENT_GONE = 499  #: the status that is logged if the client closed the connection, as in nginx
 MEGABYTE = 1024 * 1024
-#: Maximum number of bytes in a request body. Forms are small, but for a field of up to 1 MB the error message
-#: is shown next to it.
+#: Maximum number of bytes in a request body. Forms are small, but a form with a field of up to
+#: 1 MB is accepted, so that the page can show the error message next to the field.
 MAX_BYTES = MEGABYTE + 256 * 1024
 #: Maximum number of bytes on `UPLOAD_PATHS`: a library of 1 MB, and the fields sent with it.
 MAX_UPLOAD = 3 * MEGABYTE
 UPLOAD_PATHS = frozenset({"/", "/preview"})
-#: Number of bytes of a larger body that are read, because a browser shows our page only after it has sent the
-#: form.
+#: Maximum number of bytes of a larger body that are read and discarded, because a browser shows our error
+#: page only after it has sent the form.
 MAX_DISCARDED = 16 * MEGABYTE
 
 #: This policy allows only our own style sheet, images and forms.

@@ -18,7 +18,7 @@ from digest.web.reader_archive import digest_of_link
 
 
 def show_suggestion(request: Request) -> Response:
-    """Show the suggestion and a button that applies it, without changing anything."""
+    """Show the suggestion and a button that applies it; loading the page changes nothing."""
     with db.read_session(request_context.context_of(request).engine) as session:
         offer, _, topic = load_suggestion(request, session)
     narrow = is_narrow(topic, offer)

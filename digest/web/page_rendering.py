@@ -135,7 +135,7 @@ EXPIRED_ACCOUNT_LINK = (
     "This link has expired",
     "Enter your address and we will mail you the link to your settings, where you can request a new one.",
 )
-#: With one of these texts, an error page has a form that mails a new link.
+#: An error page with one of these texts has a form to request a new link.
 LINK_TEXTS = (INCOMPLETE_LINK, EXPIRED_LINK, EXPIRED_ACCOUNT_LINK)
 
 

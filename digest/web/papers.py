@@ -142,7 +142,10 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
 
 
 def current_paper(session: Session, number: int) -> Paper:
-    """Return the paper with this id or the one it was merged into; raise 404 if none, 410 if hidden."""
+    """Return the paper with this id, or the paper into which it was merged.
+
+    Raises HTTPException: 404 if there is no such paper, 410 if it is hidden.
+    """
     found = catalog.current(session, number)
     if found is None:
         raise HTTPException(404)
@@ -189,7 +192,7 @@ def bibtex_entry(paper: Paper, context: AppContext) -> str:
 
 
 def cite_key(paper: Paper) -> str:
-    """Return a key such as `ito2026slow`: first author, year, and the title's first word of 4+ letters."""
+    """Return a key such as `ito2026slow`: first author, year, first title word of four letters or more."""
     who = title_key(paper.authors[0].split()[-1]).replace(" ", "") if paper.authors else ""
     word = next((word for word in title_key(paper.title).split() if len(word) > 3), "paper")
     year = f"{paper.published:%Y}" if paper.published else ""

@@ -24,7 +24,7 @@ from digest.web.unsubscribe_page import subscriber_of_link
 
 
 def show_button(request: Request) -> Response:
-    """Show a paper with a button that saves it (or removes it if just saved), without changing anything."""
+    """Show a paper with a button that saves it, or removes it if just saved; loading changes nothing."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader, paper = reader_and_paper(request, session)
         return save_page(request, reader, paper)

@@ -29,7 +29,7 @@ def topic_of_liked(context: AppContext, session: Session, liked: Sequence[int]) 
 
 
 def topics_of_library(context: AppContext, session: Session, papers: Sequence[Paper]) -> list[OfferedTopic]:
-    """Return topics made from a library, the most frequent first."""
+    """Return topics made from a library, those with the most papers first."""
     index = starter_topics.recent_papers(context, session).index
     return [offered(one.topic) for one in topics.suggest_from_library(papers, index).topics]
 

@@ -28,8 +28,8 @@ class FilterTrial:
     """What a filter matched on recent days."""
 
     per_day: float  #: number of matching papers on a typical day
-    rate: str  #: the number per day, such as `about 4 a day`
-    sentence: str  #: the number per day, such as `About 4 papers a day (based on 31 days so far)`
+    rate: str  #: the number per day in short form, such as `about 4 a day`
+    sentence: str  #: the number per day in full, such as `About 4 papers a day (based on 31 days so far)`
     titles: tuple[Markup, ...]  #: titles of the latest matches as HTML, with the matched words marked
     notes: tuple[str, ...]  #: the effect of each clause of the filter, and warnings
 
@@ -65,7 +65,7 @@ def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
 
 
 def rate_in_short(per_day: PerDay) -> str:
-    """Return a number of papers a day in short, such as `about 4 a day`."""
+    """Return a number of papers a day in short form, such as `about 4 a day`."""
     if per_day.median:
         return _("about %s a day") % f"{per_day.median:g}"
     return _("fewer than one a day") if per_day.max else _("no papers so far")

@@ -109,7 +109,7 @@ def import_state(
     report: ImportReport | None,
     now: datetime,
 ) -> ImportState:
-    """Return the state with which an import starts."""
+    """Return the values that all steps of an import share, with a new report unless one is given."""
     return ImportState(
         session,
         site,

@@ -121,7 +121,7 @@ def unclosed_quote_error(line: int) -> BadField:
 
 
 def has_swallowed_rows(cell: str) -> bool:
-    """Return whether a cell contains the following rows, which an address after a line break shows."""
+    """Return whether a cell seems to contain the rows after it, because an `@` follows a line break."""
     first, broken, rest = cell.partition("\n")
     # A JSON cell may have line breaks.
     return bool(broken) and "@" in rest and not first.lstrip().startswith("{")

@@ -81,7 +81,7 @@ def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
 
 
 def state_columns(row: ImportRow, now: datetime) -> dict[str, Any]:
-    """Return the column values that go with the new state in a row."""
+    """Return the values of `state` and of the columns that change with it, such as `confirmed_at`."""
     values: dict[str, Any] = {"state": row.state}
     if row.state == SubscriberState.UNSUBSCRIBED:
         values["unsubscribed_at"] = now

@@ -119,7 +119,7 @@ def parse_number(name: str, lowest: int, highest: int) -> Callable[[str], int]:
 
 
 def parse_flag(name: str) -> Callable[[str], bool]:
-    """Return a function that parses `yes` and `no`."""
+    """Return a function that parses `yes`, `true` or `1` as True, and `no`, `false` or `0` as False."""
 
     def read(text: str) -> bool:
         if text.lower() not in FLAGS:

@@ -130,7 +130,7 @@ def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> None:
-    """Apply rows to the existing subscribers that they name."""
+    """Apply each row to the existing subscriber paired with it."""
     held = load_topics(state.session, [existing.id for existing, _ in pairs])
     pending, changes = [], []
     for existing, given in pairs:
@@ -225,7 +225,7 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 
 
 def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members missing from the list without notifying them; yield how many after each batch.
+    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
