@@ -61,7 +61,7 @@ class Feed:
 
 
 def trending_feed(context: AppContext, address: str) -> Feed:
-    """Return today's trending papers."""
+    """Return a feed of today's trending papers."""
     with db.read_session(context.engine) as session:
         found = trending.todays_list(context, session)
         at = catalog.observed_at(session, until=context.clock()) or context.clock()
@@ -82,7 +82,7 @@ def cached_feed(context: AppContext, session: Session, filter: Filter, title: st
 
 
 def matches_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
-    """Return the recent matches of a filter, most trending first."""
+    """Return a feed of the recent matches of a filter, most trending first."""
     at = catalog.observed_at(session, until=context.clock()) or context.clock()
     papers = trending.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
     found = topics.PaperIndex(papers).matches(filter)
@@ -104,7 +104,7 @@ def sent_feed(context: AppContext, session: Session, subscriber: Subscriber, add
 
 
 def saved_feed(context: AppContext, saved: Sequence[tuple[Paper, datetime]], address: str) -> Feed:
-    """Return a subscriber's saved papers, latest first."""
+    """Return a feed of the papers that a subscriber saved, latest first."""
     entries = tuple(FeedEntry(paper=paper, at=at) for paper, at in saved)
     at = max((at for _, at in saved), default=context.clock())
     return Feed(title=f"{context.site.name}: saved papers", address=address, entries=entries, at=at)
