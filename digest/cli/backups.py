@@ -94,7 +94,7 @@ def restore(
 ) -> None:
     """Restore a backup into an empty database, with all mail stopped.
 
-    Letters and editions up to now end as expired, and later digests contain only papers found from now on, so nobody gets mail or a paper twice. Suppressions, unsubscribes and erasures made after the backup are repeated from the file opt-outs.jsonl in the data directory. Afterwards check with `digest status`, and run `digest deliveries resume`.
+    Unsent letters, and editions due before the restore, are recorded as expired. Later digests contain only papers found from now on, so nobody gets mail or a paper twice. Suppressions, unsubscribes and erasures made after the backup are applied again from the file opt-outs.jsonl in the data directory. Afterwards check with `digest status`, and run `digest deliveries resume`.
     """
     from digest import backups, db
     from digest.letters import Templates

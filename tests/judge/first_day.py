@@ -60,7 +60,7 @@ class Step:
 DAY = (
     Step(
         heading="Setting up",
-        text="Seven questions; Enter accepts a default. If an answer is invalid, the reason is shown and the question is asked again.",
+        text="`digest init` asks seven questions; Enter accepts a default. If an answer is invalid, the reason is shown and the question is asked again.",
         typed=(
             "digest init",
             ("Name of the site", "Lab Papers"),
