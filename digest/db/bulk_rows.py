@@ -50,7 +50,7 @@ def insert_lists(
     *,
     shared: Mapping[str, Any] = NO_VALUES,
 ) -> None:
-    """Insert a row for each number in the list that ends each tuple, with the tuple's first two values.
+    """For each tuple (a, b, numbers) in `rows`, insert a row (a, b, number) for every number.
 
     Sending lists, which the database expands to rows, costs half as much as sending the rows.
     """

@@ -45,7 +45,7 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 @event.listens_for(Base.metadata, "before_create")
 def add_dialect_options(metadata: MetaData, connection: Connection, **_arguments: object) -> None:
-    """Set the options that tables and indexes have on this database, which are stored in their `info`.
+    """Apply the options that each table and index stores in its `info` for this database.
 
     If a table's definition named the option of a dialect, SQLAlchemy would import that dialect. The import
     takes a tenth of the time of a short command, which uses one dialect and creates no tables.

@@ -49,7 +49,7 @@ from digest.db.conditions import OneOf, hint_few_rows, unique_where
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # psycopg logs warnings for errors that it also raises
 
 #: If the server disappears, as in a power failure, its connections are closed within a minute. With the
-#: defaults, they would stay open for hours, in which no outcome of a sent letter could be recorded.
+#: defaults, they would stay open for hours, during which no outcome of a sent letter could be recorded.
 CONNECT_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -286,7 +286,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a table row for each number in the list that ends each tuple, with one statement."""
+    """Insert a row (a, b, number) for every number of each tuple (a, b, numbers), in one statement."""
     keys, others, lists = zip(*rows, strict=True)
     given = {
         "keys": array_literal(keys),

@@ -201,7 +201,7 @@ def insert_lists(
     rows: Sequence[tuple[int, int, Sequence[int]]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert a table row for each number in the list that ends each tuple, one statement per list."""
+    """Insert a row (a, b, number) for every number of each tuple (a, b, numbers), one statement per tuple."""
     columns = ", ".join([*names, *shared])
     places = "".join(", ?" for _ in shared)
     common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]
@@ -266,7 +266,7 @@ def rows_by_key(
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:
-    """Return the SQL that joins the values of these columns to one text, by which changes are detected."""
+    """Return the SQL that joins the values of these columns into one text, used to detect changes."""
     return " || ' ' || ".join(f"coalesce({table}.{column}, '')" for column in columns)
 
 

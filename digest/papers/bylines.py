@@ -38,7 +38,7 @@ INITIALS = re.compile(r"(?:[^\W\d_]\.?-?){1,3}")
 
 
 def byline(paper: Paper) -> str:
-    """Return authors and institution, such as "Ito, Okafor + 4 · University of Oslo", or ""."""
+    """Return the paper's authors and institution, such as "Ito, Okafor + 4 · University of Oslo", or ""."""
     if paper.organization is None:
         return people_line(paper)
     institution = display(paper.organization.name or paper.organization.handle)

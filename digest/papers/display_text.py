@@ -232,7 +232,10 @@ def flatten_formula(tex: str) -> str:
 
 
 def convert_script(found: re.Match[str]) -> str:
-    """Return a superscript or subscript in Unicode if every character in it has that form."""
+    """Return a superscript or subscript in Unicode if every character in it has that form.
+
+    Otherwise, return it with its sign (^ or _), and in parentheses if it has several characters.
+    """
     sign, group = found[1], (found[2] if found[2] is not None else found[3]).strip()
     table = RAISED if sign == "^" else LOWERED
     if group and all(char in table for char in group):

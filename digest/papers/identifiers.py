@@ -33,7 +33,7 @@ PUBLISHER_DOI = re.compile(
 )
 OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
 
-#: Id schemes from the most to the least reliable; a paper is identified by its id in the first of them.
+#: Id schemes from the most to the least reliable; a paper is identified by its most reliable id.
 SCHEMES_BY_STRENGTH = ("arxiv", "doi", "pmid", "pmcid", "openalex", "s2", "corpusid")
 
 

@@ -92,7 +92,7 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreTerm:
-    """A term of the score: the bits that it adds to the prior and its reason in words."""
+    """A term of the score: the bits that it adds to the prior, and its reason in words."""
 
     bits: float
     reason: str = ""  #: empty if no signal was observed

@@ -44,7 +44,8 @@ class DumpRow(Base):
     rejected: Mapped[int] = mapped_column(default=0)
     #: number of papers missing according to the dump's own count; 0 if the number is unknown
     missing_papers: Mapped[int | None]
-    usual_papers: Mapped[int | None]  #: the usual number on the dump's weekday, if the dump has far fewer
+    #: the usual number of papers on the dump's weekday, if the dump has far fewer
+    usual_papers: Mapped[int | None]
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime)  #: when the dump's signals were observed
     #: when the dump's papers count as first seen; None if that is at `observed_at`
     seen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -62,7 +62,7 @@ class BounceRow(Base):
     #: the origin of the failure report: smtp, dsn, words, report or notice
     reported_by: Mapped[str] = mapped_column(String(10))
     at: Mapped[datetime] = mapped_column(UtcDateTime)
-    #: when the failure was forgiven and no longer counted
+    #: when the failure was forgiven; forgiven failures do not count
     forgiven_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when the failure was frozen, because many addresses of the domain failed; frozen failures do not count
     frozen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

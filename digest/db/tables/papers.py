@@ -19,7 +19,8 @@ class PaperRow(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     title: Mapped[str]
     abstract: Mapped[str] = mapped_column(default="")
-    summary_by: Mapped[str] = mapped_column(String(40), default="")  #: "" for the authors' abstract
+    #: who wrote the AI summary used as the abstract; "" for the authors' own abstract
+    summary_by: Mapped[str] = mapped_column(String(40), default="")
     authors: Mapped[list[str]] = mapped_column(JSON, default=list)
     n_authors: Mapped[int | None]
     organization_handle: Mapped[str | None]

@@ -69,7 +69,8 @@ class Subscriber(Base):
     link_version: Mapped[int] = mapped_column(default=0)
     paused_until: Mapped[date | None]
     is_resumed: Mapped[bool] = mapped_column(default=False)  #: whether the next digest is a catch-up
-    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: None to compute it from the schedule
+    #: when the next digest is due; None to compute this time from the schedule
+    next_due_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: papers first seen up to this time were considered for a digest
     considered_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: the highest id of a paper that was considered for a digest

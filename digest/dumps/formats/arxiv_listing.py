@@ -40,7 +40,7 @@ RULES = (
     (re.compile(r"(?:%-){8,}"), "cross"),
     (re.compile(r"-{60,}\s*"), "entry"),
 )
-#: maximum characters of a line; also the maximum number of lines in each part of an entry
+#: maximum number of characters stored from a line, and of lines stored in each part of an entry
 MAX_LINE_LENGTH = 2_000
 
 

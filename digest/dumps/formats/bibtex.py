@@ -27,7 +27,7 @@ NAME = "bibtex"
 
 ENTRIES_PER_CHUNK = 100
 CHUNK_LENGTH = 64 * 1024  #: when a chunk has more characters than this, the next entry begins a new chunk
-#: maximum characters of a chunk; a longer chunk is reported as an entry that is too long
+#: maximum number of characters in a chunk; a longer chunk is reported as an entry that is too long
 MAX_CHUNK_LENGTH = 256 * 1024
 MAX_STRINGS = 200
 STRING = re.compile(r"[ \t]*@string\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)?\}\s*", re.IGNORECASE)
@@ -176,7 +176,11 @@ def is_enclosed(text: str) -> bool:
 
 
 def published(values: dict[str, str]) -> date | None:
-    """Return the publication date; a missing or unknown month or day counts as January or the first."""
+    """Return the publication date, or None without a valid year.
+
+    A missing month counts as January, and a missing day as the first. If the month or the day is invalid,
+    return the first day of the year.
+    """
     if found := field_parsing.parse_day(values.get("date")):
         return found
     month = values.get("month", "").strip('{}" ')

@@ -27,7 +27,7 @@ UNCHECKED_BYTES = 4 * 1024**2  #: the compression ratio is checked only after th
 WINDOW_LOG = 26  #: log2 of the memory in bytes that decompressing a zstd frame may use (64 MiB)
 
 MIN_PIECE = 64 * 1024
-MAX_PENDING = 1024**2  #: maximum bytes of a line; a longer line is returned in pieces
+MAX_PENDING = 1024**2  #: maximum number of bytes in a line; a longer line is returned in pieces
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
 
@@ -74,7 +74,7 @@ class LimitedDecompressor(RewindableStream):
         self.ready = b""
         self.pending = b""  #: the beginning of a line whose end has not been read
         self.is_over = False
-        self.damage = ""  #: why the rest of the content cannot be read; empty without damage
+        self.damage = ""  #: why the rest of the content cannot be read; empty if the file is undamaged
 
     def restart(self) -> None:
         """Return to the beginning of the compressed file, to decompress it again."""

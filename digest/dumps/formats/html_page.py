@@ -19,7 +19,7 @@ from digest.papers import Record, title_key
 NAME = "html"
 
 MAX_PAGE_BYTES = 32 * 1024 * 1024
-#: Elements with which a part of a page that was copied from a browser may begin.
+#: Elements that may come first in a fragment of a page copied from a browser.
 FRAGMENT_ROOTS = frozenset(
     ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
 )

@@ -27,7 +27,7 @@ from digest.errors import UnreadableDump
 from digest.papers import Record
 
 CHUNK = 1024 * 1024
-MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: maximum bytes of an object that is not in a list
+MAX_OBJECT_BYTES = 32 * 1024 * 1024  #: maximum number of bytes in an object that is not in a list
 VALUE_SEPARATORS = re.compile(
     r"[\s,\x1e]*"
 )  #: the separators between values, including the record separator of JSON text sequences
@@ -46,7 +46,8 @@ LIST_READ = "the list that was read"
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
-LONGEST_OPENING = 5_000  #: maximum characters from the beginning of an object to the list in it
+#: maximum number of characters from the beginning of an object to the list in it
+LONGEST_OPENING = 5_000
 ONLY_A_TITLE = "the object has a title but no other known field"
 MAX_DEPTH = 4  #: number of levels of nested objects that are searched for papers
 

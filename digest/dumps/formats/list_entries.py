@@ -35,11 +35,11 @@ BOLD = re.compile(
     r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
 )
 #: The separators between parts of a text: brackets, dashes and the ends of sentences.
-#: The point after an initial (`Ada P. Okafor`) does not end a sentence.
+#: The full stop after an initial (`Ada P. Okafor`) does not end a sentence.
 PART = re.compile(
     r"\n|\s[-–—|·•:]\s|\s{2,}|[()\[\]]|(?<=[.;])(?<!\b[A-ZÀ-ÖØ-Þ]\.)\s+|\*{1,2}|(?<!\w)_|_(?!\w)"
 )
-#: A line in italics, which is a byline below most titles.
+#: A line in italics; below a title, such a line is usually a byline.
 BYLINE = re.compile(r"\s*(?P<mark>\*|_)(?P<names>[^*\n]{3,3000}?)(?:(?P=mark)\W{0,6}|$)")
 LAST_POINT = re.compile(r"(?<=\w\w)\.$")
 NAMES_LABEL = re.compile(r"\W{0,6}(?:authors?|by)(?:\W{0,4}:|\s)\W{0,4}(?P<names>\S.*)", re.IGNORECASE)
@@ -319,7 +319,11 @@ def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
 
 
 def byline_names(line: str) -> tuple[str, ...]:
-    """Return the names on a line in italics if at least `MIN_USUAL` of them look like personal names."""
+    """Return the names on a line in italics, or none if the line is probably not a byline.
+
+    A byline has at least `MIN_BYLINE` names, and at least the share `MIN_USUAL` of them look like personal
+    names.
+    """
     if not (found := BYLINE.fullmatch(line)):
         return ()
     names = field_parsing.split_names(LAST_POINT.sub("", plain_text(found["names"].rstrip("\\ "))))
@@ -329,7 +333,10 @@ def byline_names(line: str) -> tuple[str, ...]:
 
 
 def names_of(text: str) -> tuple[tuple[str, ...], bool]:
-    """Return the names of people that a text consists of, and whether all authors are named."""
+    """Return the names in a text that consists only of people's names, and whether all authors are named.
+
+    Ignore a year at the end. Return no names if the text contains anything else.
+    """
     plain = YEAR_AT_END.sub("", plain_text(text).strip(" ,.;:|-–—()[]*_"))
     bare = own_columns.OTHERS.sub("", plain)
     names = field_parsing.person_names(bare)
@@ -359,7 +366,10 @@ def venue_in(rest: str) -> str:
 
 
 def abstract_in(rest: str) -> str:
-    """Return the abstract in the text below a title: the text with that label, or the longest paragraph."""
+    """Return the abstract in the text below a title, or an empty string.
+
+    The abstract is the text after a label such as `Abstract:`, or else the longest paragraph if it is prose.
+    """
     lines = [line.strip(" \t>*-\\") for line in paragraphs(rest)]
     for line in lines:
         if (labelled := TEXT_LABEL.fullmatch(line)) and len(labelled["text"]) > MIN_ABSTRACT // 2:

@@ -15,7 +15,7 @@ from typing import Any
 from digest.dumps.formats import field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
-#: The accepted names of each column, without case, spaces, hyphens and underscores.
+#: The accepted names of each column, in lower case, without spaces, hyphens and underscores.
 COLUMN_ALIASES = {
     "title": ("title", "papertitle", "name"),
     "abstract": ("abstract", "summary", "description", "abstractnote", "abstracttext", "contenttext"),
@@ -119,7 +119,7 @@ def has_paper_columns(keys: frozenset[str] | set[str]) -> bool:
 def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     """Return the record for one object or row.
 
-    Raises ValueError if it contains several papers, and NotAPaper if it has no known column except a title.
+    Raises ValueError if `found` contains several papers, and NotAPaper if its only known column is a title.
     """
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
@@ -210,7 +210,7 @@ def ids_of(row: Mapping[str, Any], urls: tuple[str, ...]) -> dict[str, str]:
 
 
 def all_values(value: Any) -> list[Any]:
-    """Return the elements of a list, or a list with the value."""
+    """Return `value` if it is a list, otherwise a list that contains only `value`."""
     return value if isinstance(value, list) else [value]
 
 
@@ -273,7 +273,7 @@ def abstract_text(value: Any) -> str:
 
 
 def parse_day(value: Any) -> date | None:
-    """Return a date in any known spelling; for a year, return its first day."""
+    """Return the date that a value states in any known format; for a year, return its first day."""
     year = field_parsing.parse_number(value)
     if year is not None and year < 10_000:
         return field_parsing.make_date(year, 1, 1)
@@ -299,7 +299,10 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts in a list, or in a text that `;` or `|` splits; replace objects with names or URLs."""
+    """Return the texts in a list, or the parts of a text that are separated by `;` or `|`.
+
+    Each object is replaced with its name, URL or text.
+    """
     if isinstance(value, str):
         value = value.split(";" if ";" in value or "|" not in value else "|")
     if isinstance(value, dict):

@@ -24,8 +24,9 @@ MIN_AGREEMENT = 0.9
 MIN_MARKED = 0.25  #: minimum share of papers that must have an id, a date, a number or a link to a paper
 MIN_FAULTS = 3
 MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
-SHORTEST_ABSTRACT = 80  #: characters; a shorter text without a full stop at its end is not an abstract
-LONGEST_SITE_TEXT = 48  #: maximum characters of a menu item, a date or a submitter's name
+#: A text with fewer characters that does not end with a full stop, `!` or `…` is not an abstract.
+SHORTEST_ABSTRACT = 80
+LONGEST_SITE_TEXT = 48  #: maximum number of characters in a menu item, a date or a submitter's name
 MAX_JUDGED = 5_000  #: only this many items at the beginning of a page are rated
 
 
@@ -161,7 +162,10 @@ def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
 
 
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
-    """Return the number of papers that only the other reader found, or 0 if the two rarely agree."""
+    """Return the number of papers with metadata that are in `theirs` but not in `ours`.
+
+    Return 0 if fewer than 90% of the papers in `ours` have the same title and abstract in `theirs`.
+    """
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]
     if sum((one.title, one.abstract) in found for one in papers) < MIN_AGREEMENT * len(papers):
@@ -213,7 +217,7 @@ def is_glued(paper: Record) -> bool:
 
 
 def has_surplus_authors(paper: Record) -> bool:
-    """Return whether a paper names more authors than the page counts."""
+    """Return whether a paper names more authors than the page says it has."""
     return paper.n_authors is not None and len(paper.authors) > paper.n_authors
 
 

@@ -41,7 +41,7 @@ PLAIN_PAPER = re.compile(
     r"(?:(?: {0,4}• \d{1,6} authors?|[^\n]{1,120})\n{1,2}·\n{1,2}[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d{1,6})?(?:\n{1,2}|\Z))?",
     re.MULTILINE,
 )
-MAX_LINES_OF_PAPER = 8  #: maximum lines of the incomplete paper at the end of a truncated page
+MAX_LINES_OF_PAPER = 8  #: maximum number of lines in the incomplete paper at the end of a truncated page
 LONG_PARAGRAPH = 200
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
 MAX_PAGE_BYTES = 8 * 1024 * 1024  #: a larger page is read as a stream, by the reader of a known layout
@@ -143,7 +143,7 @@ def split_votes(drafts: Sequence[PaperDraft]) -> None:
 
 
 def split_points(drafts: Sequence[PaperDraft]) -> None:
-    """Store the points at the ends of the titles as upvotes, if nearly every title ends with points."""
+    """Move counts such as `(120 points)` from the titles to the upvotes, if nearly every title has one."""
     found = [POINTS_BEHIND.search(draft.title[-30:]) for draft in drafts]
     if is_on_nearly_all(found):
         for draft, points in zip(drafts, found, strict=True):

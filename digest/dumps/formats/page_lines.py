@@ -27,7 +27,7 @@ TOKEN = (
     rf"|(?P<close>\](?:{TARGET}|{REFERENCE}))"
     r"|(?P<number>\[(?P<digits>\d{1,5})\](?!FOLLOWED))|(?P<open>(?<!\\)\[)|(?P<end>(?<!\\)\])"
 )
-#: In a text browser's copy, `[88][35]` is the numbers of two links; in other copies, it is one link.
+#: In a text browser's copy, `[88][35]` contains the numbers of two links; in other copies, it is one link.
 NUMBERED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\("))
 BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 LISTED_ADDRESS = re.compile(
@@ -68,7 +68,8 @@ class PageLink:
     last: int
     image: str = ""  #: the alternative text of an image in the link
     is_bounded: bool = True  #: whether the page marks the end of the link
-    has_start: bool = True  #: whether the page marks the link's beginning; if not, the link may begin above
+    #: whether the page marks the link's beginning; if not, the link may begin on an earlier line
+    has_start: bool = True
 
 
 @dataclass(kw_only=True, slots=True)
@@ -117,7 +118,7 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
         link = replace(found_link, label=unescaped(found_link.label, escapes))
         for one in result[link.first : link.first + 1]:
             one.links.append(link)
-        for one in result[link.first : link.last + 1]:  # with damaged markup, a link may end below the page
+        for one in result[link.first : link.last + 1]:  # if markup is damaged, `last` may be too large
             one.inside.append(link)
     return result
 

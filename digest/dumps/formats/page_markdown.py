@@ -51,7 +51,7 @@ EMPHASISED = re.compile(r"(\*\*|__|[*_])(?P<text>\S.*\S)\1")
 CLOSING_HASHES = re.compile(r"\s+#+\s*$")
 LEADING_DASHES = re.compile(r"\A(?:[-:–—]+\s+)+")
 STARS = re.compile(r"GitHub\s+(\d[\d.,]*[kKmM]?)\b")
-MIN_CELL = 40  #: minimum characters of a table cell that contains an abstract
+MIN_CELL = 40  #: minimum number of characters in a table cell that contains an abstract
 MAX_LINES = 2_000  #: maximum number of lines of one text
 
 

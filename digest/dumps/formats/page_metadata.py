@@ -95,7 +95,7 @@ LABELLED_ADDRESS = re.compile(
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
 MAX_FIGURE = 1e15  #: a number this great or greater is not a count
-MAX_LINE_LENGTH = 200  #: maximum characters of a line of metadata; a longer line is prose
+MAX_LINE_LENGTH = 200  #: maximum number of characters in a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
     r"|(?:[-*•]\s+)?(?:\*\*|__)?title(?:\*\*|__)?\s*:(?:\*\*|__)?\s+(?P<title>\S.*)"

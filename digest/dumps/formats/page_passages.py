@@ -60,11 +60,11 @@ CAPTIONS = {
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
-LONG_LINE = 200  #: characters; if many lines of a page are longer, the text of the page is not wrapped
+LONG_LINE = 200  #: if many lines of a page have more characters, the text of the page is not wrapped
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
-LONGEST_WORD = 2_000  #: characters; a longer word is not an address
+LONGEST_WORD = 2_000  #: a word with more characters is not an address
 LONGEST_PHRASE = 7  #: words
 
 
@@ -247,7 +247,7 @@ def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> b
 
 
 def ends_title(first: PageLine, line: PageLine) -> bool:
-    """Return whether a line contains names and therefore ends the text above it, a labelled title."""
+    """Return whether a line contains names and therefore ends the labelled title above it."""
     return labelled_text(first.text)[0] == "title" and len(field_parsing.person_names(line.text)) > 1
 
 

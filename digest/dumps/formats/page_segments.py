@@ -226,7 +226,7 @@ def is_vote(passage: Passage) -> bool:
 def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
     """Return whether a number precedes the first paper.
 
-    If so, the number before each title counts its upvotes.
+    If so, the number before each title is the number of that paper's upvotes.
     """
     for passage in reversed(passages[max(0, first - 8) : first + 1]):
         if is_vote(passage):

@@ -23,13 +23,14 @@ from digest.papers import Organization, Record, id_in
 
 NAME = "blocks"
 
-#: Minimum characters of an abstract that follows its title without a blank line.
+#: Minimum number of characters in an abstract that follows its title without a blank line.
 MIN_ABSTRACT_BELOW_TITLE = 150
 LONGEST_ORGANIZATION = 120
-LONGEST_NAME = 40  #: maximum characters of a submitter's name
+LONGEST_NAME = 40  #: maximum number of characters in a submitter's name
 LONGEST_NAMES = 2_000
 MAX_LINES = 2_000  #: maximum number of lines of one text
-MAX_TEXT = 60_000  #: maximum characters collected for an abstract; a longer abstract is rejected later
+#: maximum number of characters collected for an abstract; a longer abstract is rejected later
+MAX_TEXT = 60_000
 BARE_URL = re.compile(r"\s*(?:\d{1,4}\.\s+)?(https?://\S+)\s*")
 
 

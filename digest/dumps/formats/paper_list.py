@@ -31,7 +31,7 @@ LABELLED = re.compile(
     r"\W{0,6}[:：]",
     re.IGNORECASE,
 )
-MAX_LINES = 60  #: maximum lines of an entry
+MAX_LINES = 60  #: maximum number of lines in an entry
 MAX_LINE = 20_000  #: maximum number of characters in a line of an entry
 MIN_PAPERS = 3  #: a dump with fewer papers is not recognised as a list
 

@@ -35,7 +35,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the entries; a feed without entries announces no papers."""
+    """Read the entries; if the feed has none, the header announces 0 papers."""
     start = re.search(r"<(?:\w+:)?(?:item|entry)\b", source.head)
     before = source.head[: start.start()] if start else source.head
     dated = FEED_DATE.search(before)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
 
 BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
-#: The encoding declaration of an XML document, which the conversion makes wrong.
+#: The encoding declaration of an XML document, which is wrong after the conversion.
 DECLARED_ENCODING = re.compile(r"""\A(\ufeff?\s*<\?xml[^>]*?encoding=["'])[^"']+""")
 
 

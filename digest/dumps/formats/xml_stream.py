@@ -26,7 +26,7 @@ DOCUMENT_START = re.compile(r"\s*(?:<\?xml\s|<!DOCTYPE\s+(?!html\b))", re.IGNORE
 CHUNK = 64 * 1024
 BOM = b"\xef\xbb\xbf"
 DECLARATION = re.compile(rb"(?=<\?xml\s)")  #: the pattern for the beginning of a document
-LONGEST_CUT = 5  #: maximum bytes of an incomplete declaration at the end of a chunk
+LONGEST_CUT = 5  #: maximum number of bytes in an incomplete declaration at the end of a chunk
 
 
 def is_declared(head: str) -> bool:

@@ -1,7 +1,8 @@
 """Load each dump file into the catalog once, and record the reason if a file or record is not loaded.
 
 A dump is opened without following links, read completely before any record is stored, and identified by the
-hash of its bytes. A bad file never stops the service. Files are deleted only long after they were loaded.
+hash of its bytes. A bad file never stops the service. Files in `done/` are deleted after 30 days
+(`DIGEST_KEEP`).
 """
 
 from typing import TYPE_CHECKING

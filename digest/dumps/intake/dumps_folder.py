@@ -126,7 +126,7 @@ def prune_done(folder: Path, *, before: datetime) -> int:
 
 
 def report_unread(session: Session, folder: Path, *, now: datetime) -> None:
-    """Record and commit which files in this machine's folder have been unread for five minutes.
+    """Record which files have been unread in this machine's folder for five minutes, and commit.
 
     Each machine reports its own folder, so that any machine can read all reports from the database.
     """
@@ -160,6 +160,9 @@ def arrived_at(path: Path) -> datetime | None:
 
 
 def paths_being_loaded(session: Session, now: datetime) -> set[str]:
-    """Return the paths of the dumps being loaded now, since loading a large dump may exceed five minutes."""
+    """Return the paths of the dumps that are being loaded now.
+
+    They are not reported as unread, although loading a large dump may take more than five minutes.
+    """
     loading = (DumpRow.state == DumpState.LOADING, DumpRow.read_at > now - LONGEST_LOAD)
     return set(session.scalars(select(DumpRow.path).where(*loading)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_BYTES = 64 * 1024**2
-MAX_RATIO = 100  #: maximum ratio of decompressed to compressed bytes; a higher ratio is a decompression bomb
+MAX_RATIO = 100  #: maximum ratio of decompressed to compressed bytes; a higher ratio suggests an attack
 UNCHECKED_BYTES = 1024**2  #: the compression ratio is checked only after this many decompressed bytes
 MAX_SECONDS = 120.0  #: maximum duration of a request, including redirects and reading the response
 MAX_SILENT_SECONDS = 20.0  #: maximum time without receiving any data

@@ -205,7 +205,11 @@ class RequestResult:
 def make_request(
     context: PollContext, row: SourceRow, source_request: SourceRequest, *, is_conditional: bool
 ) -> RequestResult:
-    """Make one request and load its response; raise FetchFailed without a response that can have papers."""
+    """Make one request and load its response.
+
+    Raises FetchFailed if the response cannot contain papers or the request fails, except for a day that has
+    not begun in the server's time zone.
+    """
     known = (row.validators.get(source_request.url) if is_conditional else None) or [None, None]
     path = (
         context.folder

@@ -37,7 +37,7 @@ def hide_dump(session: Session, dump_id: int, *, now: datetime) -> int:
 
 
 def unhide_dump(session: Session, dump_id: int) -> int:
-    """Show the papers again that only this dump lists, and commit; return the number of papers changed.
+    """Show again the papers that only this dump lists, and commit; return the number of papers changed.
 
     Raises NotFound for an unknown dump.
     """
