@@ -48,7 +48,7 @@ ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 
 
 class Section(NamedTuple):
-    """The papers under one topic, best first; without a filter for the topic, `filter_id` is None."""
+    """The papers under one topic, best first; `filter_id` is None if the topic has no filter."""
 
     topic: str
     filter_id: int | None
@@ -251,8 +251,8 @@ def rank_sets(
     """Rank the matches of a filter by worth; `by_relevance` groups the matches, highest relevance first.
 
     `scores` are the trending scores by paper number, highest first. `near_duplicates` maps a paper number to
-    the set of its near-duplicates. Of the matching near-duplicates, all except the one with the highest worth
-    lose `DUPLICATE_PENALTY_BITS`.
+    the set of its near-duplicates. A match loses `DUPLICATE_PENALTY_BITS` if one of its near-duplicates also
+    matches and has a higher worth.
     """
     matches = (
         by_relevance[0][1] if by_relevance else 0

@@ -201,7 +201,7 @@ def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str
 
 
 def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:
-    """Return the labels and URLs of the links that differ from reader to reader; none without `save_url`."""
+    """Return the labels and URLs of the links that differ by reader, or () if `save_url` is empty."""
     return (
         tuple(zip(READERS_LABELS, (f"{save_url}/{paper_id}", f"{less_url}/{paper_id}"), strict=True))
         if save_url

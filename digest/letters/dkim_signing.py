@@ -206,6 +206,10 @@ def canonical_fields(head: bytes) -> list[tuple[str, bytes]]:
 
 
 def canonical_body(body: bytes) -> bytes:
-    """Return the body in `relaxed` form: letters.mime writes no whitespace that this form would change."""
+    """Return the body in `relaxed` form.
+
+    Only empty lines at the end are removed, because letters.mime writes no other whitespace that this form
+    would change.
+    """
     stripped = body.rstrip(b"\r\n")
     return stripped + b"\r\n" if stripped else b""

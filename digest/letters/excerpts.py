@@ -169,7 +169,8 @@ def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
     """Return the position at which the excerpt ends.
 
-    It ends before the first sentence that would make it too long, is a heading or announces code or data.
+    The excerpt ends before the first additional sentence that does not fit, is a heading, or announces code
+    or data.
     """
     first, *others = shown
     end = first.end

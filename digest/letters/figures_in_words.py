@@ -224,7 +224,7 @@ def cut_at_word(text: str, max_length: int) -> str:
 
 
 def subject(cadence: str, title: str, count: int) -> str:
-    """Return the subject: the top paper's title and the number of other papers."""
+    """Return a subject such as `Flow Matching, and 4 more`; only a catch-up's subject names no paper."""
     if cadence == CATCH_UP:
         return ngettext(
             "While you were away: the top paper",
@@ -338,7 +338,7 @@ def source_in_words(source: str) -> str:
 
 
 def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
-    """Return the suggestion to narrow a topic, with the papers per day without and with the clause."""
+    """Return the suggestion to add a clause to a topic, with the papers per day before and afterwards."""
     return _(
         "%(topic)s matches more papers than fit. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
     ) % {
@@ -350,7 +350,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the text of the link with which a reader who was inactive for long can keep the digests."""
+    """Return the text of the link with which a long-inactive reader can keep the digests."""
     return _("Still reading? You have not used our links for a long time. Keep my digests")
 
 
@@ -383,7 +383,7 @@ def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
 
 
 def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines of a text with single spaces as `fill` would break it, but faster."""
+    """Yield the same lines as `fill`, but faster, for a text without consecutive spaces."""
     start = 0
     while len(text) - start > measure:
         end = text.rfind(" ", start, start + measure + 1)

@@ -99,7 +99,7 @@ def list_headers(
 
 
 def reply_to(address: str) -> tuple[Header, ...]:
-    """Return the Reply-To header, or no header if `address` is empty, so that replies go to the sender."""
+    """Return the Reply-To header, or no header if `address` is empty; replies then go to the sender."""
     return (("Reply-To", address),) if address else ()
 
 

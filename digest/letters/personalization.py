@@ -67,6 +67,6 @@ def day_of(schedule: Schedule, moment: datetime) -> date:
 
 @lru_cache(maxsize=4096)  # one run has one datetime and a few hundred distinct schedules
 def day_and_next_due(schedule: Schedule, moment: datetime) -> tuple[date, datetime]:
-    """Return the date of `moment` in the schedule's time zone, and when the first edition after it is due."""
+    """Return the date of `moment` in the schedule's time zone, and the due time of the next edition."""
     day = moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
     return day, edition_schedule.next_edition(schedule, moment).due_at

@@ -47,7 +47,7 @@ class PieceTemplate:
         )
 
     def parts(self) -> dict[str, PieceTemplate]:
-        """Return this part and all nested parts, keyed by name; of parts with one name, only the first."""
+        """Return this part and all nested parts, keyed by name; of parts with the same name, the first."""
         found = {self.name: self}
         for piece in self.pieces:
             if isinstance(piece, PieceTemplate):

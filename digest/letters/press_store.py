@@ -25,9 +25,9 @@ REACH_DAYS = (8, 36)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of the shortest period of a press that includes `earliest`, else of the longest.
+    """Return the start of the shorter of a press's two periods if it includes `earliest`, else of the longer.
 
-    If `earliest` is None, the shorter period is used.
+    If `earliest` is None, the start of the shorter period is returned.
     """
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]

@@ -14,7 +14,10 @@ ABBREVIATION = re.compile(
 
 
 def to_sentence_end(text: str, max_length: int) -> str:
-    """Return as many whole sentences as fit; if none fits, shorten the first sentence at a word."""
+    """Return as many whole sentences as fit in `max_length` characters.
+
+    If they take up a quarter of that length or less, return the text cut after a word instead.
+    """
     if len(text) <= max_length:
         return text
     ends = [end for end in sentence_ends(text[: max_length + 1]) if max_length // 4 < end <= max_length]
@@ -28,6 +31,6 @@ def sentence_ends(text: str) -> tuple[int, ...]:
 
 
 def first_sentences(text: str, count: int) -> str:
-    """Return the first `count` sentences, or the whole text if it has no more sentences."""
+    """Return the first `count` sentences, or the whole text if it has at most `count`."""
     ends = sentence_ends(text)
     return text[: ends[count - 1]] if len(ends) > count else text

@@ -1,7 +1,7 @@
-"""Match canonical filters against a batch, without parsing each of them, and group the matches by relevance.
+"""Match canonical filters, without parsing each, against a batch of papers, and group matches by relevance.
 
 Filters share clauses, so each distinct clause is parsed and looked up once. Everything else is done with sets
-of papers, so papers of equal relevance are never handled one by one.
+of papers, so papers of equal relevance are usually handled together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Propose clauses that make a topic match fewer or more papers like a given paper.
 
 Making a proposal does not change the topic. A proposal consists of the clause, the filter with the
-clause, and the papers of the last days that the clause would drop or add.
+clause, and the recent papers that the clause would drop or add.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Phrase: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DescriptionWeights:
-    """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
+    """The constants of the score; `make bench ARGS=relevance` measures their effect."""
 
     title: float = 5.0  #: one occurrence in the title counts as much as this many in the abstract
     saturation: float = (
@@ -48,7 +48,7 @@ class DescriptionWeights:
     alike_share: float = 0.08  #: replaces `enough_share` for the weighted words of a paper (`like:`)
 
     def score(self, frequency: float, length: int) -> float:
-        """Return the share of a word's bits that a paper of `length` words scores at this word frequency."""
+        """Return the share of a word's bits for `frequency` occurrences in a paper of `length` words."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
         return frequency / (frequency + self.saturation * usual)
 

@@ -13,7 +13,8 @@ from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import And, Node, Not, Or
 from digest.topics.paper_index import PaperIndex
 
-#: A filter gets a warning if it matches a larger share of all papers, or if it is tested on fewer days.
+#: A filter gets a warning if it matches more than this share of all papers, or if it is tested on fewer days
+#: than `FEW_DAYS`.
 TOO_WIDE_SHARE = 0.25
 FEW_DAYS = 7
 #: Maximum number of latest matches that a backtest lists.

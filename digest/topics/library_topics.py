@@ -1,7 +1,7 @@
 """Suggest topics for a library: a topic for each of one to five clusters of papers, and frequent authors.
 
 Each cluster begins with the papers that share a phrase which is rare in the catalog. Every paper is then
-assigned to the cluster with the most similar words, as in k-means, and each cluster becomes a topic.
+assigned to the cluster with the most similar words, as in k-means, and each large cluster becomes a topic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from digest.topics.suggested_topics import (
 
 MAX_TOPICS = 5
 MAX_AUTHORS = 5
-LEAST_PAPERS = 3  #: minimum number of a library's papers in a topic, and by an author to follow
+LEAST_PAPERS = 3  #: minimum number of a library's papers in a suggested topic or by a suggested author
 LEAST_SHARE = 0.05  #: minimum share of the library's papers in a topic
 MAX_EXAMPLES = 30  #: maximum number of papers of a cluster from which the cluster's filter is made
 MAX_SAMPLED = 200  #: maximum number of papers from whose phrases the first clusters are made

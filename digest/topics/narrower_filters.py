@@ -22,7 +22,7 @@ MAX_CLAUSES_TRIED = 200  #: maximum number of words and phrases that are tried, 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Narrowing:
-    """A clause to add to a filter, and the filter's matches per day without and with the clause."""
+    """A clause to add to a filter, and the median number of matches per day without and with the clause."""
 
     clause: str
     before: float
@@ -41,8 +41,8 @@ def find_narrowing(
     """Return the clause that matches most of the `best` papers of a topic and excludes most other papers.
 
     `best` is a set of paper numbers, and `capacity` is the number of papers that fit per day. The clause must
-    reduce the median number of papers per day to at most `capacity` and at most half of its value, and must
-    leave papers on most days. The result is deterministic. It is None if no clause meets these conditions.
+    reduce the median number of papers per day to at most `capacity` and at most half of its former value, and
+    must leave papers on most days. The result is deterministic. Returns None if no clause qualifies.
     """
     matches = index.matches(filter_)
     rest = matches & ~best

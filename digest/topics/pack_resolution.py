@@ -160,7 +160,7 @@ class PackResolver:
         return self.resolved_filters[key]
 
     def any_within_limits(self, name: str, nodes: list[Node]) -> Node:
-        """Return the disjunction of `nodes`; raise _ResolutionFailed if it exceeds a limit of filters."""
+        """Return the disjunction of `nodes`; raise _ResolutionFailed if the result exceeds a filter limit."""
         node = filter_tree.disjunction(nodes)
         if wrong := _exceeded_limit(node):
             raise _ResolutionFailed(f"Written out, {name} has {wrong}")

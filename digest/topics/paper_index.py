@@ -223,7 +223,7 @@ class PaperIndex:
         return bits
 
     def scored_sets(self, leaf: ScoredClause) -> ScoredSets:
-        """Return the papers that a clause matches as (score from 0 to 1, papers), cached for all filters."""
+        """Return the papers that a clause matches as (score, papers), cached for all filters."""
         found = self._scored_sets.get(leaf.canonical)
         if found is None:
             scored = self._score_text(leaf) if isinstance(leaf, TextClause) else self._score_description(leaf)

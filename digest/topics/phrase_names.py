@@ -50,9 +50,10 @@ class _Phrase:
 
 
 def name_of(clauses: Sequence[TextClause], examples: Sequence[Paper]) -> str:
-    """Return the most common and informative noun phrase in the titles with the words of the first clause.
+    """Return the best noun phrase in the titles that contains the words of the first clause.
 
-    If no title has such a phrase, the phrase is from an abstract, or else any noun phrase of a title.
+    The best phrase is the most common and informative one. If no title has such a phrase, the phrase is taken
+    from the abstracts, or else it is the best of all noun phrases in the titles.
     """
     main = [word_roots.root(token.rstrip("*").lower()) for token in clauses[0].tokens]
     in_titles = _all_noun_phrases([paper.title for paper in examples])

@@ -18,7 +18,7 @@ from digest.topics import tokenizer
 
 
 def closed_spellings(tokens: Sequence[str], gaps: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield (joined word, tokens, gaps) for each spelling of a phrase that joins two or all of its parts."""
+    """Yield (joined word, tokens, gaps) for each spelling of a phrase with two or all of its parts joined."""
     for k, gap in enumerate(gaps):
         left, right = tokens[k].lower(), tokens[k + 1].lower()
         if left[-1] != "*" and not _digits_meet(left, right) and (gap == "-" or is_loose(left, right)):

@@ -30,12 +30,13 @@ SHORTEST_LOOSE = 3
 SCANS_BEFORE_TABLE = 40
 #: If the rarest token of a phrase matches at most this many words, each of these words is searched for.
 FEW_FORMS = 4
-#: Characters for no word, added at the end of each row; thus a negative index also finds no word.
+#: Characters that represent no word. They are added at the end of each row; a negative index, which Python
+#: counts from the end, therefore also finds no word.
 MARGIN = chr(0) * word_pairs.MARGIN
 
 
 class TokenForms(NamedTuple):
-    """The words of a batch that match a token, and the ways to split the token into two such words."""
+    """The words of a batch that match a token, and the ways to split it into two words of the batch."""
 
     forms: Forms
     halves: list[Halves]

@@ -1,4 +1,4 @@
-"""Load and index the papers of the last days, on which filters are tested."""
+"""Load and index recent papers, on which filters are tested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAPERS = 4000  #: maximum number of recent papers; indexing this many takes 
 
 @dataclass(frozen=True, kw_only=True)
 class RecentPapers:
-    """The papers of the last days, indexed for testing filters."""
+    """Recent papers, indexed for testing filters."""
 
     index: paper_index.PaperIndex
     days: tuple[date, ...]  #: the day on which each paper was first seen

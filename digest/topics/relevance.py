@@ -25,7 +25,7 @@ WORDLESS_SCORE = 0.5  #: the relevance of a filter's matches if no clause of the
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelevanceWeights:
-    """The constants of the score; `make bench ARGS=relevance` tests them on other topics."""
+    """The constants of the score; `make bench ARGS=relevance` measures their effect."""
 
     title: float = 5.0  #: one occurrence in the title counts as much as this many in the abstract
     saturation: float = 6.0  #: number of occurrences in the abstract that score half of the maximum

@@ -75,7 +75,7 @@ def store_pack(session: Session, pack: Pack, now: datetime) -> Pack:
 
 
 def lock_packs_shared(session: Session) -> None:
-    """Take the shared lock on packs until this transaction ends, so that no other one changes packs."""
+    """Take the shared lock on packs: until this transaction ends, no other transaction can change packs."""
     db.lock_shared(session, LOCK)
 
 

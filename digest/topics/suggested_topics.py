@@ -71,7 +71,7 @@ class PaperSearch(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuggestionWeights:
-    """The constants of a suggestion; `make bench ARGS=relevance` tests them on other topics."""
+    """The constants of a suggestion; `make bench ARGS=relevance` measures their effect."""
 
     topic_share: float = 0.03  #: assumed share of the catalog's papers that belong to a topic
     steepness: float = 14.0  #: how steeply the chance increases with the similarity to the examples
@@ -239,7 +239,7 @@ def common_words(counts: Sequence[Mapping[str, int]]) -> DescriptionClause:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The clauses chosen so far, the expected F1 of their filter, and the numbers that determine it."""
+    """The clauses chosen so far, the expected F1 of their filter, and the numbers that determine this F1."""
 
     chosen: tuple[Candidate, ...] = ()
     f1: float = 0.0
@@ -299,7 +299,7 @@ def candidates_of(examples: Sequence[Paper], own: PaperIndex, index: PaperSearch
     """Return the words and phrases that may describe the examples, the most common first.
 
     Each of them meets at least two of these conditions: it is in a title; it is in several examples; it is a
-    phrase. If none does, all significant words and phrases of the titles are returned.
+    phrase. If no word or phrase meets two, all significant words and phrases of the titles are returned.
     """
     counted = Counter(written for paper in examples for written in set(_spellings(paper)))
     in_title = {written for paper in examples for written in _phrases(_parts(paper.title))}
@@ -378,7 +378,7 @@ def _phrases(row: WordParts) -> Iterator[str]:
 
 
 def _is_phrase(row: WordParts, start: int, end: int) -> bool:
-    """Return whether the words may describe a subject and do not include only a part of a compound."""
+    """Return whether the words may describe a subject and neither begin nor end inside a compound."""
     words, glue = row.folded[start:end], row.glue[start : end - 1]
     is_cut = row.glue[start - 1 : start] == "-" or row.glue[end - 1 : end] == "-"
     if is_cut or "," in glue or any(len(word) >= similar_papers.LONGEST_WORD for word in words):

@@ -1,7 +1,7 @@
 """Make the press, the prepared content of one publication, and assemble letters from it.
 
-A press is immutable and named by its content. A press contains the ranked papers, their scores, the figures
-behind the scores, and the template pieces of the digest letter. The same press, digest and
+A press is immutable, and its name is a hash of its content. A press contains the ranked papers, their scores,
+the figures behind the scores, and the template pieces of the digest letter. The same press, digest and
 personalization give the same bytes on every machine.
 """
 

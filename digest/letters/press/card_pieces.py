@@ -25,7 +25,7 @@ TEMPLATES_CACHED = 4096  #: maximum number of cached cards without a reason line
 
 #: Markers at which a filled card is split; untrusted text never contains NUL.
 NUMBER, REASON, TOKEN = "\0n", "\0r", "\0t"
-CARD_PIECES = 4  #: number of pieces of a card, including its number
+CARD_PIECES = 4  #: number of pieces of a card; the first piece is the card's number
 REASON_PIECE = 2
 #: The byte in encoded HTML that is replaced with the reader's token; quoted-printable never contains it.
 TOKEN_MARK = b"\0"
@@ -42,7 +42,7 @@ class CardPieces(NamedTuple):
 
     html: tuple[bytes, ...]
     text: tuple[bytes, ...]
-    words: int  #: number of words to read
+    words: int  #: number of words that count towards the reading time
 
     def with_reason(self, html: bytes, text: bytes) -> CardPieces:
         """Return the card with this encoded reason line."""

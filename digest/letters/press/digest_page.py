@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LONG_CADENCES = frozenset({"weekly", "monthly"})
 SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the URL of the digest on the web
-MAX_UNLISTED = 15  #: if a weekly or monthly digest has more papers, it begins with a list of titles
+MAX_UNLISTED = 15  #: a weekly or monthly digest with more papers begins with a list of titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
 
 
 def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
-    """Return a preheader that names papers which the subject does not name; if there are none, `checked`."""
+    """Return a preheader that names papers not in the subject, or `checked` if there are no such papers."""
     named = papers_in_preheader(titles, is_catch_up=is_catch_up)
     return figures_in_words.preheader(named, is_catch_up=is_catch_up) if named else checked
 
@@ -260,12 +260,15 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 
 
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
-    """Return whether a web page offers the topics of this digest to other people than its reader."""
+    """Return whether a web page offers the topics of this digest to people other than its reader."""
     return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
 
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the footer explains how to save papers; cards in the text part have no such links."""
+    """Return whether the footer explains how to save papers.
+
+    The cards of the text part have no links for this.
+    """
     return bool(copy.paper_token) and digest.abstracts != "titles"
 
 
@@ -277,7 +280,7 @@ def share_label(digest: Digest, copy: Personalization) -> str:
 
 
 def share_question(*, is_group: bool) -> str:
-    """Return the question before the link to these topics; members of a group are asked another question."""
+    """Return the question before the link to these topics; members of a group get a different question."""
     return figures_in_words.WANT_IT_YOURSELF if is_group else figures_in_words.FORWARDED
 
 

@@ -513,7 +513,7 @@ class LetterAssembler:
         return subject, subject_line(subject).encode(), encode_words(subject)
 
     def encode_preheader(self, papers: Sequence[int], checked: str, *, is_catch_up: bool) -> EncodedPair:
-        """Encode the preheader, which names some of the first papers; if it can name none, use `checked`."""
+        """Encode the preheader, which names some of the first papers, or `checked` if it can name none."""
         named = digest_page.papers_in_preheader(papers, is_catch_up=is_catch_up)
         return self.named_papers(tuple(named), is_catch_up) if named else encode_words_cached(checked)
 

@@ -47,7 +47,7 @@ class SectionPieces(NamedTuple):
     html: bytes
     text: list[bytes]
     papers: list[int]
-    words: int  #: words to read
+    words: int  #: number of words that count towards the reading time
     lead: EncodedPair  #: the first card, if its title is the headline
 
     @property
@@ -61,7 +61,7 @@ class CardRow(NamedTuple):
 
     html: list[bytes]
     text: list[bytes]
-    words: int  #: words to read
+    words: int  #: number of words that count towards the reading time
 
 
 class SectionRenderer:
@@ -114,7 +114,7 @@ class SectionRenderer:
         return SectionPieces(b"".join(html).replace(TOKEN_MARK, token), text, papers, words, lead)
 
     def lead_card(self, section: SectionPlan, token: bytes) -> tuple[EncodedPair, int]:
-        """Return a section's first card without its title, which is the headline, and its word count."""
+        """Return a section's first card without its title (the headline), and the card's word count."""
         first = section.papers[0], section.canonical, section.forms[0]
         card = self.cards.untitled_card(*first, has_links=bool(token))
         (before, after), (text_before, text_after) = self.around_lead
@@ -159,7 +159,10 @@ class SectionRenderer:
         )
 
     def encode_around_lead(self) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
-        """Encode the pieces around a first card whose title is the headline; the first ends in its number."""
+        """Encode the pieces before and after a first card whose title is the headline.
+
+        The piece before the card ends with the card's number.
+        """
         if not self.cards.press.has_parts("lead"):
             return (b"", b""), (b"", b"")
         number = self.encode_number(1, 0)

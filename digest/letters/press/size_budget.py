@@ -16,7 +16,7 @@ from digest.letters.cards import CardForm
 
 HTML_BYTES = 90_000
 
-#: The forms of a card, longest first, and the form with which a card starts for each setting of a reader.
+#: The forms of a card, longest first; and the form of unshortened cards, keyed by the reader's setting.
 FORMS = (CardForm.WHOLE, CardForm.FULL, CardForm.BRIEF, CardForm.LINE)
 FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm.WHOLE}
 
@@ -36,7 +36,7 @@ class SectionPlan(NamedTuple):
 
 
 def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
-    """Return the plan of a digest with every card in the length that its reader chose."""
+    """Return the plan of a digest with every card in the length that the reader chose."""
     form = FIRST_FORMS[digest.abstracts]
     return [
         SectionPlan(
@@ -59,11 +59,11 @@ def shorten_plan(
     section_size: Callable[[str], int],
     overflow_size: int,
 ) -> list[SectionPlan]:
-    """Return the plan with cards shortened until they take at most `max_bytes` of HTML.
+    """Return the plan with cards shortened until the sections take at most `max_bytes` of HTML.
 
     `section_size` gives the bytes of a section without its cards; `overflow_size` is the size of the
-    line that counts the papers left out. A section without cards is left out, and the section before it
-    counts its papers.
+    line that counts the papers left out. A section without cards is left out, and its papers are counted
+    in the section before it.
     """
     forms: list[list[CardForm | None]] = [list(section.forms) for section in plan]
     counts = [one.more > 0 for one in plan]
