@@ -249,9 +249,7 @@ def copy_pipe(pipe: IO[bytes], copy: IO[bytes], path: Path) -> None:
         if line > MAX_SKIPPED:
             raise endless_line_error(path)
         if copied > MAX_PIPED:
-            raise UsageError(
-                f"{path} is longer than 4 GB, the limit for a pipe. Import it as a file."
-            )
+            raise UsageError(f"{path} is longer than 4 GB, the limit for a pipe. Import it as a file.")
 
 
 def endless_line_error(path: Path) -> UsageError:
