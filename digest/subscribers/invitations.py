@@ -126,7 +126,7 @@ def used_keys(session: Session, keys: Collection[str]) -> list[str]:
 
 
 def never_asked(session: Session, invitees: Sequence[Invitee]) -> list[Invitee]:
-    """Return the invitees for whom no confirmation of any kind was ever created."""
+    """Return the invitees without a confirmation of any kind, past or present."""
     if not invitees:
         return []
     ids = [one.id for one in invitees]
