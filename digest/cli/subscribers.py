@@ -401,7 +401,7 @@ def pause(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pause a subscriber, until a day or until they are resumed."""
+    """Pause a subscriber until a given date, or until you resume them."""
     from digest import subscribers
     from digest.subscribers import use_cases
 

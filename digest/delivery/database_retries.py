@@ -63,7 +63,9 @@ def tries(
         if not lost_at:
             lost_at = monotonic()
             log.warning(
-                "Lost the database while recording %s; retrying: %s", description, first_line(one.error)
+                "Lost the connection to the database while recording %s; retrying: %s",
+                description,
+                first_line(one.error),
             )
         if is_stopping() or monotonic() + pause >= min(deadline, lost_at + MAX_RETRY_TIME.total_seconds()):
             log.error("The database did not become available in time to record %s", description)

@@ -148,7 +148,7 @@ def check_mail_folder(folder: Path) -> Check:
     if os.access(existing, os.W_OK | os.X_OK):
         return passed("mail", f"kept in {folder}; nothing is sent to anybody")
     fix = "All letters wait. Give the folder to the user who runs digest, or set DIGEST_MAIL_URL."
-    return outage("mail", "Mail cannot be written to its folder", fix, str(existing))
+    return outage("mail", "Mail cannot be written to the mail folder", fix, str(existing))
 
 
 def connect_to_mail_server(server: MailServer) -> smtplib.SMTP:

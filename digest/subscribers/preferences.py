@@ -30,7 +30,8 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
 ) -> bool:
     """Change the settings that are not None; return whether any setting changed.
 
-    `muted` names the muted topics among `topics`; if it is None, topics that keep their name stay muted.
+    `muted` contains the names of the topics that are muted. If it is None, a muted topic stays muted unless its
+    name changes.
     """
     before = editable_state(session, subscriber)
     if name is not None:

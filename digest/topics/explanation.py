@@ -381,7 +381,7 @@ class _IndexedPaper:
 
 
 def _shown(node: Node) -> str:
-    """Return a clause as a reason shows it; a search for words is shown without its field and its quotes."""
+    """Return a clause as an explanation prints it: words without their field and quotation marks."""
     if isinstance(node, TextClause):
         return node.words.replace('"', "")
     return f"({node.canonical})" if isinstance(node, And) else node.canonical

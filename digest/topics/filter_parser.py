@@ -71,7 +71,7 @@ def _refuse_length(written: str) -> NoReturn:
 
 # ── words and signs ─────────────────────────────────────────────────────────────────────────────
 
-#: Replaces each typographic character by one character, so that columns still refer to the original text.
+#: Maps each typographic character to one ASCII character, so that columns still refer to the original text.
 _TYPEWRITER = str.maketrans("“”„‟«»＂（）：＊～＜＞＝", '"""""""():*~<>=')
 #: Matches one lexeme of the language; spaces between lexemes are skipped.
 _LEXEME = re.compile(

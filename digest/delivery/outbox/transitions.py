@@ -29,7 +29,7 @@ from digest.db.tables import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
 
-#: Length of a lease, longer than the time limits of tasks and of server replies.
+#: Length of a lease. It must exceed the time limits of tasks and of server replies.
 LEASE = timedelta(seconds=900)
 RENEW_AFTER = timedelta(seconds=60)  #: a lease that began more recently than this is not renewed
 

@@ -345,7 +345,7 @@ def section_heading(topic: str, layout: Layout) -> str:
 
 
 def share_of_matches(papers: int, matches: int) -> str:
-    """Return a text with the number of a topic's matches that are shown, or "" if all are shown."""
+    """Return a phrase such as "2 of 12 matches", or "" if all matches are shown."""
     return figures_in_words.share_of_matches(papers, matches) if 0 < papers < matches else ""
 
 
