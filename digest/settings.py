@@ -231,7 +231,8 @@ class Settings(BaseModel):
         default=None, description="Secret for hashing suppressed addresses; never change it."
     )
     signup: Annotated[frozenset[str] | None, ParsedBy(parse_signup, as_text=signup_text)] = Field(
-        default=None, description="Who may subscribe: open, closed, or domains."
+        default=None,
+        description="Who may subscribe: open (anyone), closed (nobody), or a list of email domains.",
     )
     public: Annotated[Mapping[str, PublicPart], ParsedBy(parse_public_parts, as_text=public_parts_text)] = (
         Field(

@@ -76,7 +76,10 @@ def init(
         OptionalText, option("--postal-address", "TEXT", "The postal address in the footer of every letter.")
     ] = None,
     signup: Annotated[
-        OptionalText, option("--signup", "WHO", "Who may sign up: open, closed, or domains.")
+        OptionalText,
+        option(
+            "--signup", "WHO", "Who may sign up: open (anyone), closed (nobody), or a list of email domains."
+        ),
     ] = None,
     database_url: Annotated[
         OptionalText, option("--database-url", "URL", "A PostgreSQL database instead of SQLite.")

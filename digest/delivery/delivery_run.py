@@ -55,7 +55,7 @@ def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the 
     progress: Callable[[int], None] = lambda _done: None,
     sleep: Callable[[float], None] | None = None,
 ) -> DeliveryReport:
-    """Deliver due letters, prompt letters first, until none is left or no server responds.
+    """Deliver due letters, confirmations and other prompt letters first, until none is left or no server responds.
 
     A crash leaves at most one window in doubt. A `window` of 1 leaves at most one letter in doubt, and costs
     one or two more commits per message. If the database connection is lost while a window is being sent, the

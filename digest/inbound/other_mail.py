@@ -121,7 +121,7 @@ def pass_on(
 ) -> bool:
     """Queue a letter that passes this mail on to the operator; return whether it was queued.
 
-    Only a few mails of each writer are passed on per day, which protects the operator from a flood.
+    Only a few mails from each sender are passed on per day, to protect the operator from a flood.
     """
     if not rules.operator or rules.operator.casefold() == email.casefold():
         return False

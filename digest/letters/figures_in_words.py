@@ -33,7 +33,7 @@ TRAILING_CONNECTIVES = re.compile(
 )
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
-WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and hour?"), _("Get your own copy")
+WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
 CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause
 #: Characters of scripts without spaces; each character is two columns wide.
 WIDE_SIGNS = (

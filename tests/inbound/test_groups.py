@@ -144,7 +144,7 @@ def test_a_digest_to_a_group_has_no_link_header_or_address_of_one_reader(
 def test_a_member_is_offered_a_copy_of_their_own(digest: EmailMessage) -> None:
     said = text_of(digest)
 
-    assert "Want your own topics and hour? Get your own copy:" in said
+    assert "Want your own topics and time? Get your own copy:" in said
     assert re.search(r"https://digest\.example\.org/v/\S+/topics", said)
     assert "Sent to lab@lists.example." in said
     assert "Your group gets papers on Flows. Its owner chooses the topics" in said

@@ -123,7 +123,7 @@ def moved(served, account_path) -> None:
 def test_the_old_address_is_notified_once_and_can_change_it_back(served, moved):
     assert served.letters()[2:] == [("new_address", "alice@uni.edu")]
     [(subject, text)] = served.deliver_mail()
-    assert subject == "The address of your digests was changed"
+    assert subject == "Your email address for digests was changed"
     assert "Your digests now go to m•••@new.example." in " ".join(text.split())
     (path,) = re.findall(rf"{BASE}(/e/\S+)", text)
 

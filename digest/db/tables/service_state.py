@@ -26,7 +26,7 @@ class EmergencyStop(Base):
     __tablename__ = "emergency_stop"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    scope: Mapped[str] = mapped_column(String(6))  #: `bulk` for digests, `all` for prompt letters too
+    scope: Mapped[str] = mapped_column(String(6))  #: `bulk` stops digests, `all` stops all mail
     since: Mapped[datetime] = mapped_column(UtcDateTime)
     reason: Mapped[str]  #: shown to the operator
     lifted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -1,6 +1,6 @@
 """Record intents and settle deliveries on PostgreSQL, which executes statements while the worker renders.
 
-The driver needs a microsecond for each value of a list, so a list is sent as one text.
+The driver takes a microsecond for each value of a list, so a list is sent as one string, which the server splits.
 """
 
 from __future__ import annotations
