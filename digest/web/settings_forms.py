@@ -273,7 +273,10 @@ def save_schedule(form: SettingsForm) -> FormResult:
     errors = {name: EMPTY_FIELD for name in SCHEDULE_FIELDS if not fields[name]}
     try:
         wanted = subscribers.changed_schedule(
-            form.subscriber, cadence=fields["cadence"], at=fields["at"], timezone=fields["timezone"]
+            form.subscriber,
+            cadence=fields["cadence"],
+            at=fields["at"],
+            timezone=schedule.parse_zone_or_city(fields["timezone"]),
         )
         max_papers = settings_page.parse_number(fields["max_papers"])
         if not errors:
