@@ -19,6 +19,7 @@ from digest.editions.schedule import (
     open_edition,
     parse_cadence,
     parse_schedule,
+    parse_zone_or_city,
 )
 from digest.errors import BadField
 
@@ -238,3 +239,14 @@ def test_an_unknown_zone_is_refused_with_the_closest_name(text: str, hint: str):
 
     assert refused.value.field == "timezone"
     assert str(refused.value).endswith(hint)
+
+
+@pytest.mark.parametrize("text", ["Europe/Oslo", "europe/oslo", "Oslo", "oslo"])
+def test_a_city_is_as_good_as_the_name_of_its_time_zone(text: str):
+    assert parse_zone_or_city(text) == "Europe/Oslo"
+
+
+@pytest.mark.parametrize("text", ["", "Olso"])
+def test_a_misspelled_city_is_refused(text: str):
+    with pytest.raises(BadField, match="not a time zone"):
+        parse_zone_or_city(text)
