@@ -322,7 +322,7 @@ def check_individually(worker: Worker, step: Rendered, left: Sequence[Letter]) -
     ids = worker.outbox.intend(intents, lease=first.lease, until=until)
     lost = [each for number, each in checked.sendable.items() if number not in ids]
     worker.policy.release([(each.delivery, each.message.server) for each in lost], now)
-    # Another worker holds these letters, or they must be rendered again for a recipient who has just changed.
+    # Another worker holds these letters, or they must be rendered again because the recipient changed.
     again = {each.delivery.id: Wait(now, "") for each in lost}
     window_checks.postpone(worker.outbox, again, lease=first.lease)
     failpoints.reach("intending")

@@ -414,5 +414,5 @@ KINDS: tuple[type[MailCommand], ...] = (
 )
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
-#: The kinds of commands listed by `help` for a reader: somebody who has subscribed and confirmed.
+#: The kinds of commands that `help` lists for a confirmed subscriber.
 HELP_KINDS = tuple(kind for kind in KINDS if kind not in {ApplyProposal, Subscribe, Confirm, Help})

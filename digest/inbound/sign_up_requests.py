@@ -1,7 +1,7 @@
 """Queue the sign-ups requested by mail, for the sender's own address or for a group that the sender manages.
 
-A group, such as a mailing list, gets one confirmation letter, and anyone who reads the group's mail can
-confirm. DKIM, SPF or DMARC must prove the sender, because the sender will manage the group's digests.
+A group, such as a mailing list, gets one confirmation letter, and any member can confirm. DKIM, SPF or
+DMARC must prove the sender, because the sender will manage the group's digests.
 """
 
 from __future__ import annotations

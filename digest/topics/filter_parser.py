@@ -47,7 +47,7 @@ class Filter:
     uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
 
 
-@lru_cache(maxsize=16384)  # 13 MB; a run parses each filter twice, to match and to explain
+@lru_cache(maxsize=16384)  # 13 MB; pages, commands and explanations parse the same filters repeatedly
 def parse(written: str) -> Filter:
     """Parse a filter; raise `errors.BadFilter` with the column of the error."""
     if len(written) > MAX_CHARACTERS:

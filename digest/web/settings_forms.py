@@ -139,7 +139,7 @@ def mail_account_link(form: SettingsForm) -> FormResult:
 
 
 def return_after_leaving(form: SettingsForm) -> FormResult:
-    """Resubscribe a reader who has recently unsubscribed."""
+    """Resubscribe a reader after a recent unsubscription."""
     return "back" if use_cases.return_after_leaving(form.session, form.subscriber, now=form.now) else ""
 
 

@@ -26,7 +26,7 @@ await walk(({ page, look }) => {
       await page.getByText("muted: left out of your digests").waitFor();
       await look("settings-muted");
       await page.locator("summary", { hasText: "Change" }).click();
-      await page.getByLabel("Time zone").fill("Oslo");
+      await page.getByLabel("Time zone").fill("Europe/Olso");
       await page.locator("form").filter({ has: page.getByLabel("Time zone") }).getByRole("button", { name: "Save" }).click();
       await page.getByText("Did you mean Europe/Oslo?").waitFor();
       await look("settings-error");

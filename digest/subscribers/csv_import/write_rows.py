@@ -372,7 +372,7 @@ def make_invitee(number: int, email: str, email_key: str, topics: CheckedTopics)
 
 
 def invite_new(state: ImportState, invitees: Collection[Invitee]) -> None:
-    """Queue an invitation for each imported subscriber who has not been invited yet."""
+    """Queue an invitation for each imported subscriber without an earlier one."""
     state.report.invited += invitations.queue_invitations(
         state.session, state.site, invitees, invited_by=state.invited_by, moments=state.moments, now=state.now
     )
