@@ -513,6 +513,7 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     subscriber.state = SubscriberState.ACTIVE
     subscriber.confirmed_at = now
     subscriber.unsubscribed_at = None
+    subscriber.leaving_reason = ""
     subscriber.considered_until = subscriber.considered_paper_id = None
     subscriber.next_due_at = edition_schedule.next_edition(
         subscriber_rows.schedule_of(subscriber), now

@@ -27,7 +27,7 @@ from digest.delivery.transports import MailUrl
 from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
-from digest.subscribers import RequestedSettings, SignUpOutcome
+from digest.subscribers import RequestedSettings, SignUpOutcome, use_cases
 
 OSLO = Schedule(timezone="Europe/Oslo")
 
@@ -263,6 +263,7 @@ def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, n
 
 def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice, now):
     subscribers.remove(session, "alice@uni.edu", now=now)
+    use_cases.note_leaving_reason(session, alice, "Too many papers")
 
     asked = subscribers.request_subscription(session, site, "alice@uni.edu", now=now)
     assert (asked.outcome, alice.state) == (SignUpOutcome.ASKED, SubscriberState.UNSUBSCRIBED)
@@ -271,7 +272,7 @@ def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice,
     confirmed = subscribers.confirm(session, site, token, now)
     assert confirmed
     assert confirmed.state == SubscriberState.ACTIVE
-    assert alice.considered_until is None
+    assert (alice.considered_until, alice.leaving_reason) == (None, "")
 
 
 @pytest.mark.parametrize(
