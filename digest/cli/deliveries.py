@@ -287,7 +287,7 @@ def history(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List everything recorded about a subscriber, latest first: consents, letters, bounces."""
+    """List a subscriber's consents, letters, bounces and changes of state, latest first."""
     from dataclasses import asdict
 
     from digest.publishing.reader_history import reader_history

@@ -182,7 +182,7 @@ def queue_notice_of_change(
 
 
 def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
-    """Return all data stored about a subscriber, as JSON values."""
+    """Return a subscriber's rows as JSON values; bounces and incoming mail are not included."""
     owned = {
         "consents": Consent,
         "shown_papers": Shown,
