@@ -23,7 +23,7 @@ test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
 
 # Tests of values need no database: those that run on one are named after it.
 PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps \
-	test_addresses.py test_caches.py test_links.py \
+	test_addresses.py test_bitsets.py test_caches.py test_links.py \
 	$(addprefix inbound/test_,command_lines.py mail_commands.py mail_corpus.py reply_tokens.py sender_proof.py) \
 	$(addprefix delivery/test_limit,s.py _rules.py er.py))
 

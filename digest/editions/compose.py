@@ -16,15 +16,18 @@ never put a paper before a paper of a higher band.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from itertools import chain, groupby
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import MsgspecError, Struct, json
 from msgspec.structs import replace
+
+from digest import bitsets
+from digest.bitsets import ScoredSets
 
 TRENDING_TOPIC = "Trending"
 RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
@@ -39,12 +42,8 @@ DUPLICATE_PENALTY_BITS = 2.0
 FIRST_CANDIDATES = (
     16  #: number of a topic's best papers that are sorted first and cached, in an array to save memory
 )
-WORD_BITS = 60  #: the number of bits of a set that are handled at a time
-WORD = (1 << WORD_BITS) - 1
 MAX_ELIGIBLE_SETS = 64  #: maximum number of eligible sets for which a filter's first candidates are cached
 NO_DUPLICATES: Mapping[int, int] = MappingProxyType({})
-#: Pairs (relevance, set of papers with this relevance); no paper is in two sets.
-ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 
 
 class Section(NamedTuple):
@@ -200,13 +199,13 @@ class RankedMatches:
     def sort_band(self, sets: ScoredSets, eligible: int, most: int) -> list[int]:
         """Return the best eligible papers of one band, at least `most` unless the band has fewer."""
         if len(sets) == 1 and not self.demoted:
-            return lowest_members(sets[0][1] & eligible, most)
+            return bitsets.lowest_members(sets[0][1] & eligible, most)
         worth: dict[int, float] = {}
         for relevance, papers in sets:
             bits = relevance_bits(relevance)
-            for number in lowest_members(papers & eligible & ~self.demoted, most):
+            for number in bitsets.lowest_members(papers & eligible & ~self.demoted, most):
                 worth[number] = bits + self.scores[number]
-            for number in bitset_members(papers & eligible & self.demoted):
+            for number in bitsets.members(papers & eligible & self.demoted):
                 worth[number] = bits + self.scores[number] - DUPLICATE_PENALTY_BITS
         return sorted(sorted(worth), key=worth.__getitem__, reverse=True)
 
@@ -239,7 +238,7 @@ def rank_matches(
 ) -> RankedMatches:
     """Rank the matches of a filter by worth; papers that `relevance` does not contain have relevance 0."""
     sets: dict[float, int] = {}
-    for number in bitset_members(matches):
+    for number in bitsets.members(matches):
         fits = relevance.get(number, 0.0)
         sets[fits] = sets.get(fits, 0) | 1 << number
     return rank_sets(sorted(sets.items(), reverse=True), scores, near_duplicates)
@@ -311,9 +310,9 @@ def compose(
     picked = pick_papers(topics, eligible, shown, limits)
     if len(picked) < max(1, limits.at_least):
         return ()
-    found = bitset(picked)
+    found = bitsets.bitset_of(picked)
     by_topic = assign_to_topics(topics, picked, found)
-    left = eligible & ~(found | bitset(shown)) if shown else eligible & ~found
+    left = eligible & ~(found | bitsets.bitset_of(shown)) if shown else eligible & ~found
     return tuple(
         [
             Section(topic, filter_id, tuple(map(ids.__getitem__, own)), (ranked.matches & left).bit_count())
@@ -363,7 +362,7 @@ def assign_to_topics(
     for number, at in picked.items():
         by_topic[at].append(number)
     ambiguous, changed = found & matched_by_several(topics), set()
-    for number in bitset_members(ambiguous):
+    for number in bitsets.members(ambiguous):
         picked_by = picked[number]
         best = best_topic(number, picked_by, topics)
         if best != picked_by:
@@ -382,7 +381,7 @@ def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Colle
     matching = 0
     for requested in topics:
         matching |= requested.matches.matches
-    return (matching & eligible & ~bitset(shown)).bit_count()
+    return (matching & eligible & ~bitsets.bitset_of(shown)).bit_count()
 
 
 def matched_by_several(topics: Sequence[RequestedTopic]) -> int:
@@ -407,37 +406,3 @@ def best_topic(number: int, chosen_by: int, topics: Sequence[RequestedTopic]) ->
             if relevance > best or (relevance == best > NO_RELEVANCE and at < best_at):
                 best_at, best = at, relevance
     return best_at
-
-
-def bitset(numbers: Iterable[int]) -> int:
-    """Return the set of `numbers` as an integer bitset."""
-    found = 0
-    for number in numbers:
-        found |= 1 << number
-    return found
-
-
-def bitset_members(found: int) -> list[int]:
-    """Return the members of the set `found` in increasing order."""
-    return lowest_members(found, found.bit_count())
-
-
-def lowest_members(found: int, most: int) -> list[int]:
-    """Return the lowest `most` members of the set `found` in increasing order.
-
-    The loop handles `WORD_BITS` bits of the set at a time, because arithmetic with the whole set is slower.
-    """
-    members: list[int] = []
-    start = 0
-    while found and len(members) < most:
-        skipped = (found & -found).bit_length() - 1
-        found >>= skipped
-        start += skipped
-        word = found & WORD
-        while word:
-            lowest = word & -word
-            members.append(start + lowest.bit_length() - 1)
-            word ^= lowest
-        found >>= WORD_BITS
-        start += WORD_BITS
-    return members[:most]

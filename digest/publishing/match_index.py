@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 
-from digest import topics
+from digest import bitsets, topics
 from digest.editions import compose
 from digest.editions.compose import RankedMatches
 from digest.errors import BadFilter
@@ -123,7 +123,7 @@ class MatchIndex:
             return None
         papers = self.press.papers
         days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
-        best = compose.bitset(self.choices[filter_id].order[: papers_a_day * len(set(days))])
+        best = bitsets.bitset_of(self.choices[filter_id].order[: papers_a_day * len(set(days))])
         return topics.find_narrowing(filter_, papers, self.index, days, best=best, capacity=papers_a_day)
 
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
@@ -138,7 +138,7 @@ class MatchIndex:
         if key not in self.eligible_cache:
             if len(self.eligible_cache) >= 1024:
                 self.eligible_cache.clear()
-            self.eligible_cache[key] = compose.bitset(
+            self.eligible_cache[key] = bitsets.bitset_of(
                 number
                 for number, paper in enumerate(self.press.papers)
                 if paper.first_seen_at <= now
@@ -156,7 +156,7 @@ class MatchIndex:
     def recently_published(self, days: int, today: date) -> int:
         """Return the papers published in the last `days` days."""
         if (days, today) not in self.young_cache:
-            self.young_cache[days, today] = compose.bitset(
+            self.young_cache[days, today] = bitsets.bitset_of(
                 number
                 for number, paper in enumerate(self.press.papers)
                 if is_recently_published(paper, days, today)

@@ -8,10 +8,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from digest import links, papers
+from digest import bitsets, links, papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
-from digest.editions.compose import bitset
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.pending_updates import last_mail_at
@@ -85,7 +84,7 @@ def checked_summary(
     reader_id = decision.reader.id
     is_too_few = decision.is_too_few  # some papers matched, so none is shown as the closest
     topics = gathered.topics.get(reader_id, ())
-    new = decision.eligible & ~bitset(gathered.shown.get(reader_id, ()))
+    new = decision.eligible & ~bitsets.bitset_of(gathered.shown.get(reader_id, ()))
     return {
         "checked": 0 if is_too_few else decision.digest.checked,
         "has_topics": bool(topics),

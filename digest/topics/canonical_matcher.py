@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from digest.bitsets import ScoredSets
 from digest.topics import filter_shapes, relevance
 from digest.topics.filter_shapes import FilterShape
 from digest.topics.filter_tree import Leaf, PackClause
 from digest.topics.paper_index import PaperIndex
-from digest.topics.relevance import ScoredSets
 from digest.topics.word_rows import LazyDict
 
 

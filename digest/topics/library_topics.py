@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from digest import bitsets
 from digest.papers import Paper, title_key
-from digest.topics import author_names, bitsets, similar_papers, word_rarity
+from digest.topics import author_names, similar_papers, word_rarity
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.paper_index import PaperIndex
@@ -160,7 +161,7 @@ def _seeds(
         added = best.examples & rest
         if added.bit_count() < max(LEAST_PAPERS, LEAST_SHARE * papers):
             break
-        seeds.append([*bitsets.members(added)])
+        seeds.append(bitsets.members(added))
         rest &= ~added
     return seeds
 

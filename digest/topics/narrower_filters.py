@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from digest import errors
+from digest.bitsets import lowest_members
 from digest.papers import Paper, display
 from digest.topics import tokenizer
-from digest.topics.bitsets import members
 from digest.topics.filter_backtest import compare_filters
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.paper_index import PaperIndex
@@ -49,7 +49,7 @@ def find_narrowing(
     if not (best and rest):
         return None
     found = []
-    for name in common_candidates([papers[number] for number in list(members(matches))[:MAX_PAPERS_READ]]):
+    for name in common_candidates([papers[number] for number in lowest_members(matches, MAX_PAPERS_READ)]):
         try:
             clause = parse(name)
             narrower = parse(f"({filter_.canonical}) AND {name}")

@@ -16,11 +16,11 @@ from operator import or_
 from threading import RLock
 from typing import Any
 
-from digest import papers
+from digest import bitsets, papers
+from digest.bitsets import ScoredSets
 from digest.papers import Paper
 from digest.topics import (
     author_names,
-    bitsets,
     described_topics,
     language_detection,
     relevance,
@@ -47,7 +47,7 @@ from digest.topics.filter_tree import (
 )
 from digest.topics.postings import Forms, Postings
 from digest.topics.query_plan import QueryPlan
-from digest.topics.relevance import RelevanceWeights, ScoredClause, ScoredSets
+from digest.topics.relevance import RelevanceWeights, ScoredClause
 from digest.topics.word_rows import LazyDict
 
 #: Maximum number of cached results before they are discarded; a result for 4,000 papers takes up to 3 kB.

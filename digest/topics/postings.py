@@ -12,7 +12,8 @@ from functools import cached_property, partial
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
-from digest.topics import bitsets, phrase_spellings, tokenizer, word_pairs
+from digest import bitsets
+from digest.topics import phrase_spellings, tokenizer, word_pairs
 from digest.topics.word_pairs import WordPairs
 from digest.topics.word_rows import LazyDict, WordRows
 

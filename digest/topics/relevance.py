@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from digest.topics import bitsets, filter_shapes, filter_tree
+from digest import bitsets
+from digest.bitsets import ScoredSets
+from digest.topics import filter_shapes, filter_tree
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_shapes import ShapeNode
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Or, TextClause
@@ -40,8 +42,6 @@ class RelevanceWeights:
 
 WEIGHTS = RelevanceWeights()
 
-#: Pairs (score, set of papers with this score); no paper is in two sets.
-ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 #: A clause whose words are counted for the score of a paper.
 ScoredClause: TypeAlias = TextClause | DescriptionClause
 

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from digest import papers
+from digest import bitsets, papers
 from digest.papers import Paper
-from digest.topics import bitsets, clauses, phrase_names, similar_papers, tokenizer, word_rarity, word_roots
+from digest.topics import clauses, phrase_names, similar_papers, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.paper_index import PaperIndex

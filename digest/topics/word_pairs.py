@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, compress
 from operator import add, ne
 
-from digest.topics import bitsets
+from digest import bitsets
 
 MARGIN = 1000
 #: The documents of a pair are stored as a set only if the pair occurs more often than this.

@@ -21,7 +21,7 @@ import css_inline
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from digest import topics
+from digest import bitsets, topics
 from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
 from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
@@ -108,7 +108,7 @@ def matching_papers(state: WorkerState, number: int, canonical: str) -> RankedMa
         asked = topics.parse(canonical)
         query = fts5_query(asked.tree)
         rows = state.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
-        matches = compose.bitset(row[0] for row in rows)
+        matches = bitsets.bitset_of(row[0] for row in rows)
         press, index = state.morning.press, state.morning.index
         relevance = index.relevance(asked, matches) if matches else {}
         state.choices[number] = compose.rank_matches(matches, press.scores, relevance)

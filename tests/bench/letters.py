@@ -19,7 +19,6 @@ from datetime import UTC, date, datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from time import perf_counter, process_time
@@ -30,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from premailer import Premailer
 
-from digest import gc_control, topics
+from digest import bitsets, gc_control, topics
 from digest.editions.compose import Digest, Section
 from digest.letters import Personalization, Templates, dkim_signing, press
 from digest.letters.cards import CardForm
@@ -41,7 +40,6 @@ from digest.links import unsubscribe_url
 from digest.papers import Paper
 from digest.papers.trending import Ranked
 from digest.settings import templates_dir
-from digest.topics import bitsets
 from tests.bench.naive_rival import by_premailer
 from tests.bench.world import SITE
 from tests.support.shared_caches import CACHES
@@ -207,7 +205,7 @@ def time_cold_cards(made: Press, filters: dict[int, str]) -> tuple[int, float]:
     asked = [
         (made.papers[number].id, canonical)
         for canonical in filters.values()
-        for number in islice(bitsets.members(index.matches(topics.parse(canonical))), 5)
+        for number in bitsets.lowest_members(index.matches(topics.parse(canonical)), 5)
     ]
     fresh = replace(made, papers=tuple(replace(paper) for paper in made.papers))
     cards = LetterAssembler(fresh, SITE).sections.cards
@@ -247,7 +245,7 @@ def cold_letters(templates: Templates, chance: random.Random, *, filters: int) -
 def first_matches(made: Press, canonical: str, limit: int) -> tuple[int, ...]:
     """Return the ids of the best papers that a filter matches."""
     found = made.index.matches(topics.parse(canonical))
-    return tuple([made.papers[number].id for number in islice(bitsets.members(found), limit)])
+    return tuple([made.papers[number].id for number in bitsets.lowest_members(found, limit)])
 
 
 def cold_start(made: Press) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from digest.bitsets import bitset_of, members
 from digest.editions.compose import (
     DUPLICATE_PENALTY_BITS,
     NO_RELEVANCE,
@@ -19,11 +20,8 @@ from digest.editions.compose import (
     RankedMatches,
     RequestedTopic,
     Section,
-    bitset,
-    bitset_members,
     compose,
     count_matching,
-    lowest_members,
     rank_all,
     rank_matches,
     relevance_bits,
@@ -36,7 +34,7 @@ EVERYTHING = (1 << 20) - 1
 
 def requested(topic: str, matches: dict[int, float], *, scores: list[float] = FLAT) -> RequestedTopic:
     """Return a topic whose filter matches these numbers with these relevances."""
-    return RequestedTopic(topic, 7, rank_matches(bitset(matches), scores, matches))
+    return RequestedTopic(topic, 7, rank_matches(bitset_of(matches), scores, matches))
 
 
 def sections(*topics: RequestedTopic, eligible: int = EVERYTHING, shown: set[int] | None = None, **caps: int):
@@ -124,7 +122,7 @@ def test_one_topic_may_fill_what_the_others_leave():
 
 
 def test_shown_and_ineligible_papers_are_left_out():
-    made = sections(requested("graphs", {1: 1.0, 2: 1.0, 3: 1.0}), eligible=bitset([1, 2]), shown={1})
+    made = sections(requested("graphs", {1: 1.0, 2: 1.0, 3: 1.0}), eligible=bitset_of([1, 2]), shown={1})
 
     assert made == {"graphs": [2]}
 
@@ -139,7 +137,7 @@ def test_fewer_papers_than_the_minimum_make_no_digest():
 def test_the_count_of_further_matches_excludes_shown_papers():
     made = compose(
         [requested("graphs", dict.fromkeys(range(10), 1.0))],
-        eligible=bitset(range(8)),
+        eligible=bitset_of(range(8)),
         ids=IDS,
         shown={0, 1},
         limits=DigestLimits(papers=2),
@@ -152,7 +150,7 @@ def test_trending_is_last_and_shows_only_papers_no_topic_matches():
     graphs = requested("graphs", {3: 0.0, 4: 1.0})
     trends = RequestedTopic("Trending", None, rank_all([5.0, 4.0, 3.0, 2.0, 1.0]))
 
-    assert sections(graphs, trends, eligible=bitset(range(5)), papers=4) == {
+    assert sections(graphs, trends, eligible=bitset_of(range(5)), papers=4) == {
         "graphs": [4, 3],
         "Trending": [0, 1],
     }
@@ -160,7 +158,7 @@ def test_trending_is_last_and_shows_only_papers_no_topic_matches():
 
 def test_the_second_of_two_near_duplicates_ranks_lower():
     scores = [1.0, 0.9, 0.5]
-    twins = {0: bitset([1]), 1: bitset([0])}
+    twins = {0: bitset_of([1]), 1: bitset_of([0])}
 
     made = sections(RequestedTopic("graphs", 7, rank_matches(0b111, scores, {}, twins)))
 
@@ -173,7 +171,7 @@ def best_first(scores: list[float]) -> list[float]:
 
 
 def test_a_near_duplicate_alone_keeps_its_worth():
-    one = rank_matches(0b010, [1.0, 0.9, 0.5], {}, {0: bitset([1]), 1: bitset([0])})
+    one = rank_matches(0b010, [1.0, 0.9, 0.5], {}, {0: bitset_of([1]), 1: bitset_of([0])})
 
     assert one.worth(1) == 0.9
 
@@ -186,36 +184,26 @@ def test_a_near_duplicate_alone_keeps_its_worth():
 def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_worthiest_lose(
     fit: dict[int, float], scores: list[float], alike: list[set[int]]
 ):
-    twins = {n: bitset(m for group in alike if n in group for m in group - {n}) for n in range(12)}
+    twins = {n: bitset_of(m for group in alike if n in group for m in group - {n}) for n in range(12)}
     worth = {n: relevance_bits(fit[n]) + scores[n] for n in fit}
     before = {n: {m for m in worth if (-worth[m], m) < (-worth[n], n)} for n in worth}
-    plain = {n: worth[n] - DUPLICATE_PENALTY_BITS * bool(twins[n] & bitset(before[n])) for n in worth}
+    plain = {n: worth[n] - DUPLICATE_PENALTY_BITS * bool(twins[n] & bitset_of(before[n])) for n in worth}
 
-    made = rank_matches(bitset(fit), scores, fit, twins)
+    made = rank_matches(bitset_of(fit), scores, fit, twins)
 
     assert made.order == tuple(sorted(plain, key=lambda n: (-plain[n], n)))
     assert {n: made.worth(n) for n in made.order} == plain
     assert {n: made.relevance(n) for n in range(12)} == {n: fit.get(n, NO_RELEVANCE) for n in range(12)}
 
 
-@given(st.sets(st.integers(0, 300)), st.integers(0, 40))
-def test_the_lowest_members_are_the_first_in_increasing_order(members: set[int], most: int):
-    assert lowest_members(bitset(members), most) == sorted(members)[:most]
-
-
 def test_the_candidates_after_the_first_continue_their_order():
     fit = {n: (n % 7) / 6 for n in range(300)}
-    many = rank_matches(bitset(fit), best_first([n / 9 for n in range(300)]), fit)
+    many = rank_matches(bitset_of(fit), best_first([n / 9 for n in range(300)]), fit)
 
     taken = tuple(many.candidates(-1))
 
     assert taken == tuple(sorted(fit, key=lambda n: (-many.worth(n), n)))
     assert tuple(many.candidates(-1)) == taken
-
-
-@given(st.sets(st.integers(0, 300)))
-def test_a_bitset_has_the_members_it_was_made_from(members: set[int]):
-    assert bitset_members(bitset(members)) == sorted(members)
 
 
 @st.composite
@@ -251,14 +239,14 @@ def test_any_input_gives_a_valid_digest(
 
     papers = list(chain.from_iterable(section.papers for section in made))
     by_topic = {one.topic: one.matches for one in topics}
-    allowed = set(bitset_members(eligible)) - shown
+    allowed = set(members(eligible)) - shown
     assert len(papers) == len(set(papers))  # never twice
     assert set(papers) <= allowed  # never what may not be shown
     assert len(papers) <= caps.papers  # never more than the limit
     assert not papers or len(papers) >= caps.at_least
     for section in made:
         assert section.papers
-        assert set(section.papers) <= set(bitset_members(by_topic[section.topic].matches))
+        assert set(section.papers) <= set(members(by_topic[section.topic].matches))
         positions = [by_topic[section.topic].order.index(paper) for paper in section.papers]
         assert positions == sorted(positions)  # best first
     assert [section.topic for section in made] == [
@@ -271,7 +259,7 @@ def test_a_digest_is_filled_while_papers_are_left(
     table: tuple[list[RequestedTopic], int, set[int], DigestLimits],
 ):
     topics, eligible, shown, _ = table
-    matched = {n for one in topics for n in bitset_members(one.matches.matches & eligible)} - shown
+    matched = {n for one in topics for n in members(one.matches.matches & eligible)} - shown
 
     made = compose(topics, eligible=eligible, ids=range(12), shown=shown, limits=DigestLimits(papers=6))
 
@@ -337,11 +325,11 @@ def test_of_a_last_round_without_any_filter_the_papers_that_trend_more_stay():
 
 
 def test_a_paper_is_ordered_the_same_however_many_readers_were_asked_before():
-    ranked = rank_matches(bitset(range(10)), FLAT, {})
+    ranked = rank_matches(bitset_of(range(10)), FLAT, {})
 
     orders = {eligible: tuple(ranked.candidates(eligible)) for eligible in range(200)}
 
-    assert all(set(order) == set(bitset_members(eligible & 0x3FF)) for eligible, order in orders.items())
+    assert all(set(order) == set(members(eligible & 0x3FF)) for eligible, order in orders.items())
     assert {eligible: tuple(ranked.candidates(eligible)) for eligible in range(200)} == orders
     assert len(ranked.cache) <= 64
 
@@ -350,5 +338,5 @@ def test_matching_papers_are_counted_once_and_without_those_already_shown():
     topics = [requested("graphs", {1: 1.0, 2: 1.0, 3: 1.0}), requested("robots", {3: 1.0, 4: 1.0})]
 
     assert count_matching(topics, EVERYTHING, {1}) == 3
-    assert count_matching(topics, bitset([2, 3, 9]), set()) == 2
+    assert count_matching(topics, bitset_of([2, 3, 9]), set()) == 2
     assert count_matching([], EVERYTHING, set()) == 0

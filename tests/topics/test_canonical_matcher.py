@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from digest import errors, topics
-from digest.topics import bitsets, relevance
+from digest import bitsets, errors, topics
+from digest.topics import relevance
 from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Node, Or, TextClause
 from tests.topics import strategies
 from tests.topics.invented_papers import paper

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest import topics
+from digest import bitsets, topics
 from digest.papers import title_key
-from digest.topics import bitsets, relevance
+from digest.topics import relevance
 from digest.topics.filter_tree import TextClause
 from tests.topics.invented_papers import KITCHEN, paper
 
