@@ -20,7 +20,7 @@ from digest.site_profile import Site
 from digest.topics import Pack, PackVersions, filter_registry, stored_packs
 
 BATCH_LETTERS = 500  #: number of letters inserted by one statement
-#: States of the subscribers who get the letter about a new version; paused ones get it after resuming.
+#: States of the subscribers who get the letter about a new version, paused ones too.
 RECEIVING_STATES = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
