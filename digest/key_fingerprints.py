@@ -118,7 +118,7 @@ class Key:
 
 
 def list_keys(session: Session, site: Site) -> list[Key]:
-    """List this machine's keys, the signing key first, then former signing keys (missing or retired)."""
+    """List this machine's keys (the signing key first), then former signing keys that are missing or retired."""
     rows = session.execute(select(Fingerprint.name, Fingerprint.value, Fingerprint.since)).all()
     retired = {row.value: row.since for row in rows if row.name.startswith(RETIRED)}
     signed = {row.value: row.since for row in rows if row.name == SIGNING_KEY}

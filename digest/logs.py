@@ -49,7 +49,7 @@ JOURNAL_LEVELS = {
 
 
 def set_up_logging(log_format: str, *, level: int | str = logging.INFO, journal_stream: str = "") -> None:
-    """Log to stderr from `level` upwards, as `text` or `json`.
+    """Log messages of `level` and above to stderr, as `text` or `json`.
 
     `journal_stream` is the value of systemd's JOURNAL_STREAM.
     """

@@ -28,7 +28,9 @@ def parse_since(text: str) -> datetime:
     )
 
 
-Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The domain of the addresses.")]
+Domain = Annotated[
+    str, typer.Option("--domain", metavar="DOMAIN", help="The domain of the failed addresses.")
+]
 Since = Annotated[
     datetime | None,
     typer.Option(

@@ -81,8 +81,8 @@ def read_settings(**given: object) -> Settings:
     logs.set_up_logging(settings.log_format, level=logging.WARNING)
     if settings.mail.folder_format == "memory":
         raise UsageError(
-            "DIGEST_MAIL_URL: memory: keeps mail in one process and is only for tests;"
-            " write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
+            "DIGEST_MAIL_URL: memory: keeps mail in the memory of one process and is only for tests;"
+            " use smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
         )
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folder contains addresses

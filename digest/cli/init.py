@@ -95,7 +95,7 @@ def init(
 ) -> None:
     """Ask seven questions, write the settings file, send a test mail and start the service.
 
-    With any option, or without a terminal, nothing is asked. Settings in the file are kept unless you give new values.
+    It asks questions only in a terminal and without options. Settings in the file are kept unless you give new values.
     """
     given = {
         "site_name": site_name, "base_url": base_url, "mail_url": mail_url, "sender": sender,
@@ -104,7 +104,7 @@ def init(
     answers: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
     path = settings_file(command_context.read_settings())
     kept = read_settings_file(path)
-    is_asking = not answers and test_to is None and not start and sys.stdin.isatty()
+    is_asking = not (answers or test_to or start or as_json) and sys.stdin.isatty()
     if is_asking:
         answers, test_to = ask_questions(kept)
     values = {name: value for name, value in (kept | answers).items() if value != ""}

@@ -196,7 +196,7 @@ Rows = Callable[[Callable[[int], None]], "CsvRows | JsonRows"]
 
 @contextmanager
 def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
-    """Open a file of subscribers; yield a function that returns its rows, and the number of its lines.
+    """Open a file of subscribers; yield two values: a function that returns its rows, and its line count.
 
     The whole file is first read once, so that nothing is imported from a file with an unclosed quote.
     Raises UsageError if the file is not text.

@@ -177,7 +177,7 @@ def show_list(
     ] = "",
     domain: Annotated[
         str,
-        typer.Option("--domain", metavar="DOMAIN", help="Only addresses of this domain.", show_default=False),
+        typer.Option("--domain", metavar="DOMAIN", help="Only addresses at this domain.", show_default=False),
     ] = "",
     topic: Annotated[
         str,

@@ -30,7 +30,7 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 class ManyValues(TypeDecorator[Collection[Any]]):
     """The type of a parameter that sends any number of values as a PostgreSQL array literal, "{1,2}".
 
-    The values are sent as one text, because the driver needs a microsecond for each value of a list. The
+    The values are sent as a single string, because the driver needs a microsecond for each value in a list. The
     parameter has no type, so that the planner sees an array. If SQL split a text into values, PostgreSQL
     would compare them one by one with every row.
     """

@@ -305,7 +305,7 @@ def count_report(
 def is_of_member(report: Failure | Complaint, group: str) -> bool:
     """Return whether a report about a letter to a group concerns only one of its members.
 
-    If the group is an alias, which handles no bounces, we get the reports of failures at its members'
+    An alias does not handle bounces, so we get the reports of failures at its members'
     mailboxes.
     """
     if isinstance(report, Complaint):

@@ -306,7 +306,7 @@ class Subscribe(MailCommand):
     verb = Verb.SUBSCRIBE
     words = ("subscribe", "sub", "join")
     usage = "subscribe flows: flow matching"
-    effect = _("Subscribe to a daily digest, here on one topic.")
+    effect = _("Subscribe to a daily digest (here, on one topic).")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -326,7 +326,9 @@ class SubscribeGroup(MailCommand):
     verb = Verb.GROUP
     words = ("group",)
     usage = "group lab@lists.example.org flows: flow matching"
-    effect = _("Ask a mailing list to get a daily digest, here on one topic. You manage it.")
+    effect = _(
+        "Subscribe a mailing list to a daily digest (here, on one topic). You manage the subscription."
+    )
     description = _(
         "The list gets one mail; the digests begin when somebody there confirms. Only you get the links to change or end them."
     )

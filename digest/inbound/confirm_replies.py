@@ -1,4 +1,4 @@
-"""Confirm a subscription by a reply of `yes` to the letter that asks for it.
+"""Confirm a subscription when the reader replies `yes` to the confirmation letter.
 
 The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
 confirms only if the writer's first line says yes. Any other reply is answered with the same letter again.

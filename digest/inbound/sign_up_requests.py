@@ -104,7 +104,7 @@ def ask_group(
 ) -> MailOutcome:
     """Queue the letter that asks a group to confirm, and an answer to the writer (`subscriber`).
 
-    Raises MailIgnored if the writer may not subscribe or was answered too often.
+    Raises MailIgnored if the writer may not subscribe, or must not be answered (again).
     """
     other_mail.check_writer(session, site, mail.message, email)
     problem = UNSIGNED

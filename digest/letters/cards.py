@@ -41,7 +41,9 @@ class Link:
 
     label: str
     href: str
-    about: str = ""  #: text that screen readers add to the label, because "PDF" alone does not name the paper
+    about: str = (
+        ""  #: text that screen readers read after the label, because "PDF" alone does not name the paper
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -155,14 +155,14 @@ def date_line(moment: datetime) -> str:
     return format_datetime(moment.astimezone(UTC))
 
 
-@lru_cache(maxsize=256)  # only the site's own sender
+@lru_cache(maxsize=256)  # holds only the site's own sender
 def from_address(name: str, email: str) -> str:
     """Return `Name <email>`, the value of a From header."""
     shown = header_text(name)
     return f"{display_name(shown)} <{email}>" if shown else email
 
 
-@lru_cache(maxsize=256)  # only the site's own name
+@lru_cache(maxsize=256)  # holds only the site's own name
 def display_name(text: str) -> str:
     """Return a display name: bare, quoted, or as encoded words."""
     shown = header_text(text)

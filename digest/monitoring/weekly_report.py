@@ -29,7 +29,7 @@ class WeeklyReport:
 
     @property
     def dedupe_key(self) -> str:
-        """Return the key that allows one letter a week."""
+        """Return the dedupe key, which limits this letter to one a week."""
         return dedupe_key(self.monday)
 
 

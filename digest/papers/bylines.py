@@ -61,8 +61,8 @@ def people_line(paper: Paper) -> str:
 def short_name(author: str) -> str:
     """Return the family name of `author`, written "Given Family" or "Family, Given".
 
-    The name of a group, a name in Chinese, Japanese or Korean script and a Vietnamese name are returned
-    whole, because their last word is not a family name.
+    Names of groups, names in Chinese, Japanese or Korean script, and Vietnamese names are returned whole,
+    because their last word is not a family name.
     """
     name = display(author)
     if is_written_whole(name):

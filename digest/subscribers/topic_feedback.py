@@ -42,7 +42,7 @@ class TopicProposal:
     after: str
     papers: int  #: number of papers that the topic matched on the examined days
     changed: int  #: number of papers that the clause drops or adds
-    titles: tuple[str, ...]  #: the latest titles among the dropped or added papers
+    titles: tuple[str, ...]  #: the titles of the latest papers that the clause drops or adds
     days: int  #: number of days that were examined
 
     @property
@@ -72,7 +72,7 @@ class TopicProposal:
 
     @property
     def effect(self) -> str:
-        """Return the number of papers that the change drops or adds, in words."""
+        """Return the effect as a phrase, such as `Drops 4 of 31 papers of the last 31 days`."""
         days = ngettext("of the last %d day", "of the last %d days", self.days) % self.days
         if self.drops:
             one, many = "Drops %(changed)d of %(papers)d paper", "Drops %(changed)d of %(papers)d papers"

@@ -163,7 +163,9 @@ def _filter(lines: list[_PackLine], expand_like: Callable[[str], str]) -> tuple[
     first = lines[0]
     found = _NAMED.fullmatch(first.text)
     if found is None:
-        first.refuse("A filter begins with its name.", suggestion=f"nlp = {first.text.strip()[:60]}")
+        first.refuse(
+            "Begin each filter with a name and an equals sign.", suggestion=f"nlp = {first.text.strip()[:60]}"
+        )
     name = found["name"].strip()
     _check_name(first, name, found.start("name"))
     written = "\n".join([found["filter"], *(line.text for line in lines[1:])])

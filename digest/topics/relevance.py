@@ -143,7 +143,7 @@ def clause_weights(node: ShapeNode, other_name: float, weight: float = 1.0) -> I
 
 
 def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:
-    """Return the clauses whose words count for the score of `leaf`: the clause, its parts, or none."""
+    """Return the clauses whose words count towards the score of `leaf`: the clause, its parts, or none."""
     if isinstance(leaf, AnywhereClause):
         return [part for part in leaf.parts if isinstance(part, TextClause)]
     return (leaf,) if isinstance(leaf, TextClause | DescriptionClause) else ()

@@ -78,7 +78,7 @@ def split(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)  # texts contain only a few hundred distinct gaps
 def glue_of(gap: str) -> str:
-    """Return the separator for the characters between two parts.
+    """Return the separator that stands for the characters between two parts: a hyphen, a space or a comma.
 
     If there are no characters, as between Chinese characters, the separator is a hyphen.
     """

@@ -111,7 +111,7 @@ class _Pieces:
 
 
 def _smooth(glue: str) -> str:
-    """Return the separators of pieces as one text, without spaces next to other separator characters."""
+    """Return `glue` with the marks of pieces, and a space or comma beside them, replaced by one comma."""
     while _ROUGH * 2 in glue:
         glue = glue.replace(_ROUGH * 2, _ROUGH)
     return glue.replace(f" {_ROUGH}", ",").replace(f",{_ROUGH}", ",")

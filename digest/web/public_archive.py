@@ -172,7 +172,7 @@ def show_topic_feed(request: Request) -> Response:
 
 
 def show_robots(request: Request) -> Response:
-    """Return robots.txt (RFC 9309): public pages may be crawled, but pages of one reader may not."""
+    """Return robots.txt (RFC 9309): crawlers may fetch the public pages, but no reader's personal pages."""
     context = request_context.context_of(request)
     rules = "".join(f"Disallow: {path}\n" for path in PRIVATE_PATHS)
     place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"

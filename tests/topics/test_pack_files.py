@@ -80,7 +80,7 @@ def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_differenc
         ("pack: Our Lab\n\nnlp = LLM", 1, 7, "lower-case letters", "our-lab"),
         ("pack: lab\nnlp = LLM", 2, 1, "may contain only", "pack: lab"),
         ("pack: lab", 1, 1, "Add a filter below", "nlp = LLM OR ICL"),
-        ("pack: lab\n\nupvotes:>=20", 3, 1, "begins with its name", "nlp = upvotes:>=20"),
+        ("pack: lab\n\nupvotes:>=20", 3, 1, "an equals sign", "nlp = upvotes:>=20"),
         ("pack: lab\n\nN L P = LLM", 3, 1, "lower-case letters", "n-l-p"),
         ("pack: lab\n\nnlp = a\n\nnlp = b", 5, 1, "Two filters are called nlp", None),
         ("pack: lab\n\nnlp = a OR\n# here\n  (b c\n  OR\n", 6, 3, "after OR", None),

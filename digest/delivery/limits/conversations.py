@@ -53,6 +53,6 @@ class Conversations:
         return replace(self, held={**self.held, number: ConversationLease(lease, now + CONVERSATION_LIFE)})
 
     def end(self, lease: str) -> Conversations:
-        """Return the conversations of the other workers, without those that have no lease."""
+        """Return only the conversations that other workers hold a lease on."""
         held = {number: each for number, each in self.held.items() if each.lease not in {lease, ""}}
         return replace(self, held=held)

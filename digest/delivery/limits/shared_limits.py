@@ -1,7 +1,7 @@
 """Load the counts of the limits, apply a decision, and write the changes.
 
 The rows of a limit stay locked until the caller commits them together with the intents of a window. Therefore
-no limit is exceeded if a worker dies. To prevent deadlocks, rows are locked in the order of their keys, and
+no limit is exceeded even if a worker dies. To prevent deadlocks, rows are locked in the order of their keys, and
 tables in this order: rates, warm-up days, conversations, pauses. Callers commit.
 """
 

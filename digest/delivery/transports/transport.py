@@ -62,7 +62,7 @@ class Transport(Protocol):
 
 
 def open_transport(mail: MailUrl, *, site: Site) -> Transport:
-    """Return the transport to a folder, one server or several servers, without connecting to any server.
+    """Return the transport for this mail URL (memory, a folder, one server or several) without connecting to one.
 
     Raises SetupMismatch if mail would leave this machine with links that work only on this machine.
     """

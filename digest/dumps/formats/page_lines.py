@@ -241,7 +241,7 @@ class LinkFinder:
         return self
 
     def add(self, chunk: str) -> None:
-        """Add plain text; a blank line ends the link of a text browser."""
+        """Add plain text; a blank line in it ends an open numbered link, `[12]text`, of a text browser."""
         if self.numbered and "\n\n" in chunk:
             head, gap, rest = chunk.partition("\n\n")
             self.out.append(head)

@@ -98,7 +98,7 @@ def is_cited(passage: Passage, link: PageLink) -> bool:
 
 
 def runs_of(passages: Sequence[Passage]) -> list[Run]:
-    """Return the runs of a page, without citations: single addresses between two runs of another paper."""
+    """Return the runs of a page, without citations, such as a single link between two runs of another paper."""
     runs: list[Run] = []
     for index, passage in enumerate(passages):
         for link in passage.links:

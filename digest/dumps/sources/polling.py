@@ -207,8 +207,8 @@ def make_request(
 ) -> RequestResult:
     """Make one request and load its response.
 
-    Raises FetchFailed if the response cannot contain papers or the request fails, except for a day that has
-    not begun in the server's time zone.
+    Raises FetchFailed if the request fails or the response cannot contain papers. A failed request for a day
+    that has not begun in the server's time zone does not count as a failure.
     """
     known = (row.validators.get(source_request.url) if is_conditional else None) or [None, None]
     path = (

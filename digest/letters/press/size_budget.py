@@ -59,7 +59,7 @@ def shorten_plan(
     section_size: Callable[[str], int],
     overflow_size: int,
 ) -> list[SectionPlan]:
-    """Return the plan with cards shortened until the sections take at most `max_bytes` of HTML.
+    """Return the plan with cards shortened or left out until the sections take at most `max_bytes` of HTML.
 
     `section_size` gives the bytes of a section without its cards; `overflow_size` is the size of the
     line that counts the papers left out. A section without cards is left out, and its papers are counted

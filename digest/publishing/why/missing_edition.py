@@ -78,7 +78,10 @@ def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> E
 
 
 def parse_day(text: str, today: date) -> date | None:
-    """Return the day that a text names, or None for an edition's name; raise BadField for any other text."""
+    """Return the day that a text names, or None for the name of a weekly or monthly edition.
+
+    Raises BadField for any other text.
+    """
     words = {"today": today, "yesterday": today - timedelta(days=1)}
     if text in words:
         return words[text]

@@ -80,7 +80,7 @@ class ImportState:
 
 
 def write_unique_rows(state: ImportState, unique: UniqueRows) -> None:
-    """Write rows with distinct addresses, and count what happened to each."""
+    """Write rows with distinct addresses, and count the outcomes."""
     suppressed = bounces.find_suppressed(
         state.session, state.site, [row.address.email for row in unique.values()]
     )
