@@ -4,26 +4,31 @@ All run with real Celery workers. The product publishes, renders, delivers and s
 the rivals write to a sample of the same readers. The mornings alternate, and the best of each implementation
 counts. First all three write to the same hundred readers, and their letters are compared. `python -m
 tests.bench.workers READERS FILTERS PAPERS` runs a morning of the product alone, of any size, and prints the
-time of each step (`make bench-million`: a million readers).
+time of each step, and its rate beside that of Postfix's `smtp-source` (`make bench-million`: a million readers).
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench import celery_mornings, sampling_profile
+from tests.bench import celery_mornings, sampling_profile, sending, sink
 from tests.bench.celery_mornings import MorningCost, SharedServers
 from tests.bench.compare_letters import compare
 from tests.bench.world import World
 
 GATE = 3_000  #: digests a second, in the full size; the goal is 10,000
-RATIOS = {"naive": (250, 1_000), "middle": (15, 50)}  #: times the rival's rate: the gate and the goal
+RATIOS = {"naive": (600, 1_000), "middle": (40, 60)}  #: times the rival's rate: the gate and the goal
 MEMORY_GATE = 300  #: MB of a worker process at its peak
 GOAL = 90e-6  #: seconds of sending for a digest: a million in 90
+#: Of the rate of `smtp-source` processes that send one constant message: the gate and the goal.
+SHARES = {"delivering": (0.6, 1.0), "in all": (0.4, 0.7)}
+SAMPLE = 50_000  #: maximum number of messages that each `smtp-source` sends
 TOPICS = (1, 10)  #: of a reader, at least and at most: the readers for whom these gates were set
 FLAT = 1.05  #: times the memory halfway; in a small size caches still fill
 
@@ -88,15 +93,39 @@ def alone(readers: int, filters: int, papers: int) -> None:
                 "ours", place, template, folder / "ours", command=sampling_profile.COMMAND
             )
         ours.print_figures()
-        sending = ours.seconds - ours.published
+        delivering = ours.seconds - ours.published
         print(
             f"   published in {ours.published:.1f} s: {ours.readers / ours.published:,.0f} readers/s; then"
-            f" delivered in {sending:.1f} s (goal {GOAL * ours.mails:.1f}): {ours.mails / sending:,.0f} digests/s"
+            f" delivered in {delivering:.1f} s (goal {GOAL * ours.mails:.1f}): {ours.mails / delivering:,.0f} digests/s"
         )
+        if sending.SMTP_SOURCE:
+            print_shares(ours, delivering, constant_message_rate(folder, ours))
         print(f"   the largest worker had {ours.halfway:.0f} MB halfway, {ours.memory:.0f} at the end")
-        spans = {"publishing": ours.published, "delivering": sending}
+        spans = {"publishing": ours.published, "delivering": delivering}
         together = {what: took * celery_mornings.PROCESSES for what, took in spans.items()}
         sampling_profile.print_steps(folder / "ours" / "data", ours.mails, together)
+
+
+def constant_message_rate(folder: Path, ours: MorningCost) -> float:
+    """Return the messages per second of one `smtp-source` process per worker, with messages as large as ours."""
+    count, size = min(ours.mails // celery_mornings.PROCESSES, SAMPLE), ours.sent_bytes // ours.mails
+    options = ["-4", "-d", "-s", "8", "-m", str(count), "-l", str(size)]
+    with sink.fastest(folder) as taker:
+        command = [sending.SMTP_SOURCE, *options, f"127.0.0.1:{taker.port}"]
+        began = time.perf_counter()
+        running = [subprocess.Popen(command) for _ in range(celery_mornings.PROCESSES)]
+        assert [process.wait() for process in running] == [0] * len(running)
+        return count * len(running) / (time.perf_counter() - began)
+
+
+def print_shares(ours: MorningCost, delivering: float, constant: float) -> None:
+    """Print the rates of the morning as shares of that of a constant message."""
+    rates = {"delivering": ours.mails / delivering, "in all": ours.rate}
+    shares = [
+        f"{what} {rates[what] / constant:.2f} (gate {gate}, goal {goal})"
+        for what, (gate, goal) in SHARES.items()
+    ]
+    print(f"   of {celery_mornings.PROCESSES} x smtp-source, {constant:,.0f} messages/s: {', '.join(shares)}")
 
 
 if __name__ == "__main__":
