@@ -17,7 +17,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, dry_run, failures, sources, terminal
-from digest.cli.common_options import AsJson, Limit, Now, OutDir, current_time
+from digest.cli.common_options import AsJson, Now, OutDir, current_time, positive_number
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
     """Write a subscriber's next digest to files.
 
     Writes digest.html, digest.txt, digest.eml and digest.json exactly as they would be sent. Nothing is sent or stored.
-    If the next digest has no papers yet, the last published digest is written.
+    If the next digest has no papers yet, the digest that was published today is written.
     """
     from digest import publishing
 
@@ -93,7 +93,20 @@ def publish(
     terminal.print_result(report, figures_in_words(report), as_json=as_json)
 
 
-def deliver(now: Now = None, limit: Limit = None, as_json: AsJson = False) -> None:
+def deliver(
+    now: Now = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            parser=positive_number,
+            metavar="N",
+            help="Deliver at most N letters.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Deliver the letters in the outbox, in this process."""
     with command_context.open_context() as context:
         report, stop = deliver_due(context, now, limit)

@@ -125,8 +125,8 @@ def add(
 ) -> None:
     """Add a subscriber.
 
-    Without --confirmed, the subscriber gets one confirmation mail, and nothing else until they confirm.
-    For a group address, that mail and all others except the digests go to the owner.
+    Without --confirmed, the subscriber gets a confirmation mail and one reminder, and nothing else until they confirm.
+    For a group address, these mails and all others except the digests go to the owner.
     """
     from digest.editions import schedule as edition_schedule
     from digest.subscribers import use_cases
