@@ -418,10 +418,12 @@ def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
     """Return the links to the sections; none for a single section."""
     if len(topics) < 2:
         return ()
-    return tuple(
-        Anchor(name=anchor_name(place), topic=heading(topic), count=str(papers))
-        for place, (topic, papers) in enumerate(topics, start=1)
-    )
+    return tuple(anchor(place, *one) for place, one in enumerate(topics, start=1))
+
+
+def anchor(place: int, topic: str, papers: int) -> Anchor:
+    """Return the link to the section at this place."""
+    return Anchor(name=anchor_name(place), topic=heading(topic), count=str(papers))
 
 
 def next_due(copy: Personalization) -> str:

@@ -170,6 +170,8 @@ class LetterAssembler:
         self.around_page = self.encode_browser_link()
         self.letterhead = lru_cache(WORDS_CACHED)(self.encode_headers)
         self.topics = lru_cache(WORDS_CACHED)(self.encode_topics)
+        self.anchor = lru_cache(WORDS_CACHED)(self.encode_anchor)
+        self.around_anchors = self.encode_around_anchors()
         self.around = lru_cache(OUTERS_CACHED)(self.fill_outer)
         self.title = lru_cache(WORDS_CACHED)(partial(digest_page.title_of, press))
         self.subject = lru_cache(WORDS_CACHED)(self.encode_subject)
@@ -365,12 +367,8 @@ class LetterAssembler:
 
     def measure_section(self, topic: str) -> int:
         """Return the HTML size of a section in bytes, without cards but with the link to it at the top."""
-        two, three = (digest_page.anchors(((topic, 99),) * count) for count in (2, 3))
-        return (
-            self.sections.measure_section(topic)
-            + len(self.anchors_html(three).encode())
-            - len(self.anchors_html(two).encode())
-        )
+        link = self.around_anchors[1] + self.anchor(3, topic, 99)
+        return self.sections.measure_section(topic) + len(decode_quoted_printable(link).encode())
 
     def encode_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool, bool]) -> bytes:
         """Encode the headers of an edition's messages, with placeholders for the personal values.
@@ -414,23 +412,32 @@ class LetterAssembler:
         The links are omitted from the text part and from letters with one section.
         """
         said = digest_page.subscription_reason(tuple(topic for topic, _ in topics), is_group=is_group)
-        anchors = digest_page.anchors(topics)
         return (
             EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said))),
-            EncodedPair(encode_quoted_printable(self.anchors_html(anchors)), b"") if anchors else EMPTY_PAIR,
+            EncodedPair(self.encode_anchors(topics), b"") if len(topics) > 1 else EMPTY_PAIR,
         )
 
-    def anchors_html(self, anchors: Sequence[digest_page.Anchor]) -> str:
-        """Return the HTML of the links to the sections."""
-        filled = [
-            self.html_parts["anchor"].fill(
-                {"name": one.name, "topic": escape_html(one.topic), "count": one.count}
-            )
-            for one in anchors
-        ]
-        return self.html_parts["anchors"].fill(
-            {"anchor": separator_part(self.html_parts, "between").join(filled)}
+    def encode_anchors(self, topics: Sequence[tuple[str, int]]) -> bytes:
+        """Encode the links to the sections in HTML."""
+        before, between, after = self.around_anchors
+        links = [self.anchor(place, *one) for place, one in enumerate(topics, start=1)]
+        return before + between.join(links) + after
+
+    def encode_around_anchors(self) -> tuple[bytes, bytes, bytes]:
+        """Encode the pieces before, between and after the links to the sections."""
+        before, after = self.html_parts["anchors"].fill({"anchor": GAP_MARK}).split(GAP_MARK)
+        between = separator_part(self.html_parts, "between")
+        return (
+            encode_quoted_printable(before),
+            encode_quoted_printable(between),
+            encode_quoted_printable(after),
         )
+
+    def encode_anchor(self, place: int, topic: str, papers: int) -> bytes:
+        """Encode the link to one section in HTML."""
+        one = digest_page.anchor(place, topic, papers)
+        values = {"name": one.name, "topic": escape_html(one.topic), "count": one.count}
+        return encode_quoted_printable(self.html_parts["anchor"].fill(values))
 
     def encode_note(self) -> EncodedPair:
         """Encode the note of the press, if the templates have a part for it."""

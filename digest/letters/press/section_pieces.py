@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from digest.letters import figures_in_words
 from digest.letters.cards import CardForm
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
-from digest.letters.piece_templates import escape_html
+from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html
 from digest.letters.press import digest_page
 from digest.letters.press.card_pieces import (
     CARD_PIECES,
@@ -73,6 +73,9 @@ class SectionRenderer:
         self.cards = CardRenderer(press, site)
         self.row = lru_cache(ROWS_CACHED)(self.encode_row)
         self.numbers = lru_cache(PIECES_CACHED)(self.encode_numbers)
+        self.openings = [self.encode_opening_format(has_gap=has_gap) for has_gap in (False, True)]
+        self.heading = lru_cache(PIECES_CACHED)(self.encode_heading)
+        self.share = lru_cache(PIECES_CACHED)(self.encode_share)
         self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
         self.ending = lru_cache(PIECES_CACHED)(self.encode_ending)
         self.rest = lru_cache(PIECES_CACHED)(self.encode_overflow)
@@ -179,25 +182,38 @@ class SectionRenderer:
         self, place: int, topic: str, papers: int, matches: int, layout: Layout
     ) -> EncodedPair:
         """Encode the beginning of a section, preceded by a gap unless it is the first in the letter."""
-        shown = digest_page.section_heading(topic, layout)
-        share = digest_page.share_of_matches(papers, matches)
-        values = {
-            "name": digest_page.anchor_name(place),
-            "underline": digest_page.underline(shown, share),
-            "card": GAP_MARK,
-        }
-        html, text = (
-            parts["section"]
-            .fill({**values, "topic": named, "share": optional_part(parts, "share", {"share": share})})
-            .partition(GAP_MARK)[0]
-            for parts, named in ((self.html_parts, escape_html(shown)), (self.text_parts, shown))
+        shown, topic_html, topic_text = self.heading(topic, layout)
+        share, share_html, share_text = self.share(papers, matches)
+        name, underline = digest_page.anchor_name(place), digest_page.underline(shown, share)
+        fixed = {b"name": encode_quoted_printable(name), b"underline": encode_quoted_printable(underline)}
+        html, text = self.openings[place > 1 or layout is Layout.LED]
+        return EncodedPair(
+            html % {**fixed, b"topic": topic_html, b"share": share_html},
+            text % {**fixed, b"topic": topic_text, b"share": share_text},
         )
-        if place > 1 or layout is Layout.LED:
-            html, text = (
-                separator_part(self.html_parts, "gap") + html,
-                separator_part(self.text_parts, "gap") + text,
+
+    def encode_heading(self, topic: str, layout: Layout) -> tuple[str, bytes, bytes]:
+        """Return the heading of a section as text, in encoded HTML and as encoded text."""
+        shown = digest_page.section_heading(topic, layout)
+        return shown, encode_quoted_printable(escape_html(shown)), encode_quoted_printable(shown)
+
+    def encode_share(self, papers: int, matches: int) -> tuple[str, bytes, bytes]:
+        """Return the phrase behind a heading as text, and its part of the section in HTML and text."""
+        share = digest_page.share_of_matches(papers, matches)
+        html, text = (
+            optional_part(parts, "share", {"share": share}) for parts in (self.html_parts, self.text_parts)
+        )
+        return share, encode_quoted_printable(html), encode_quoted_printable(text)
+
+    def encode_opening_format(self, *, has_gap: bool) -> EncodedPair:
+        """Encode the beginning of a section with placeholders for the operator %."""
+        return EncodedPair(
+            *(
+                format_piece(separator_part(parts, "gap") if has_gap else "")
+                + b"".join(map(format_piece, takewhile(is_before_cards, parts["section"].pieces)))
+                for parts in (self.html_parts, self.text_parts)
             )
-        return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
+        )
 
     def encode_ending(self, more: int) -> EncodedPair:
         """Encode the end of a section with the number of papers left out."""
@@ -253,3 +269,16 @@ def append_cards(pieces: list[bytes], opening: bytes, cards: list[bytes], number
     start = len(pieces)
     pieces += cards
     pieces[start::CARD_PIECES] = numbers
+
+
+def is_before_cards(piece: str | Placeholder | PieceTemplate) -> bool:
+    """Return whether a piece of a section is not the part that contains the cards."""
+    return isinstance(piece, str) or piece.name != "card"
+
+
+def format_piece(piece: str | Placeholder | PieceTemplate) -> bytes:
+    """Encode a piece for the operator %, with a placeholder for a value or part."""
+    if isinstance(piece, str):
+        return encode_quoted_printable(piece).replace(b"%", b"%%")
+    is_filled = isinstance(piece, Placeholder) or piece.name == "share"
+    return f"%({piece.name})b".encode() if is_filled else b""
