@@ -133,7 +133,7 @@ def running_workers(
     command: tuple[str, ...] = OURS,
 ) -> Iterator[Installation]:
     """Run the workers of an implementation as an operator does, and wait until they are ready."""
-    settings = service_settings(servers, url, port)
+    settings = service_settings(url, servers.broker, port)
     theirs = ("env", f"RIVAL={way}", sys.executable, "-m", "celery", "-A", "tests.bench.rival_tasks")
     chosen = command if way == "ours" else (*theirs, "-b", servers.broker)
     with installation(folder, settings=settings, command=chosen) as service:
@@ -147,11 +147,11 @@ def running_workers(
         yield service
 
 
-def service_settings(servers: SharedServers, url: str, port: int) -> dict[str, str]:
+def service_settings(url: str, broker: str, port: int) -> dict[str, str]:
     """Return the settings of a service with this database, whose mail server has this port."""
     return {
         "DATABASE_URL": url,
-        "BROKER_URL": servers.broker,
+        "BROKER_URL": broker,
         "MAIL_URL": f"smtp://127.0.0.1:{port}",
         "BASE_URL": SITE.url,
         "SENDER": SITE.sender_address,

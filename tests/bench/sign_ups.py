@@ -89,7 +89,10 @@ def holds(servers: SharedServers, world: World, template: str, folder: Path, cou
 def running_site(servers: SharedServers, url: str, port: int, folder: Path) -> Iterator[str]:
     """Run one web process behind a trusted proxy, which is this program; yield its address."""
     own = free_port()
-    settings = celery_mornings.service_settings(servers, url, port) | {"PORT": str(own), "PROXIES": "1"}
+    settings = celery_mornings.service_settings(url, servers.broker, port) | {
+        "PORT": str(own),
+        "PROXIES": "1",
+    }
     address = f"http://127.0.0.1:{own}"
     with installation(folder, settings=settings, command=WEB) as service:
         service.start("web")
