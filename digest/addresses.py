@@ -33,7 +33,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Return the address in `text`, or raise BadField; no network request is made.
+    """Return the address in `text`; raise BadField if it is invalid. No network request is made.
 
     Each domain is checked only once, because the addresses of a long list share a few domains.
     """
@@ -53,7 +53,7 @@ def is_domain(domain: str) -> bool:
 
 
 def envelope_address(typed: str) -> str:
-    """Return an address in the form used in envelopes, or raise BadField."""
+    """Return an address in the form used in envelopes; raise BadField if it is invalid."""
     from email_validator import EmailNotValidError, validate_email
 
     local, _, domain = typed.rpartition("@")
@@ -107,7 +107,7 @@ def masked_address(email: str) -> str:
 
 
 def suggest_correction(email: str) -> str | None:
-    """Return the address with its domain corrected (`gmial.com` to `gmail.com`), or None."""
+    """Return the address with its misspelled domain corrected (`gmial.com`); return None for any other."""
     local, _, domain = email.rpartition("@")
     close = get_close_matches(domain.lower(), WELL_KNOWN_DOMAINS, n=1, cutoff=0.85)
     return f"{local}@{close[0]}" if close and close[0] != domain.lower() else None

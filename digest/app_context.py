@@ -131,7 +131,7 @@ def open_context(
 ) -> AppContext:
     """Open the app context; create the schema if the database is empty.
 
-    Raises SetupMismatch if the schema has another revision.
+    Raises SetupMismatch if the schema has another revision, and Unreachable if the database does not respond.
     """
     engine = db.make_engine(settings.database)
     db.ensure_schema(engine)

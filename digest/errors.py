@@ -7,7 +7,7 @@ DigestError
 │   └── BadField                an invalid value, with its field
 ├── UnreadableDump              a dump that cannot be read
 ├── NotFound                    a requested name that does not exist
-├── SetupMismatch               this machine's keys, schema or templates do not match the database
+├── SetupMismatch               this machine's setup does not match the database, or cannot work
 └── Unreachable                 a database, broker or mail server that cannot be reached
 
 Each message gives the fault, its location and the remedy.
@@ -87,7 +87,7 @@ class NotFound(DigestError):
 
 
 class SetupMismatch(DigestError):
-    """This machine's keys, schema or templates do not match the database."""
+    """This machine's keys, schema, templates or addresses do not match the database, or cannot work."""
 
 
 class Unreachable(DigestError):

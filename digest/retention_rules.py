@@ -31,7 +31,7 @@ class Retention:
 
 
 def parse_retention(text: str) -> Retention:
-    """Parse DIGEST_KEEP, with defaults for kinds that it does not name. Raises BadField."""
+    """Parse DIGEST_KEEP, with defaults for kinds that it does not name; raise BadField if it is invalid."""
     found = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         match = PART.fullmatch(part)

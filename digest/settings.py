@@ -110,7 +110,7 @@ def parse_broker_url(text: str) -> SecretStr:
 def parse_sender(text: str) -> Address:
     """Return the sender with its domain in ASCII.
 
-    Raise ValueError if mail servers would refuse the address.
+    Raises ValueError if `text` is not an address, or if mail servers would refuse it.
     """
     name, address = parseaddr(text if text.count("(") < MAX_BRACKETS else "")
     if len(text) > MAX_SENDER_LENGTH or "@" not in address or any(char in text for char in "\r\n"):
@@ -451,7 +451,7 @@ def templates_dir() -> Path:
 
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Read the settings, or raise BadField for the first invalid one."""
+    """Read the settings; raise BadField for the first invalid one, UsageError if `digest.toml` is invalid."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
         return Settings(**(settings_file_values() | environment_values() | given))

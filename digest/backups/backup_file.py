@@ -116,7 +116,10 @@ def discard(part: Path) -> None:
 
 @contextmanager
 def open_backup(path: Path) -> Iterator[BackupFile]:
-    """Open a backup without changing it; raise UsageError if the file is not a backup."""
+    """Open a backup without changing it.
+
+    Raises UsageError if the file is not a backup, and SetupMismatch if its schema is of another version.
+    """
     if not path.is_file():
         raise UsageError(f"{path} does not exist. Name a file made by: digest backup FILE")
     engine = db.open_read_only(path.absolute())

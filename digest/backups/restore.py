@@ -53,8 +53,8 @@ def restore(
 ) -> RestoreReport:
     """Copy a backup into an empty database and stop all mail.
 
-    Raises SetupMismatch if this machine's keys differ from the backup's keys, and UsageError if the database
-    is not empty.
+    Raises SetupMismatch if this machine's keys or pepper do not match the backup, UsageError if the database
+    is not empty, and DigestError if not all rows arrive in it.
     """
     with db.read_session(backup.engine) as session:
         key_fingerprints.check_keys(key_fingerprints.stored_fingerprints(session), site)

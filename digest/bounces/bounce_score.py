@@ -1,9 +1,9 @@
 """Score the failures of mail to each address, and suppress addresses with high scores.
 
 Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address with a
-score of 5 is suppressed. A policy failure does not count, because we caused it. If many addresses of a domain
-fail at once, the cause is the domain: these failures are stored as frozen, and do not count until the
-operator decides.
+score of 5 is suppressed, and so is one that complained or was rejected as unknown on two days. A policy
+failure does not count, because we caused it. If many addresses of a domain fail at once, the cause is the
+domain: these failures are stored as frozen, and do not count until the operator decides.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ def record_failure(
     delivery_id: int | None = None,
     cadence: str = "daily",
 ) -> FailureOutcome:
-    """Store a failure or complaint, and suppress the address if its score reaches the limit."""
+    """Store a failure or complaint, and suppress the address if it must get no more mail.
+
+    It is suppressed after a complaint, at a score of 5, and if SMTP replies rejected it as unknown on two
+    days. If many addresses of its domain fail, a hard failure is frozen instead.
+    """
     row = store_report(session, site, email, report, now=now, delivery_id=delivery_id)
     if isinstance(report, Complaint):
         is_new = suppress(session, site, email, SuppressionReason.COMPLAINT, report.diagnostic, now)

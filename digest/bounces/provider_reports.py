@@ -35,7 +35,7 @@ class NoticeReport:
 
 
 def read_notice(content: bytes) -> NoticeReport | None:
-    """Return the report in a notice from SES, or None if the notice cannot be parsed."""
+    """Return the report in a notice from SES, or None if the notice contains no report that we know."""
     try:
         notice = json.loads(content)
     except (ValueError, RecursionError):

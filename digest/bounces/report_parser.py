@@ -141,7 +141,7 @@ def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
 
 
 def is_failure(block: Message) -> bool:
-    """Return whether this block reports a permanent failure."""
+    """Return whether this block reports a failure, rather than a delay or a success."""
     action = str(block.get("Action", "")).strip().lower()
     if action.startswith(("delay", "deliver", "relay", "expand")):
         return False
@@ -233,7 +233,7 @@ def report_fields(part: Message) -> dict[str, str]:
 
 
 def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
-    """Return the failure that flufl.bounce finds in a server's prose."""
+    """Return the failure that flufl.bounce finds in a server's prose, else a mere warning, else None."""
     from flufl.bounce import all_failures
 
     try:

@@ -17,7 +17,7 @@ EARLIEST, LATEST = 1900, 2999  #: years
 
 
 def moment(text: str) -> datetime:
-    """Parse a time in ISO 8601; raise BadParameter if it has no offset."""
+    """Parse a time in ISO 8601; raise BadParameter if it is invalid, has no offset or is out of range."""
     try:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -199,7 +199,8 @@ def open_list(path: Path | None) -> Iterator[tuple[Rows, int]]:
     """Open a file of subscribers; yield two values: a function that returns its rows, and its line count.
 
     The whole file is first read once, so that nothing is imported from a file with an unclosed quote.
-    Raises UsageError if the file is not text.
+    Raises UsageError if no file is named, or if the file cannot be opened or is not text, and BadField if the
+    whole file is unreadable.
     """
     if path is None:
         raise UsageError("Name a file, - for stdin, or --template for an example.")

@@ -358,7 +358,7 @@ def changed_topics(
 ) -> dict[str, str] | None:
     """Return {name: filter} after the given additions and removals, or None if there are none.
 
-    Raises BadField if a topic to remove does not exist.
+    Raises BadField if a topic to remove does not exist, or if an addition is not NAME=FILTER.
     """
     from digest import subscribers
 
@@ -515,7 +515,10 @@ def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
 
 
 def parse_topics(given: Sequence[str]) -> dict[str, str]:
-    """Return {name: filter} for `NAME=FILTER` options; the filters are parsed when they are stored."""
+    """Return {name: filter} for `NAME=FILTER` options; raise BadField for an option of another form.
+
+    The filters are parsed when they are stored.
+    """
     topics = {}
     for text in given:
         name, equals, filter_text = text.partition("=")

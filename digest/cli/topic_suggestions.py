@@ -120,7 +120,10 @@ def suggest_for_library(path: Path, now: datetime | None, *, as_json: bool) -> N
 
 
 def read(path: Path, now: datetime) -> ReadLibrary:
-    """Read the file of a library; raise UsageError if it cannot be opened or has no papers."""
+    """Read the file of a library.
+
+    Raises UsageError if the file cannot be opened, is too large or has no papers.
+    """
     from digest import subscribers
 
     try:

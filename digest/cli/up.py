@@ -74,7 +74,7 @@ def lock_data_dir(data_dir: Path) -> Iterator[None]:
 
 
 def check_port(settings: Settings) -> None:
-    """Raise BadField if another process listens on the address of the web server."""
+    """Raise BadField if the web server cannot use its address, for example because another process does."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

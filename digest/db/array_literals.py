@@ -12,7 +12,10 @@ UNIT, NULL_MARK = "\x1f", "\x1e"  #: the separator between values, and the text 
 
 
 def join_values(values: Sequence[Any]) -> str:
-    """Return a column's values as one text, or raise ValueError if a value contains the separator."""
+    """Return a column's values as one text.
+
+    Raises ValueError if a value contains the separator, or if the text would be empty.
+    """
     text = UNIT.join([NULL_MARK if value is None else str(value) for value in values])
     if not text or text.count(UNIT) != len(values) - 1:
         raise ValueError(f"a value contains the separator: {text[:200]!r}")

@@ -30,7 +30,8 @@ def alembic_config(engine: Engine) -> Config:
 def upgrade(engine: Engine) -> None:
     """Create the schema, or upgrade it to the newest revision; a second call changes nothing.
 
-    Raises SetupMismatch if a newer version of Digest created the schema.
+    Raises SetupMismatch if a newer version of Digest created the schema, and Unreachable if the database does
+    not respond.
     """
     from alembic import command
 
@@ -40,7 +41,10 @@ def upgrade(engine: Engine) -> None:
 
 
 def revision(engine: Engine) -> str | None:
-    """Return the revision of the database, or None if it is empty."""
+    """Return the revision of the database, or None if it has no schema.
+
+    Raises Unreachable if the database does not respond.
+    """
     with report_unreachable(engine), engine.connect() as connection:
         if not inspect(connection).has_table(VERSIONS.name):
             return None
@@ -63,7 +67,10 @@ def refuse_newer_schema(found: str | None) -> None:
 
 
 def ensure_schema(engine: Engine) -> None:
-    """Create the schema if the database is empty; raise SetupMismatch if its schema has another revision."""
+    """Create the schema if the database has none.
+
+    Raises SetupMismatch if the schema has another revision, and Unreachable if the database does not respond.
+    """
     found, needed = revision(engine), newest_revision()
     refuse_newer_schema(found)
     if found is None:

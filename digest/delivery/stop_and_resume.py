@@ -33,7 +33,7 @@ def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) ->
 def retry_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
     """Requeue stuck letters for one more attempt; return their ids.
 
-    Raises BadField for a letter that is not stuck.
+    Raises BadField for a letter that is not stuck, and NotFound for a letter that does not exist.
     """
     require_stuck(session, ids)
     changed = outbox.retry_stuck(session, ids, now=now)
@@ -42,7 +42,10 @@ def retry_letters(session: Session, ids: Collection[int], *, now: datetime, is_d
 
 
 def give_up_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
-    """End stuck letters as failed; return their ids. Raises BadField for a letter that is not stuck."""
+    """End stuck letters as failed; return their ids.
+
+    Raises BadField for a letter that is not stuck, and NotFound for a letter that does not exist.
+    """
     require_stuck(session, ids)
     changed = outbox.give_up_stuck(session, ids, now=now)
     commit_unless_dry(session, is_dry_run=is_dry_run)
@@ -50,7 +53,7 @@ def give_up_letters(session: Session, ids: Collection[int], *, now: datetime, is
 
 
 def require_stuck(session: Session, ids: Collection[int]) -> None:
-    """Raise BadField for the first letter that is not stuck, and NotFound for the first that does not exist."""
+    """Raise BadField or NotFound for the first letter that is not stuck or does not exist."""
     for number in ids:
         state = outbox.find_delivery(session, str(number)).state
         if state != DeliveryState.STUCK:

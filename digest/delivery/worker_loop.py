@@ -143,7 +143,7 @@ def begin_window(worker: Worker, held: Claimed) -> Step | None:
 def claim(worker: Worker, before: Claimed) -> Claimed | None:
     """Claim letters of the first lane that has due letters, under one lease.
 
-    Return None if nothing is due.
+    Returns None if nothing is due, the digests must wait, or the run has reached its limit.
     """
     limit = worker.limit
     size = worker.window * WINDOWS_PER_CLAIM if limit is None else min(worker.window, limit - before.done)

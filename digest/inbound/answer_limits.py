@@ -31,8 +31,9 @@ def queue_reply(
     *,
     once_a_day: Sequence[str] = (),
 ) -> None:
-    """Queue a reply to a reader, due at once; raise MailIgnored if the reader has got too many replies.
+    """Queue a reply to a reader, due at once; raise MailIgnored if the reader gets no further reply now.
 
+    A reader gets at most as many replies as `ANSWER_LIMITS` allows.
     Mails with the same texts (`once_a_day`) get only one reply a day; otherwise an automatic reply that
     resembles a person's mail would be answered forever.
     """

@@ -166,7 +166,10 @@ def pause_number(text: str) -> int | None:
 
 
 def end_of_pause(until: re.Match[str], today: date) -> date | None:
-    """Return the day on which a pause ends; raise ValueError for a day that does not exist."""
+    """Return the day on which a pause ends, or None for an unknown weekday or month.
+
+    Raises ValueError for a day that does not exist.
+    """
     if until["iso"]:
         return date.fromisoformat(until["iso"])
     if until["weekday"]:

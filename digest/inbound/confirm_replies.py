@@ -30,9 +30,11 @@ def apply_reply(
     choose_papers: ChoosePapers | None,
     now: datetime,
 ) -> str | None:
-    """Confirm the subscription or mail the link again; return the outcome, or None if nothing is left to do.
+    """Confirm the subscription or mail the link again; return the outcome.
 
-    Raises MailIgnored for an automatic reply.
+    Returns None if the confirmation has expired, or was used and the mail does not say yes. Raises
+    MailIgnored for an automatic reply or spam, for an answer to an invitation other than yes, and if the
+    subscriber's address is suppressed.
     """
     writer.address_of_writer(site, message)  # raises MailIgnored for an address whose mail no person reads
     if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):

@@ -73,7 +73,7 @@ def verify_message(body: bytes, *, topics: frozenset[str], certificate: Fetch, n
 
 
 def message_fields(body: bytes) -> dict[str, str]:
-    """Return the text fields of a message, or raise UntrustedNotice if a required field is missing."""
+    """Return the text fields of a message; raise UntrustedNotice if it is not a complete SNS message."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -91,7 +91,7 @@ def message_fields(body: bytes) -> dict[str, str]:
 
 
 def check_timestamp(text: str, now: datetime) -> None:
-    """Raise UntrustedNotice if a message was not signed recently, since it may be a replay."""
+    """Raise UntrustedNotice unless a message was signed in the last 24 hours, since it may be a replay."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -108,7 +108,7 @@ def load_signers(
 ) -> tuple[Signer, ...]:
     """Return a signer for each PEM key; `selectors` lists their selectors in order, separated by commas.
 
-    Raises BadField if a key is unusable, or if there are not as many keys as selectors.
+    Raises BadField if there is no key, if a key is unusable, or if there are not as many keys as selectors.
     """
     names = [name.strip() for name in selectors.split(",") if name.strip()]
     blocks = PEM_BLOCK.findall(keys)

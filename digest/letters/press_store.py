@@ -129,12 +129,18 @@ def press_key(
 
 
 def load_press(session: Session, name: str, caches: Caches) -> Press:
-    """Return the press with this name, cached if it was used recently; raise NotFound if it was deleted."""
+    """Return the press with this name, cached if it was used recently.
+
+    Raises NotFound if it was deleted, and SetupMismatch if it is damaged or of another release.
+    """
     return caches.get_or_make("press", name, lambda: read_stored_press(session, name), bound=MAX_PRESSES)
 
 
 def read_stored_press(session: Session, name: str) -> Press:
-    """Return the stored press with this name; raise NotFound if it was deleted."""
+    """Return the stored press with this name.
+
+    Raises NotFound if it was deleted, and SetupMismatch if it is damaged or of another release.
+    """
     content = session.scalar(select(PressRow.content).where(PressRow.name == name))
     if content is None:
         raise NotFound(f"The press {name[:12]} is no longer in the database.")

@@ -148,8 +148,8 @@ def send_and_check_test_letter(
 ) -> Iterator[CheckOutcome]:
     """Send a test letter with a digest's headers, and check the letter as sent, or as received in a Maildir.
 
-    Raises DigestError with the server's reply if the letter is not accepted, and DnsUnavailable if the DNS
-    cannot be queried.
+    Raises BadField if the address or the path is invalid, DigestError with the server's reply if the letter
+    is not accepted, and DnsUnavailable if the DNS cannot be queried.
     """
     from digest import addresses
     from digest.delivery.transports import Message, Verdict

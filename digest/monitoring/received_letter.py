@@ -16,7 +16,8 @@ HEAD_BYTES = 64 * 1024  #: number of bytes at the start of a file that are searc
 def read_letter(path: Path, message_ids: tuple[str, ...], *, timeout: float = WAIT_SECONDS) -> bytes | None:
     """Return the letter in a file, or wait until a Maildir has a letter with one of these Message-IDs.
 
-    Returns None if no such letter arrives in time.
+    Returns None if no such letter arrives in time. Raises BadField if the path does not exist, or if it is a
+    folder and no Message-ID is given.
     """
     if path.is_file():
         return path.read_bytes()

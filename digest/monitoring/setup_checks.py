@@ -46,7 +46,7 @@ def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[
 
 
 def run_check(subject: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
-    """Run a check; an error that the check raises is reported as a problem."""
+    """Run a check; a DigestError or OSError that the check raises is reported as a problem."""
     try:
         yield from check()
     except DigestError as error:

@@ -111,8 +111,8 @@ def request_subscription(
 ) -> SignUpResult:
     """Create a pending subscriber and queue the confirmation letter.
 
-    If the address is a group's, the letter goes to its `owner`. Raises BadField if the address is invalid or
-    its domain may not sign up.
+    If the address is a group's, the letter goes to its `owner`. Raises BadField if the address or the owner's
+    is invalid, or if its domain may not sign up, and BadField or BadFilter if a requested setting is invalid.
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)

@@ -49,8 +49,8 @@ def erase(
     """Erase a subscriber's data and commit; deliveries remain, with their states and counts but no address.
 
     With `suppress`, the address is also added to the suppression list, stored only as a keyed hash, so that
-    it never gets mail again. Raises BadField if the address manages the digests of a group, because the group
-    would be left without an owner.
+    it never gets mail again. Raises NotFound for an unknown address, and BadField if the address manages the
+    digests of a group, because the group would be left without an owner.
     """
     if groups := subscriber_rows.groups_of(session, email):
         raise BadField("email", OWNS_GROUPS % {"email": email, "groups": ", ".join(groups)})

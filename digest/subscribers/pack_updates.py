@@ -63,7 +63,7 @@ class PackChange:
 
 
 def plan_pack_change(session: Session, pack: Pack) -> PackChange:
-    """Return what publishing this pack would change; raise BadFilter if it uses an unknown pack or filter."""
+    """Return what publishing this pack would change; raise BadFilter if a filter of it cannot be resolved."""
     packs = stored_packs.load_packs(session)
     versions = packs.get(pack.name, {})
     before = versions[max(versions)] if versions else None
@@ -80,7 +80,10 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
 
 
 def previous_version(session: Session, name: str) -> Pack:
-    """Return a pack's previous version, to publish it again; raise UsageError if it has only one version."""
+    """Return a pack's previous version, to publish it again.
+
+    Raises NotFound if there is no such pack, and UsageError if it has only one version.
+    """
     newest = stored_packs.get(session, name)
     if newest.version == 1:
         raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
@@ -150,7 +153,8 @@ def publish(
     """Publish a pack as its next version, update the filters that use it, queue the letters, and commit.
 
     `effect` compares two canonical filters and returns how recent digests would have differed with the second
-    instead of the first. Raises UsageError if the pack equals its latest version.
+    instead of the first. Raises UsageError if the pack equals its latest version, and BadFilter if a filter
+    of it cannot be resolved.
     """
     stored_packs.lock_packs_exclusive(session)
     change = plan_pack_change(session, pack)

@@ -17,7 +17,7 @@ MAX_SAVED = 2000  #: maximum number of papers in one list
 def save(session: Session, subscriber_id: int, paper_id: int, *, now: datetime) -> bool:
     """Add a paper to the subscriber's list; return False if the list already contains it.
 
-    Raise UsageError if the list is full.
+    Raises UsageError if the list is full.
     """
     if is_saved(session, subscriber_id, paper_id):
         return False

@@ -55,8 +55,8 @@ def request(
     """Queue a sign-up, whether or not the address is subscribed; no letter is sent yet.
 
     A repeated sign-up from the same network replaces the requested settings. Raises BadField if the address
-    or a requested setting is invalid, or if the domain may not sign up, and UsageError if the network has too
-    many sign-ups waiting.
+    is invalid or its domain may not sign up, BadField or BadFilter if a requested setting is invalid, and
+    UsageError if the network has too many sign-ups waiting.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)

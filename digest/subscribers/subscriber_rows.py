@@ -68,7 +68,7 @@ def get(session: Session, email: str) -> Subscriber:
 
 
 def find_by_link(session: Session, subscriber_id: int, link_version: int) -> Subscriber | None:
-    """Return the subscriber that a link names, or None if the link was revoked."""
+    """Return the subscriber that a link names, or None if the link was revoked or the subscriber erased."""
     subscriber = session.get(Subscriber, subscriber_id)
     return subscriber if subscriber is not None and subscriber.link_version == link_version else None
 
@@ -97,7 +97,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     site: Site | None = None,
     is_sample: bool = False,
 ) -> Subscriber:
-    """Add a subscriber; raise BadField if the address is invalid, taken or suppressed.
+    """Add a subscriber; raise BadField or BadFilter for an invalid value or a taken or suppressed address.
 
     An active subscriber needs `consent`, which describes in the operator's words how they agreed. `owner` is
     the person who manages the subscription of a group address. If `site` is given, a suppressed address is
@@ -301,7 +301,10 @@ def replace_topics(
 
 
 def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
-    """Return (name, canonical filter, filter as typed) for each topic; raise BadField or BadFilter."""
+    """Return (name, canonical filter, filter as typed) for each topic.
+
+    Raises BadField for too many topics or an invalid or repeated name, and BadFilter for an invalid filter.
+    """
     names = [one_line(name) for name in topics]
     check_names(names)
     typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]

@@ -88,7 +88,7 @@ def propose_less(
 ) -> tuple[TopicProposal, ...]:
     """Return the changes that would exclude a paper from the topics that match it.
 
-    Raise NotFound for an unknown paper.
+    Raises NotFound for an unknown paper.
     """
     paper = catalog.find(session, str(paper_id))
     recent = recent_papers.recent_papers(session, caches, now=now)

@@ -100,7 +100,10 @@ def confirm_on_page(
     choose_papers: ChoosePapers,
     now: datetime,
 ) -> Subscriber | None:
-    """Activate the subscriber that a confirmation link names; return None if the link is invalid."""
+    """Activate the subscriber that a confirmation link names.
+
+    Returns None if the link is invalid or has expired, or if the address is suppressed.
+    """
     subscriber = confirmations.confirm(
         session, site, token, now, network=network, choose_papers=choose_papers
     )
@@ -120,7 +123,7 @@ def pause_with_letter(
 def save_paper(session: Session, subscriber: Subscriber, paper_id: int, *, now: datetime) -> bool:
     """Add a paper to the subscriber's list; return False if the list already contains it.
 
-    Raise UsageError if the list is full.
+    Raises UsageError if the list is full.
     """
     is_new = saved_papers.save(session, subscriber.id, paper_id, now=now)
     session.commit()
@@ -175,8 +178,8 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 ) -> bool:
     """Change the settings that are not None; return whether any setting changed.
 
-    If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter without
-    changing anything.
+    If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter, without
+    changing anything, if a setting is invalid.
     """
     previous = subscriber_rows.topics_of(session, subscriber)
     before = settings_changes.saved_settings(session, subscriber)
@@ -202,10 +205,11 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 
 
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of settings; return sentences about the restored settings, or ().
+    """Undo the latest change of settings; return sentences about the restored settings.
 
+    Returns () if the change cannot be undone.
     If the letter about the change was already sent, the undo is also reported by a letter. Raises BadField
-    or BadFilter without changing anything.
+    or BadFilter, without changing anything, if a former filter is no longer valid.
     """
     topics = subscriber_rows.topics_of(session, subscriber)
     is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))
@@ -342,9 +346,10 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     owner: str | None = None,
     now: datetime,
 ) -> Subscriber:
-    """Add a pending subscriber and queue the confirmation letter, or raise BadField with the reason.
+    """Add a pending subscriber and queue the confirmation letter.
 
-    The confirmation of a group address goes to its `owner`.
+    The confirmation of a group address goes to its `owner`. Raises BadField, with the reason, if the address
+    may not get a confirmation, and BadField or BadFilter if another value is invalid.
     """
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in HAS_TOPICS:

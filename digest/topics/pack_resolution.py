@@ -22,7 +22,10 @@ MAX_NESTED = 8  #: maximum number of nested references from pack to pack
 
 
 def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
-    """Return the filter with its packs resolved; raise BadFilter with the position of a `use:` that fails."""
+    """Return the filter with its packs resolved.
+
+    Raises BadFilter, with the position of a `use:`, if it fails or the resolved filter exceeds a limit.
+    """
     if not filter_.uses:
         return filter_
     resolver = PackResolver(packs)

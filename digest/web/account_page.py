@@ -129,7 +129,7 @@ def new_address_page(request: Request, subscriber: Subscriber, email: str, *, er
 
 
 def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber, str]:
-    """Return the subscriber and new address that a link names; raise 410 for a link no longer valid."""
+    """Return the subscriber and new address that a link names; raise 410 for a link that is not valid."""
     context = request_context.context_of(request)
     found = subscribers.new_address_of_link(
         session, context.site, request.path_params["token"], now=context.clock()

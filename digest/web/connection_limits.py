@@ -196,7 +196,7 @@ def accepted_at_once() -> int:
 def counted_address(client: tuple[str, int] | None, *, proxies: int) -> str | None:
     """Return the address under which a connection is counted; for IPv6, the /64 that one customer gets.
 
-    Return None if the same address may belong to all clients: behind trusted proxies, and for this machine
+    Returns None if the same address may belong to all clients: behind trusted proxies, and for this machine
     itself.
     """
     if proxies:

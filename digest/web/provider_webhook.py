@@ -50,7 +50,10 @@ class CertificateCache:
     lock: Lock = field(default_factory=Lock)
 
     def get(self, url: str, now: datetime) -> bytes:
-        """Return the certificate at a checked URL; raise CertificateUnavailable if it cannot be fetched."""
+        """Return the certificate at a checked URL.
+
+        Raises CertificateUnavailable if it cannot be fetched, or if too many were fetched in the last minute.
+        """
         with self.lock:
             if url not in self.kept:
                 self.fetched_at = [moment for moment in self.fetched_at if now - moment < MINUTE]

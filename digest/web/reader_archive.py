@@ -117,7 +117,7 @@ def show_topics(request: Request) -> Response:
 
 
 def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
-    """Return the digest that a link names, and its reader; raise 404 if the link is invalid."""
+    """Return the digest that a link names, and its reader; raise 404 if the link or the digest is unknown."""
     found = links.read_view_token(request_context.context_of(request).site, request.path_params["token"])
     reader = subscribers.find_by_link(session, found[0], found[1]) if found else None
     delivery = outbox.find_digest(session, reader.id, found[2]) if found and reader else None

@@ -69,7 +69,11 @@ def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "
 
 
 def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Paper]:
-    """Return the subscriber and the paper of a save link; raise 404 or 410 if either no longer exists."""
+    """Return the subscriber and the paper of a save link.
+
+    Raises HTTPException: 404 for an invalid link, an unknown paper or an unsubscribed reader, 410 for a
+    hidden paper.
+    """
     reader = subscriber_of_link(session, request, "paper")
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)

@@ -202,7 +202,7 @@ def middle_attempt_of_reports(
 def check_thresholds(
     session: Session, limits: Mapping[str, float], *, now: datetime
 ) -> ThresholdReading | None:
-    """Stop mail if a threshold is exceeded; return the reading that caused it, or None.
+    """Stop mail if a threshold is exceeded; return the reading that caused it, or None if nothing is stopped.
 
     Policy refusals stop all mail: each further letter would make the sender's reputation worse.
     """

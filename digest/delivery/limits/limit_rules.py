@@ -204,7 +204,7 @@ def parse_send_hours(text: str, zone: str) -> SendHours | None:
 def parse_warm_up(text: str, zone: str) -> WarmUp | None:
     """Parse a warm-up such as `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty string.
 
-    Raises BadField if the text cannot be parsed.
+    Raises BadField if the text cannot be parsed, or if an amount is below 1.
     """
     day, _, table = text.strip().partition(":")
     if not day:
@@ -234,7 +234,7 @@ def parse_canary(text: str) -> Canary | None:
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:
-    """Parse stop thresholds, keyed by name, or raise BadField; return an empty dict for `never`."""
+    """Parse stop thresholds, keyed by name, or raise BadField; return {} for `never` and for no text."""
     found = {}
     for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
         match = STOP_THRESHOLD_PATTERN.fullmatch(part)

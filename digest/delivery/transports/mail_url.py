@@ -67,7 +67,7 @@ class MailServer:
         """Return the server of `smtp://user:pass@host:587?starttls=true` or `lmtp:///run/lmtp.sock`.
 
         STARTTLS is required on port 587, and if a password would cross a network, unless the URL sets
-        `starttls`. Raises BadField if the URL cannot be parsed.
+        `starttls`. Raises BadField if the URL is invalid.
         """
         try:
             parts = urlsplit(url)

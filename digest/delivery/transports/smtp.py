@@ -54,7 +54,10 @@ DATA = ("data", "DATA")
 
 
 class SmtpConnection:
-    """A connection to a server, greeted and ready for mail. Every method may raise ConnectionBroken."""
+    """A connection to a server, greeted and ready for mail.
+
+    Methods that read or write may raise ConnectionBroken, except `send_body`, `abort_body` and `quit`.
+    """
 
     def __init__(self, server: MailServer, *, helo: str, timeouts: Timeouts):
         self.server = server
@@ -152,7 +155,8 @@ class SmtpConnection:
     def send_messages(self, waiting: deque[Message], until: float) -> Iterator[Outcome]:
         """Send the messages in turn, removing each from `waiting` when its outcome is known.
 
-        Raises ConnectionBroken if the connection ends before any byte of the first message's body was sent.
+        Raises ConnectionBroken if the connection fails before any byte of a message's body was sent; this
+        message is then the first in `waiting`.
         """
         announced: SmtpEnvelope | None = None  # the envelope of the first message, if sent
         while waiting and not self.is_ending and (announced or monotonic() < until):

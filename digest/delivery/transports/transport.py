@@ -64,7 +64,7 @@ class Transport(Protocol):
 def open_transport(mail: MailUrl, *, site: Site) -> Transport:
     """Return the transport for this mail URL (memory, a folder, one server or several) without connecting to one.
 
-    Raises SetupMismatch if mail would leave this machine with links that work only on this machine.
+    Raises SetupMismatch if mail would leave this machine with links that are local or not https.
     """
     match mail.folder_format:
         case "memory":
@@ -103,7 +103,7 @@ def open_server_transport(server: MailServer, *, site: Site) -> Transport:
 
 
 def check_links(site: Site, host: str) -> None:
-    """Raise SetupMismatch if our links would not work outside this machine."""
+    """Raise SetupMismatch if our links would not work outside this machine, or are not https."""
     if site.is_local or not site.is_https:
         raise SetupMismatch(
             f"Mail would leave through {host}, but its links would start with {site.url}, which readers cannot"

@@ -40,7 +40,7 @@ def recognises(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the papers of a page; raise UnreadableDump if there are none."""
+    """Read the papers of a page; raise UnreadableDump if it is too large, cannot be parsed or has none."""
     root = parse(source.read_all(MAX_PAGE_BYTES))
     lines = html_lines(root, base_of(root, source.head))
     text = "\n".join(line.text for line in lines)
@@ -77,7 +77,7 @@ def is_list(papers: list[Record], labels: Set[str]) -> bool:
 
 
 def parse(content: bytes) -> Any:
-    """Return the root element of a page; raise UnreadableDump if the page has no elements."""
+    """Return the root element of a page; raise UnreadableDump if it cannot be parsed or has no elements."""
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode() if declared and not is_utf8(content) else "utf-8"
     try:

@@ -33,7 +33,7 @@ def has_papers(source: DumpInput) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the papers in the page's data; raise UnreadableDump if there are none."""
+    """Read the papers in the page's data; raise UnreadableDump if there are none or the page is too large."""
     found = list(papers_in_page(source.read_all(MAX_PAGE_BYTES).decode(errors="replace")))
     if not found:
         raise UnreadableDump(

@@ -295,7 +295,7 @@ def is_cut_off(error: Exception, text: str) -> bool:
 
 
 def parse_delimited(text: str) -> Any:
-    """Return the value on a line that ends in a comma or begins with a record separator, or None."""
+    """Return the value on a line that ends in a comma or begins with a record separator, else None."""
     bare = text.strip(LINE_DELIMITERS)
     try:
         return json.loads(bare) if bare and bare != text else None

@@ -69,7 +69,7 @@ class OaiHarvest:
 
 
 def record_of(found: Element, position: int, line: int) -> Record | None:
-    """Return the record of one element, or None for a deleted record."""
+    """Return the record of one element, or None for a deleted or empty record."""
     header, metadata = xml_stream.child(found, "header"), xml_stream.child(found, "metadata")
     content = xml_stream.child(metadata, "*")
     if content is None or (header is not None and header.get("status") == "deleted"):

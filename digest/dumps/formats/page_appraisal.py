@@ -164,7 +164,7 @@ def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:
 def papers_lost(theirs: Sequence[Record | RecordProblem], ours: Sequence[Record | RecordProblem]) -> int:
     """Return the number of papers with metadata that are in `theirs` but not in `ours`.
 
-    Return 0 if fewer than 90% of the papers in `ours` have the same title and abstract in `theirs`.
+    Returns 0 if fewer than 90% of the papers in `ours` have the same title and abstract in `theirs`.
     """
     found = {(one.title, one.abstract) for one in theirs if isinstance(one, Record)}
     papers = [one for one in ours if isinstance(one, Record)]

@@ -140,7 +140,7 @@ def recognise_format(source: DumpInput) -> Format:
 
 
 def refuse_binary(source: DumpInput) -> None:
-    """Raise UnreadableDump, with the likely file type, if the dump is not text."""
+    """Raise UnreadableDump, with the likely file type, if the dump is empty or not text."""
     beginning = source.first_bytes
     if not beginning.strip():
         raise UnreadableDump("The file is empty.")

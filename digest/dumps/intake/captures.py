@@ -30,7 +30,7 @@ def capture(
 ) -> LoadResult:
     """Store a page in the dumps folder, load it like any other dump, and commit.
 
-    `url` is the address of the page, to which its links are relative. A dry run stores no file. Raises
+    `url` is the address of the page, to which its links are relative. A dry run keeps no file. Raises
     UsageError if there is no content, or more than MAX_BYTES.
     """
     if not content.strip():

@@ -57,12 +57,12 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
 ) -> LoadResult:
     """Load one dump and commit; do not move the file.
 
-    If the same bytes were loaded before, nothing changes. A dump that is truncated or far shorter than usual
-    is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and then rolls back.
-    The result contains the dump's first `show` papers. `figures_at` is the time when the signals in the list
-    of a past day were observed, if they were observed after that day. If a dump is loaded up to `still_news`
-    after its day, its papers count as first seen now. A bad file is reported in the result and never raises
-    an exception.
+    If the same bytes were loaded before, nothing changes. A dump that is truncated, far shorter than usual or
+    perhaps misread is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and
+    then rolls back. The result contains the dump's first `show` papers. `figures_at` is the time when the
+    signals in the list of a past day were observed, if they were observed after that day. If a dump is loaded
+    up to `still_news` after its day, its papers count as first seen now. A bad file is reported in the result
+    and never raises an exception.
     """
     options = LoadOptions(
         date=date,

@@ -15,7 +15,10 @@ class FileChanged(Exception):
 
 
 def open_regular_file(path: Path) -> BufferedReader:
-    """Open a regular file for reading; raise UnreadableDump for a link, a pipe or any other file type."""
+    """Open a regular file for reading.
+
+    Raises UnreadableDump for a link, a pipe or any other file type, and for a file that cannot be opened.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -29,7 +29,7 @@ def retry(
 ) -> LoadResult:
     """Load a held or rejected dump again from the path of its file, and commit.
 
-    With `incomplete_ok`, a short or truncated dump is loaded too. Unless `as_history` is set, the dump's
+    With `incomplete_ok`, a dump that was held is loaded too. Unless `as_history` is set, the dump's
     papers count as first seen now, regardless of its day, because no reader could have seen them before. If
     the dump is loaded, its file moves from `rejected/` to `done/`. `dry_run` stores and moves nothing. Raises
     NotFound if the dump or its file does not exist.

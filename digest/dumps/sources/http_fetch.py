@@ -180,7 +180,10 @@ class Fetcher:
     # ── checking the target ─────────────────────────────────────────────────────────────────────
 
     def check_target(self, url: str) -> FetchTarget:
-        """Return the target of a URL; raise FetchFailed if requests to the URL are not allowed."""
+        """Return the target of a URL.
+
+        Raises FetchFailed if requests to the URL are not allowed, or if its host has no address.
+        """
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
@@ -222,7 +225,11 @@ class Fetcher:
     # ── reading the response ────────────────────────────────────────────────────────────────────
 
     def read_response(self, response: httpx2.Response, into: Path, end: float) -> FetchResponse:
-        """Write the content, if any, to the file; raise FetchFailed unless the status is 200 or 304."""
+        """Write the content, if any, to the file.
+
+        Raises FetchFailed for a status other than 200 and 304, and for content that is too large, too slow,
+        damaged or truncated.
+        """
         headers, status = response.headers, response.status_code
         if status not in (200, 304):
             raise FetchFailed(

@@ -25,7 +25,8 @@ NO_PAGES = ("image/", "audio/", "video/", "font/")
 def load_page(context: PollContext, url: str, *, dry_run: bool = False, **options: Any) -> LoadResult:
     """Fetch a page, load it like any other dump, and commit.
 
-    Raises FetchFailed if the address is not allowed, robots.txt forbids it, or the page cannot be fetched.
+    Raises FetchFailed if the address is not allowed, robots.txt forbids it, the page cannot be fetched, or
+    the response is an image or another file that cannot contain papers.
     """
     context.fetcher.check_target(url)
     path = fetch_page(context, url)

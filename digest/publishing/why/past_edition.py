@@ -90,7 +90,7 @@ def resolved_topics_then(question: WhyQuestion, delivery: Delivery) -> dict[str,
 
 
 def describe_positions(question: WhyQuestion, delivery: Delivery) -> int | None:
-    """Add the paper's rank in each topic to the findings; return the best, or None if the press is gone."""
+    """Add the paper's rank in each topic to the findings; return the best, or None if it is unknown."""
     try:
         made = press_store.load_press(question.session, delivery.press or "", question.caches)
     except NotFound:

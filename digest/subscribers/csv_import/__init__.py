@@ -55,7 +55,8 @@ def import_rows(
     If there is no consent, or if their row has no state, subscribers are added as pending and invited once.
     `invited_by` names the person who added them. If `rows` has no `line` attribute, lines are counted from
     the header, which is line 1. `after_batch` is called after each batch, for example to commit. Raises
-    BadField if the file ends inside a quoted cell; the caller must then roll back.
+    BadField if the whole file is unreadable, for example because it ends inside a quoted cell; the caller
+    must then roll back.
     """
     state = import_state(session, site, consent=consent, invited_by=invited_by, report=report, now=now)
     return write_batches(state, rows, after_batch)
