@@ -47,11 +47,6 @@ class SendPolicy:
     thresholds_checked_at: datetime | None = None
 
     @property
-    def assigns_servers(self) -> bool:
-        """Return whether letters are assigned to servers before they are sent."""
-        return bool(self.rules.servers)
-
-    @property
     def is_unrestricted(self) -> bool:
         """Return whether letters need no check, because no limit counts letters and no wait is known."""
         return not (self.rules.are_counted or self.paused_servers or self.standstill)
@@ -157,7 +152,7 @@ class SendPolicy:
             [each.delivery.email or "" for each in going.values()] if self.rules.conversation_limits else []
         )
         limits.end_conversations(self.session, self.rules, emails, lease=lease)
-        if self.assigns_servers:
+        if self.rules.servers:
             server_of = {number: each.message.server for number, each in going.items()}
             silent = {server_of[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED}
             answering = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from digest import bounces, plurals
+from digest import bounces
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.delivery.message_rendering import RenderedDelivery
@@ -85,11 +85,6 @@ class SentWindow:
             for each in self.attempted
         ]
 
-    @property
-    def description(self) -> str:
-        """Return a description of this window's outcome for the log."""
-        return f"the outcome of {plurals.count(len(self.letters), 'letter')}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeRecorder:
@@ -107,7 +102,7 @@ class OutcomeRecorder:
 
         If letters are assigned to servers, return False: each server that did not reply is paused instead.
         """
-        return window.had_no_reply and not self.policy.assigns_servers
+        return window.had_no_reply and not self.policy.rules.servers
 
     def fits_fast_path(self, window: SentWindow) -> bool:
         """Return whether a window can be settled in the same statement as the next intents.

@@ -296,7 +296,7 @@ def intend_unblocked(worker: Worker, step: Rendered) -> Rendered:
         lease=first.lease,
         until=outbox.renewed_lease(first.leased_until, now),
         now=now,
-        paused=limits.pause_scopes([each.delivery.email or "" for each in letters.values()]),
+        scopes=limits.blocking_scopes([each.delivery.email or "" for each in letters.values()]),
     )
     accepted = held.unsettled.accepted if held.unsettled else None
     with worker.outbox.settle_and_intend(accepted, following) as fetch:
@@ -407,7 +407,8 @@ def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> 
     if window is None:
         return held
     lost = None if worker.is_stopping() else database_retries.retriable(error)
-    for one in worker.tries(held, window.description, lost):
+    letters = plurals.count(len(window.letters), "letter")
+    for one in worker.tries(held, f"the outcome of {letters}", lost):
         with one:
             worker.session.rollback()  # ends a transaction that an error left open, such as a claim
             may_be_recorded = one.is_retry or error is not None

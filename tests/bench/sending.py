@@ -294,7 +294,7 @@ def ledger(engine: Engine, count: int, window: int) -> float:
 def send_window(session: db.Session, part: Sequence[outbox.ClaimedDelivery], now: datetime) -> None:
     """Take one window from claimed to sent, with a commit before and after it would be sent."""
     lease, ids = part[0].lease, [each.id for each in part]
-    outbox.load_recipients(session, (each.subscriber_id for each in part))
+    outbox.load_recipients_with_versions(session, (each.subscriber_id for each in part))
     outbox.open_outbox(session).intend(
         [Intent(id=each, message_id="<m@example.org>", content_hash="0" * 64) for each in ids],
         lease=lease,

@@ -38,7 +38,7 @@ class MarkFirst(Outbox):
     """A mutant that marks letters as sent before it sends them. A crash in between loses them."""
 
     def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
-        held = super().intend(intents, lease=lease, until=until)  # type: ignore[safe-super]
+        held = super().intend(intents, lease=lease, until=until)
         return self.settle(
             held, DeliveryState.SENT, from_state=DeliveryState.SENDING, lease=lease, now=until - LEASE
         )
@@ -57,7 +57,7 @@ class NoIntent(Outbox):
 
         self.session.commit = commit_next_time  # type: ignore[method-assign]
         keep_uncommitted(self.session)
-        return super().intend(intents, lease=lease, until=until)  # type: ignore[safe-super]
+        return super().intend(intents, lease=lease, until=until)
 
 
 class MarkFirstInOneGo(postgresql.PostgresqlOutbox):

@@ -68,7 +68,7 @@ def intents(box: Outbox, site: Site, claimed: list[ClaimedDelivery]) -> list[Int
 
 def following(going: list[Intent], *, lease: str, now: datetime) -> NextWindow:
     return NextWindow(
-        intents=going, lease=lease, until=now + outbox.LEASE, now=now, paused=limits.pause_scopes(READERS)
+        intents=going, lease=lease, until=now + outbox.LEASE, now=now, scopes=limits.blocking_scopes(READERS)
     )
 
 

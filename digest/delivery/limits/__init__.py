@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from digest.delivery.limits.decisions import Allowed, Refill, Wait
+    from digest.delivery.limits.decisions import ALL, BULK, Allowed, Refill, Wait
     from digest.delivery.limits.domain_pauses import (
         NO_REPLY_PAUSE,
         LetterReply,
         TroubledDomains,
+        blocking_scopes,
         domain_of,
         is_slow_down,
         may_be_greylisting,
-        pause_scopes,
         throttle_pause,
     )
     from digest.delivery.limits.emergency_stops import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         parse_warm_up,
         thresholds_text,
     )
-    from digest.delivery.limits.limiter import ALL, BULK, STOPPED_PREFIX, Limiter, Reservation, Window
+    from digest.delivery.limits.limiter import STOPPED_PREFIX, Limiter, Reservation, Window
     from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
     from digest.delivery.limits.shared_limits import (
         active_pauses,
@@ -61,10 +61,10 @@ else:
 __all__ = [
     "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",
     "Limiter", "Refill", "Reservation", "SendHours", "SendLimits", "TroubledDomains", "Wait", "WarmUp",
-    "Window", "active_pauses", "active_stops", "canary_waits", "check_thresholds", "delete_old_limits",
+    "Window", "active_pauses", "active_stops", "blocking_scopes", "canary_waits", "check_thresholds", "delete_old_limits",
     "domain_of", "emergency_stop", "end_conversations", "is_slow_down", "lift_stops", "load_troubled_domains",
     "may_be_greylisting", "parse_canary", "parse_conversation_limits", "parse_rates", "parse_send_hours",
-    "parse_shared_limits", "parse_stop_thresholds", "parse_warm_up", "pause_scopes", "pause_server",
+    "parse_shared_limits", "parse_stop_thresholds", "parse_warm_up", "pause_server",
     "record_replies", "release", "reserve", "threshold_readings", "threshold_warnings", "thresholds_text",
     "throttle_pause",
 ]  # fmt: skip

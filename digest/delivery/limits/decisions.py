@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 MAX_CLOCK_SKEW = timedelta(seconds=60)  #: how far the clocks of two workers may differ
 ALL_MAIL = "*"  #: the scope of a limit on all mail; all other scopes are domains or servers
+ALL, BULK = "all", "bulk"  #: the scopes of emergency stops: all mail, or digests
 
 
 class Allowed(NamedTuple):

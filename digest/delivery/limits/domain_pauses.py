@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Wait, is_ahead
+from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, MAX_CLOCK_SKEW, Wait, is_ahead
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -65,9 +65,9 @@ def domain_of(email: str) -> str:
     return email.rpartition("@")[2].lower()
 
 
-def pause_scopes(emails: Collection[str]) -> list[str]:
-    """Return the scopes of the pauses that would delay letters to any of these addresses."""
-    return sorted({ALL_MAIL, *map(domain_of, emails)})
+def blocking_scopes(emails: Collection[str]) -> list[str]:
+    """Return the scopes of the stops and pauses that would delay a digest to any of these addresses."""
+    return sorted({ALL, BULK, ALL_MAIL, *map(domain_of, emails)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Attempt, BounceRow, EmergencyStop
-from digest.delivery.limits.limiter import ALL, BULK
+from digest.delivery.limits.decisions import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
 #: Number of latest attempts that are counted; counting a million every minute would be slow.

@@ -30,7 +30,9 @@ from digest.delivery.outbox.backoff import (
 )
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.delivery_listing import (
+    count_by_state,
     count_deliveries,
+    count_due,
     count_sent_digests,
     find_delivery,
     find_digest,
@@ -50,13 +52,11 @@ from digest.delivery.outbox.enqueue import (
 from digest.delivery.outbox.letter_eligibility import (
     LIFTS_SUPPRESSION,
     RecipientState,
-    load_recipients,
     load_recipients_with_versions,
     may_reach_suppressed,
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
-from digest.delivery.outbox.queue_counts import count_by_state, count_due
 from digest.delivery.outbox.stuck_deliveries import give_up_stuck, retry_stuck, stuck_ids
 from digest.delivery.outbox.transitions import (
     DUE_QUERY,
@@ -116,7 +116,6 @@ __all__ = [
     "list_attempts",
     "list_deliveries",
     "list_sent_digests",
-    "load_recipients",
     "load_recipients_with_versions",
     "make_due",
     "may_reach_suppressed",

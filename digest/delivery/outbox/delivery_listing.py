@@ -1,14 +1,16 @@
-"""Find and list deliveries, for operators and for readers."""
+"""Find, list and count deliveries, for operators, for readers and for the scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import addresses
-from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.db.tables import Delivery, DeliveryState, Lane, Subscriber
+from digest.delivery.outbox.open_deliveries import is_due
 from digest.errors import NotFound
 
 BATCH_ROWS = 500  #: number of rows read at once
@@ -79,3 +81,16 @@ def count_sent_digests(session: Session, subscriber_id: int) -> int:
         Delivery.state == DeliveryState.SENT,
     )
     return session.scalar(select(func.count()).where(*conditions)) or 0
+
+
+def count_due(session: Session, *, lane: Lane, now: datetime, limit: int = 1) -> int:
+    """Return the number of due deliveries in a lane, counting at most `limit`."""
+    due = select(Delivery.id).where(Delivery.lane == lane, is_due(now)).limit(limit)
+    return session.execute(select(func.count()).select_from(due.subquery())).scalar_one()
+
+
+def count_by_state(session: Session) -> dict[DeliveryState, int]:
+    """Return the number of deliveries in each state, including states without deliveries."""
+    found = session.execute(select(Delivery.state, func.count()).group_by(Delivery.state))
+    count_of = {DeliveryState(state): number for state, number in found}
+    return {state: count_of.get(state, 0) for state in DeliveryState}

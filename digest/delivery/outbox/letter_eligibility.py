@@ -66,11 +66,6 @@ def recipients_query(dialect: str) -> Select[Any]:
     return select(literal_column(recipient_version(dialect)), *RECIPIENT_COLUMNS, GROUP).where(is_given)
 
 
-def load_recipients(session: Session, ids: Iterable[int | None]) -> dict[int, RecipientState]:
-    """Return the subscribers with these ids that still exist, keyed by id."""
-    return {number: reader for number, (reader, _) in load_recipients_with_versions(session, ids).items()}
-
-
 def load_recipients_with_versions(
     session: Session, ids: Iterable[int | None]
 ) -> dict[int, tuple[RecipientState, str]]:

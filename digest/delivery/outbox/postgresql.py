@@ -5,80 +5,58 @@ The driver takes a microsecond for each value of a list, so a list is sent as on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
-from functools import partial
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from digest import db, failpoints
 from digest.db.postgresql import driver_connection
-from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, Intent, NextWindow, Outbox
+from digest.delivery.outbox.letter_eligibility import recipient_version
+from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextWindow, Outbox, intend_sql
 
 
 def split_list(name: str) -> str:
     """Return the SQL that converts the text of `db.join_values` to an array."""
-    return f"string_to_array(%({name})s, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NULL_MARK):02x}')"
+    return f"string_to_array(:{name}, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NULL_MARK):02x}')"
+
+
+def driver_sql(sql: str) -> str:
+    """Return the SQL with its parameters written as the driver expects them."""
+    return re.sub(r":(\w+)", r"%(\1)s", sql)
 
 
 LETTER_COLUMNS = {
-    "id": "CAST(%(ids)s AS bigint[])",
+    "id": "CAST(:ids AS bigint[])",
     "message_id": split_list("message_ids"),
     "content_hash": split_list("content_hashes"),
-    "version": "CAST(%(versions)s AS xid[])",
+    "version": split_list("versions"),
     "address": split_list("addresses"),
 }
-
-
-def intend_sql(guards: str) -> str:
-    """Return the statement that records an intent for each letter that we hold and that is not blocked.
-
-    A suppressed address, or a condition in `guards`, blocks a letter. The condition on the range of ids makes
-    the planner expect few rows, like `db.hint_few_rows`.
-    """
-    return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = %(until)s,
-        message_id = new.message_id, content_hash = new.content_hash
-    FROM unnest({", ".join(LETTER_COLUMNS.values())}) AS new ({", ".join(LETTER_COLUMNS)})
-    WHERE delivery.id = new.id AND new.id BETWEEN -{db.LAST_KEY} AND {db.LAST_KEY}
-        AND delivery.state = 'claimed' AND delivery.lease = %(lease)s
-        AND NOT EXISTS (SELECT FROM suppression WHERE suppression.hmac = new.address) {guards}
-    RETURNING delivery.id"""  # noqa: S608 - constants only
-
-
-INTEND = intend_sql(
-    """AND NOT EXISTS (
-            SELECT FROM subscriber
-            WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin <> new.version
-        )"""
-)
-INTEND_UNBLOCKED = intend_sql(
-    f"""AND EXISTS (
-            SELECT FROM subscriber
-            WHERE subscriber.id = delivery.subscriber_id AND subscriber.xmin = new.version
-        )
-        AND NOT EXISTS (SELECT FROM emergency_stop WHERE emergency_stop.lifted_at IS NULL)
-        AND NOT EXISTS (
-            SELECT FROM domain_pause AS pause
-            WHERE pause.scope = ANY ({split_list("paused")}) AND pause.until > %(now)s
-        )""",  # noqa: S608
-)
-#: The statement that settles the previous window. The two windows have no letter in common, so the order of
+#: The condition on the range of ids makes the planner expect few rows, like `db.hint_few_rows`.
+LETTERS = f"""(
+    SELECT * FROM unnest({", ".join(LETTER_COLUMNS.values())}) AS each ({", ".join(LETTER_COLUMNS)})
+    WHERE id BETWEEN -{db.LAST_KEY} AND {db.LAST_KEY}
+) AS new"""  # noqa: S608 - constants only
+#: The SQL that settles the previous window. The two windows have no letter in common, so the order of
 #: the statements does not matter.
 SETTLE_ACCEPTED = f"""ended AS (
-    UPDATE delivery SET state = 'sent', reason = '', settled_at = %(settled_at)s, lease = NULL, leased_until = NULL
-    WHERE id = ANY (CAST(%(settled)s AS bigint[])) AND state = 'sending' AND lease = %(settled_lease)s
+    UPDATE delivery SET state = 'sent', reason = '', settled_at = :settled_at, lease = NULL, leased_until = NULL
+    WHERE id = ANY (CAST(:settled AS bigint[])) AND state = 'sending' AND lease = :settled_lease
     RETURNING id
 ), kept AS (
     INSERT INTO attempt (delivery_id, lease, began_at, ended_at, verdict, phase, code, reply)
-    SELECT new.id, %(settled_lease)s, %(began_at)s, %(settled_at)s, 'accepted', %(phase)s, %(code)s, coalesce(new.reply, '')
-    FROM unnest(CAST(%(settled)s AS bigint[]), {split_list("replies")}) AS new (id, reply)
+    SELECT new.id, :settled_lease, :began_at, :settled_at, 'accepted', :phase, :code, coalesce(new.reply, '')
+    FROM unnest(CAST(:settled AS bigint[]), {split_list("replies")}) AS new (id, reply)
 )"""  # noqa: S608 - constants only
+INTEND = driver_sql(intend_sql(LETTERS, recipient_version("postgresql")))
+INTENDED = intend_sql(LETTERS, recipient_version("postgresql"), f"scope = ANY ({split_list('scopes')})")
 INTENDED_IDS = "ARRAY(SELECT id FROM intended)"
-INTEND_STATEMENT = f"WITH intended AS ({INTEND_UNBLOCKED}) SELECT 0, {INTENDED_IDS}"
-SETTLE_AND_INTEND_STATEMENT = (
-    f"WITH {SETTLE_ACCEPTED}, intended AS ({INTEND_UNBLOCKED})"  # noqa: S608
+INTEND_STATEMENT = driver_sql(f"WITH intended AS ({INTENDED}) SELECT 0, {INTENDED_IDS}")
+SETTLE_AND_INTEND_STATEMENT = driver_sql(
+    f"WITH {SETTLE_ACCEPTED}, intended AS ({INTENDED})"  # noqa: S608
     f" SELECT (SELECT count(*) FROM ended), {INTENDED_IDS}"
 )
 
@@ -86,12 +64,10 @@ SETTLE_AND_INTEND_STATEMENT = (
 class PostgresqlOutbox(Outbox):
     """The outbox on PostgreSQL, which executes statements while our process continues."""
 
-    def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
-        """Record the intent to send these letters; return the ids of those that may be sent until `until`."""
-        if not intents:
-            return set()
-        given = {**intent_params(intents), "lease": lease, "until": until}
-        return set(self.session.connection().exec_driver_sql(INTEND, given).scalars())
+    def record_intents(self, window: NextWindow) -> set[int]:
+        """Record the intents of a window; return the ids of the letters that may be sent."""
+        connection = self.session.connection()
+        return set(connection.exec_driver_sql(INTEND, intend_params(window)).scalars())
 
     @contextmanager
     def settle_and_intend(
@@ -102,38 +78,35 @@ class PostgresqlOutbox(Outbox):
         The statement is committed while the block runs. The session keeps its connection without an open
         transaction, because taking a new connection for each window would cost as much as the statement.
         """
-        given = {
-            **intent_params(following.intents),
-            "paused": db.join_values(following.paused),
-            "lease": following.lease,
-            "until": following.until,
-            "now": following.now,
-        }
-        statement = INTEND_STATEMENT
+        statement, given = INTEND_STATEMENT, intend_params(following)
         if accepted:
             statement, given = SETTLE_AND_INTEND_STATEMENT, given | accepted_params(accepted)
+
+        def fetch() -> tuple[int, set[int]]:
+            ended, held = cursor.fetchone()
+            return ended, set(held)
+
         with pipelined_query(self.session, statement, given) as cursor:
             failpoints.reach("settling")
             failpoints.reach("intending")
-            yield partial(fetch_reply, cursor)
+            yield fetch
         failpoints.reach("settled")
         failpoints.reach("intended")
 
 
-def fetch_reply(cursor: Any) -> tuple[int, set[int]]:
-    """Return the number of settled letters, and the ids of the letters that may be sent."""
-    ended, held = cursor.fetchone()
-    return ended, set(held)
-
-
-def intent_params(intents: Sequence[Intent]) -> dict[str, Any]:
-    """Return the columns of the intents, each column as one text."""
+def intend_params(window: NextWindow) -> dict[str, Any]:
+    """Return the parameters that record the intents of a window, each column as one text."""
+    intents = window.intents
     return {
         "ids": db.array_literal(each.id for each in intents),
         "message_ids": db.join_values([each.message_id for each in intents]),
         "content_hashes": db.join_values([each.content_hash for each in intents]),
-        "versions": db.array_literal(each.recipient_version or "NULL" for each in intents),
+        "versions": db.join_values([each.recipient_version or None for each in intents]),
         "addresses": db.join_values([each.address_hash or None for each in intents]),
+        "scopes": db.UNIT.join(window.scopes),
+        "lease": window.lease,
+        "until": window.until,
+        "now": window.now,
     }
 
 

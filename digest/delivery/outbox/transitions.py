@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Integer, Select, and_, bindparam, case, select, update
+from sqlalchemy import ColumnElement, Executable, Integer, and_, bindparam, case, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -87,7 +87,7 @@ class NextWindow(Struct, frozen=True, kw_only=True):
     lease: str
     until: datetime  #: the new end of the lease
     now: datetime
-    paused: Sequence[str]  #: the scopes whose pause would block the letters
+    scopes: Sequence[str]  #: the scopes whose stop or pause would block the letters
 
 
 #: Returns the number of accepted letters that we still held, and the ids of the letters that we may send.
@@ -107,8 +107,8 @@ class Outbox(ABC):
             found = self.session.connection().execute(DUE_QUERY, given).all()
         self.sweep([row.id for row in found if row.state != DeliveryState.QUEUED], now=now)
         lease, until = token_hex(16), now + LEASE
-        leased = self.lease_deliveries([row[0] for row in found], lease=lease, now=now)
-        return [claimed_delivery(row, lease, until) for row in found if row[0] in leased]
+        leased = self.lease_deliveries([row.id for row in found], lease=lease, now=now)
+        return [claimed_delivery(row, lease, until) for row in found if row.id in leased]
 
     def lease_deliveries(self, ids: Collection[int], *, lease: str, now: datetime) -> set[int]:
         """Lease the queued deliveries among these, and return their ids.
@@ -116,9 +116,7 @@ class Outbox(ABC):
         The statement selects by `state`. If it used the condition of the index of open deliveries, PostgreSQL
         would read all due deliveries.
         """
-        if not ids:
-            return set()
-        return fetch_ids(self.session, CLAIM_STATEMENT, {"ids": ids, "token": lease, "until": now + LEASE})
+        return self.change(CLAIM_STATEMENT, ids, token=lease, until=now + LEASE)
 
     def sweep(self, ids: Collection[int], *, now: datetime) -> set[int]:
         """Requeue the deliveries among these whose lease has ended, and return their ids.
@@ -126,27 +124,26 @@ class Outbox(ABC):
         If no intent was committed, nothing else changes. Otherwise one more attempt of the delivery counts as
         in doubt, and is recorded unless the worker recorded it.
         """
-        if not ids:
-            return set()
-        left = self.session.connection().execute(ABANDONED_QUERY, {"ids": ids, "now": now}).all()
-        for row in left:
-            if row.state == DeliveryState.SENDING:
-                record_vanished_attempt(self.session, row, now=now)
-        return fetch_ids(self.session, SWEEP_STATEMENT, {"ids": ids, "now": now})
+        given = {"ids": ids, "now": now}
+        for row in self.session.connection().execute(ABANDONED_QUERY, given).all() if ids else ():
+            record_vanished_attempt(self.session, row, now=now)
+        return self.change(SWEEP_STATEMENT, ids, now=now)
 
     def renew(self, ids: Collection[int], *, lease: str, until: datetime) -> set[int]:
         """Extend to `until` the lease of deliveries without an intent; return the ids that we still held."""
-        if not ids:
-            return set()
-        held = held_params(ids, DeliveryState.CLAIMED, lease)
-        return fetch_ids(self.session, RENEW_STATEMENT, {**held, "until": until})
+        return self.change(RENEW_STATEMENT, ids, was=DeliveryState.CLAIMED, held_under=lease, until=until)
 
-    @abstractmethod
     def intend(self, intents: Sequence[Intent], *, lease: str, until: datetime) -> set[int]:
         """Record the intent to send these letters; return the ids of those that may be sent until `until`.
 
         A letter is blocked if its recipient has changed or is suppressed.
         """
+        window = NextWindow(intents=intents, lease=lease, until=until, now=until, scopes=())
+        return self.record_intents(window) if intents else set()
+
+    @abstractmethod
+    def record_intents(self, window: NextWindow) -> set[int]:
+        """Record the intents of a window; return the ids of the letters that may be sent."""
 
     @abstractmethod
     def settle_and_intend(
@@ -154,7 +151,7 @@ class Outbox(ABC):
     ) -> AbstractContextManager[FetchReply]:
         """Settle an accepted window, and intend the next letters that are not blocked, in one transaction.
 
-        Letters are blocked as in `intend`. A stop, or a pause of one of the scopes, blocks all letters. The
+        Letters are blocked as in `intend`. A stop or a pause of one of the scopes blocks all letters. The
         database works while the block runs; the result may be fetched after the block.
         """
 
@@ -169,12 +166,8 @@ class Outbox(ABC):
         now: datetime,
     ) -> set[int]:
         """Set the terminal state of deliveries that we hold; return the ids that we still held."""
-        if not ids:
-            return set()
-        held = held_params(ids, from_state, lease)
-        return fetch_ids(
-            self.session, SETTLE_STATEMENT, {**held, "is": state, "because": reason[:500], "now": now}
-        )
+        held = {"was": from_state, "held_under": lease}
+        return self.change(SETTLE_STATEMENT, ids, **held, to_state=state, because=reason[:500], now=now)
 
     def release(
         self,
@@ -190,11 +183,13 @@ class Outbox(ABC):
 
         An attempt is used up only with `counts_as_attempt`. No delivery is postponed beyond its expiry.
         """
-        if not ids:
-            return set()
         unused = 0 if counts_as_attempt or from_state != DeliveryState.SENDING else 1
-        given = {"because": reason[:500], "later": due_at, "unused": unused}
-        return fetch_ids(self.session, RELEASE_STATEMENT, {**held_params(ids, from_state, lease), **given})
+        held = {"was": from_state, "held_under": lease}
+        return self.change(RELEASE_STATEMENT, ids, **held, because=reason[:500], later=due_at, unused=unused)
+
+    def change(self, statement: Executable, ids: Collection[int], **given: Any) -> set[int]:
+        """Execute a statement that changes the deliveries with these ids, and return the ids it changed."""
+        return fetch_ids(self.session, statement, {"ids": ids, **given}) if ids else set()
 
 
 # ── the statements, built once because building one takes as long as sending it ────────
@@ -216,29 +211,29 @@ CLAIMED_COLUMNS = tuple(
 )
 
 
-def held_params(ids: Collection[int], state: DeliveryState, lease: str) -> dict[str, Any]:
-    """Return the parameters of `IS_HELD`."""
-    return {"ids": ids, "was": state, "held_under": lease}
-
-
-def due_query() -> Select[Any]:
-    """Return the query for due deliveries; on PostgreSQL it skips locked rows.
-
-    The query sorts by `due_at` alone: all digests of a morning have the same `due_at`, and a second sort
-    column would make PostgreSQL sort all of them for every claim.
-    """
-    return (
-        select(*CLAIMED_COLUMNS, DELIVERY_TABLE.c.state)
-        .where(DELIVERY_TABLE.c.lane == bindparam("lane"), is_due(NOW))
-        .order_by(DELIVERY_TABLE.c.due_at)
-        .limit(bindparam("most", type_=Integer))
-        .with_for_update(skip_locked=True)
-    )
-
-
 def changing(condition: ColumnElement[bool], **values: Any) -> Any:
     """Return the statement that changes deliveries and returns their ids."""
     return update(DELIVERY_TABLE).where(condition).values(**values).returning(DELIVERY_TABLE.c.id)
+
+
+def intend_sql(letters: str, version: str, is_in_scopes: str = "") -> str:
+    """Return the SQL that records an intent for each of `letters` that we hold and that is not blocked.
+
+    `letters` is a table `new` with the columns of `Intent`, and `version` the SQL for the version of a
+    recipient's row. The stops and pauses that meet the condition `is_in_scopes` block all letters.
+    """
+    guards = f"""AND NOT EXISTS (SELECT 1 FROM emergency_stop WHERE lifted_at IS NULL AND {is_in_scopes})
+        AND NOT EXISTS (SELECT 1 FROM domain_pause WHERE until > :now AND {is_in_scopes})"""  # noqa: S608 - constants only
+    return f"""UPDATE delivery SET state = 'sending', attempts = attempts + 1, leased_until = :until,
+        message_id = new.message_id, content_hash = new.content_hash
+    FROM {letters}
+    WHERE delivery.id = new.id AND delivery.state = 'claimed' AND delivery.lease = :lease
+        AND NOT EXISTS (SELECT 1 FROM suppression WHERE suppression.hmac = new.address)
+        AND (new.version IS NULL OR new.version = (
+            SELECT {version} FROM subscriber WHERE subscriber.id = delivery.subscriber_id
+        ))
+        {guards if is_in_scopes else ""}
+    RETURNING delivery.id"""  # noqa: S608 - constants only
 
 
 def no_later_than_expiry(moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
@@ -246,10 +241,19 @@ def no_later_than_expiry(moment: ColumnElement[datetime]) -> ColumnElement[datet
     return case((DELIVERY_TABLE.c.expires_at < moment, DELIVERY_TABLE.c.expires_at), else_=moment)
 
 
-DUE_QUERY = due_query()
-ABANDONED_QUERY = select(
-    *(DELIVERY_TABLE.c[name] for name in ("id", "state", "lease", "leased_until"))
-).where(IS_ABANDONED)
+#: The query for due deliveries; on PostgreSQL it skips locked rows. It sorts by `due_at` alone: all digests of
+#: a morning have the same `due_at`, and PostgreSQL would sort all of them by a second column for every claim.
+DUE_QUERY = (
+    select(*CLAIMED_COLUMNS, DELIVERY_TABLE.c.state)
+    .where(DELIVERY_TABLE.c.lane == bindparam("lane"), is_due(NOW))
+    .order_by(DELIVERY_TABLE.c.due_at)
+    .limit(bindparam("most", type_=Integer))
+    .with_for_update(skip_locked=True)
+)
+#: The abandoned deliveries of which a server may have received bytes.
+ABANDONED_QUERY = select(DELIVERY_TABLE.c.id, DELIVERY_TABLE.c.lease, DELIVERY_TABLE.c.leased_until).where(
+    IS_ABANDONED, DELIVERY_TABLE.c.state == DeliveryState.SENDING
+)
 CLAIM_STATEMENT = changing(
     and_(AMONG_IDS, DELIVERY_TABLE.c.state == DeliveryState.QUEUED),
     state=DeliveryState.CLAIMED,
@@ -264,7 +268,7 @@ SWEEP_STATEMENT = changing(
 )
 RENEW_STATEMENT = changing(IS_HELD, leased_until=bindparam("until"))
 SETTLE_STATEMENT = changing(
-    IS_HELD, state=bindparam("is"), reason=bindparam("because"), settled_at=bindparam("now"), **NO_LEASE
+    IS_HELD, state=bindparam("to_state"), reason=bindparam("because"), settled_at=bindparam("now"), **NO_LEASE
 )
 RELEASE_STATEMENT = changing(
     IS_HELD,

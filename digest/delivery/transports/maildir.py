@@ -8,7 +8,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
 
 
 class MaildirTransport:
@@ -32,9 +32,9 @@ class MaildirTransport:
                 stored += 1
         except OSError as error:
             reason = f"{self.path}: {error.strerror}"
-        verdict = self.sync_folders()
-        yield from (make_outcome(message, *verdict) for message in window[:stored])
-        yield from (make_outcome(message, Verdict.UNTRIED, reason) for message in window[stored:])
+        verdict, problem = self.sync_folders()
+        yield from (make_outcome(message, verdict, "dot", problem) for message in window[:stored])
+        yield from (make_outcome(message, Verdict.UNTRIED, "connect", reason) for message in window[stored:])
 
     def sync_folders(self) -> tuple[Verdict, str]:
         """Sync the folders and return the verdict on the stored messages.
@@ -102,9 +102,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def make_outcome(message: Message, verdict: Verdict, reply: str = "") -> Outcome:
-    """Return the outcome of one message with this verdict and reply."""
-    phase = "connect" if verdict is Verdict.UNTRIED else "dot"
-    return Outcome(delivery_id=message.delivery_id, verdict=verdict, phase=phase, reply=reply)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from digest.delivery.transports import Message, Outcome, Verdict
+from msgspec.structs import replace
+
+from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
 
 
 class MemoryTransport:
@@ -27,15 +29,8 @@ class MemoryTransport:
         answer = self.answers.get(message.recipient)
         if answer is None or answer.verdict in {Verdict.ACCEPTED, Verdict.IN_DOUBT}:
             self.messages.append(message)
-        if answer is None:
-            return Outcome(delivery_id=message.delivery_id, verdict=Verdict.ACCEPTED, phase="dot", code=250)
-        return Outcome(
-            delivery_id=message.delivery_id,
-            verdict=answer.verdict,
-            phase=answer.phase,
-            code=answer.code,
-            reply=answer.reply,
-        )
+        accepted = make_outcome(message, Verdict.ACCEPTED, "dot", "", 250)
+        return replace(answer, delivery_id=message.delivery_id) if answer else accepted
 
     def close(self) -> None:
         """Do nothing, because this transport has no connection."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from digest.delivery.transports import Message, Outcome, Transport, Verdict
+from digest.delivery.transports import Message, Outcome, Transport, Verdict, make_outcome
 
 REST_SECONDS = 60.0  #: how long a server that did not respond is tried only after all others
 #: Seconds after which no further server is tried, because one server may take a task's whole time limit.
@@ -45,7 +45,8 @@ class ServerPool:
             if self.clock() < until:
                 yield from member.transport.send(assigned) if assigned else ()
             else:
-                yield from (untried_outcome(message, member) for message in assigned)
+                late = f"{member.name}: the time limit ended before its turn"
+                yield from (make_outcome(each, Verdict.UNTRIED, "connect", late) for each in assigned)
         names = {member.name for member in self.members if member.name}
         yield from self.try_each_server([message for message in window if message.server not in names], until)
 
@@ -87,9 +88,3 @@ class ServerPool:
         """Close every connection."""
         for member in self.members:
             member.transport.close()
-
-
-def untried_outcome(message: Message, member: PoolMember) -> Outcome:
-    """Return the outcome of a message that was not tried because another server used up the time."""
-    reply = f"{member.name}: the time limit ended before its turn"
-    return Outcome(delivery_id=message.delivery_id, verdict=Verdict.UNTRIED, phase="connect", reply=reply)

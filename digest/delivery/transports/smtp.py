@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from digest import addresses
-from digest.delivery.transports import Message, Outcome, Verdict
+from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
 from digest.delivery.transports.mail_url import PROVIDER_ID_PATTERNS, MailServer, Timeouts
 from digest.delivery.transports.smtp_socket import ConnectionBroken, ProtocolDesync, SmtpReply, SmtpSocket
 
@@ -344,15 +344,6 @@ def ascii_address(address: str) -> str:
 def encode_base64(text: str) -> str:
     """Return the text in base64, as required by the AUTH commands."""
     return base64.b64encode(text.encode()).decode()
-
-
-def make_outcome(
-    message: Message, verdict: Verdict, phase: str, reply: str, code: int | None = None
-) -> Outcome:
-    """Return the outcome of one message."""
-    return Outcome(
-        delivery_id=message.delivery_id, verdict=verdict, phase=phase, code=code, reply=reply[:500]
-    )
 
 
 # ── the transport ───────────────────────────────────────────────────────────────────────────────

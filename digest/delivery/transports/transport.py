@@ -45,6 +45,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     provider_id: str = ""  #: the id that the provider assigned
 
 
+def make_outcome(
+    message: Message, verdict: Verdict, phase: str, reply: str, code: int | None = None
+) -> Outcome:
+    """Return the outcome of one message."""
+    return Outcome(
+        delivery_id=message.delivery_id, verdict=verdict, phase=phase, code=code, reply=reply[:500]
+    )
+
+
 class Transport(Protocol):
     """The interface for sending windows of messages.
 
