@@ -65,7 +65,7 @@ def tries(
             log.warning(
                 "Lost the connection to the database while recording %s; retrying: %s",
                 description,
-                first_line(one.error),
+                str(one.error.orig).strip().partition("\n")[0],
             )
         if is_stopping() or monotonic() + pause >= min(deadline, lost_at + MAX_RETRY_TIME.total_seconds()):
             log.error("The database did not become available in time to record %s", description)
@@ -91,8 +91,3 @@ def retriable(error: BaseException | None) -> DBAPIError | None:
         return None
     is_lost = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
     return error if is_lost else None
-
-
-def first_line(error: DBAPIError) -> str:
-    """Return the first line of the database driver's error message."""
-    return str(error.orig).strip().partition("\n")[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from sqlalchemy import Row, case, delete, select, update
+from sqlalchemy import case, delete, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -74,8 +74,10 @@ def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
 
     The letters in `ONCE_ONLY` are kept with their keys, but their addresses are deleted.
     """
+    columns = (DELIVERY_TABLE.c[name] for name in ("id", "letter", "dated_at", "settled_at"))
+    in_order = select(*columns).order_by(DELIVERY_TABLE.c.id).limit(DELETE_BATCH)
     after = 0
-    while rows := batch_after(session, after):
+    while rows := session.execute(in_order.where(DELIVERY_TABLE.c.id > after)).all():
         after = rows[-1].id
         past = [row for row in rows if row.settled_at is not None and row.settled_at < before]
         gone = [row.id for row in past if row.letter not in ONCE_ONLY]
@@ -89,21 +91,3 @@ def prune_deliveries(session: Session, *, before: datetime) -> Iterator[int]:
         yield len(gone)
         if all(row.dated_at >= before for row in rows):
             return
-
-
-def batch_after(session: Session, number: int) -> list[Row[tuple[int, str, datetime, datetime | None]]]:
-    """Return the next batch of deliveries in id order, with the columns that pruning needs."""
-    columns = (
-        DELIVERY_TABLE.c.id,
-        DELIVERY_TABLE.c.letter,
-        DELIVERY_TABLE.c.dated_at,
-        DELIVERY_TABLE.c.settled_at,
-    )
-    return list(
-        session.execute(
-            select(*columns)
-            .where(DELIVERY_TABLE.c.id > number)
-            .order_by(DELIVERY_TABLE.c.id)
-            .limit(DELETE_BATCH)
-        )
-    )

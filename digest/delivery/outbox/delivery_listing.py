@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import addresses
@@ -14,6 +14,7 @@ from digest.delivery.outbox.open_deliveries import is_due
 from digest.errors import NotFound
 
 BATCH_ROWS = 500  #: number of rows read at once
+IS_SENT_DIGEST = and_(Delivery.edition.is_not(None), Delivery.state == DeliveryState.SENT)
 
 
 def list_deliveries(
@@ -68,19 +69,14 @@ def find_digest(session: Session, subscriber_id: int, edition: str) -> Delivery 
 
 def list_sent_digests(session: Session, subscriber_id: int, *, limit: int) -> list[Delivery]:
     """Return the digests that were sent to a reader, latest first."""
-    is_sent = (Delivery.edition.is_not(None), Delivery.state == DeliveryState.SENT)
-    query = select(Delivery).where(Delivery.subscriber_id == subscriber_id, *is_sent)
+    query = select(Delivery).where(Delivery.subscriber_id == subscriber_id, IS_SENT_DIGEST)
     return list(session.scalars(query.order_by(Delivery.id.desc()).limit(limit)))
 
 
 def count_sent_digests(session: Session, subscriber_id: int) -> int:
     """Return the number of digests that were sent to a reader."""
-    conditions = (
-        Delivery.subscriber_id == subscriber_id,
-        Delivery.edition.is_not(None),
-        Delivery.state == DeliveryState.SENT,
-    )
-    return session.scalar(select(func.count()).where(*conditions)) or 0
+    counting = select(func.count()).where(Delivery.subscriber_id == subscriber_id, IS_SENT_DIGEST)
+    return session.scalar(counting) or 0
 
 
 def count_due(session: Session, *, lane: Lane, now: datetime, limit: int = 1) -> int:

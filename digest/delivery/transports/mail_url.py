@@ -74,21 +74,16 @@ class MailServer:
             default = DEFAULT_PORTS[parts.scheme]
             port = parts.port or default
         except KeyError:
-            raise BadField(
-                "DIGEST_MAIL_URL",
-                "write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path",
+            raise invalid_url(
+                "write smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path"
             ) from None
         except ValueError:  # the original error might quote the password
-            raise BadField(
-                "DIGEST_MAIL_URL", f"its host and port cannot be parsed. {ESCAPING_HINT}"
-            ) from None
+            raise invalid_url(f"its host and port cannot be parsed. {ESCAPING_HINT}") from None
         if parts.hostname and (parts.path not in {"", "/"} or parts.fragment):
-            raise BadField(
-                "DIGEST_MAIL_URL", f"there is extra text after the host {parts.hostname}. {ESCAPING_HINT}"
-            )
+            raise invalid_url(f"there is extra text after the host {parts.hostname}. {ESCAPING_HINT}")
         path = unquote(parts.path) if not parts.hostname else ""
         if not parts.hostname and not path.startswith("/"):
-            raise BadField("DIGEST_MAIL_URL", "it has no host; write smtp://mail.example.org:587.")
+            raise invalid_url("it has no host; write smtp://mail.example.org:587.")
         options = parse_options(parts.query)
         server = cls(
             scheme=parts.scheme,
@@ -104,7 +99,7 @@ class MailServer:
             cafile=options.get("cafile"),
         )
         if path and (server.starttls or server.scheme == "smtps"):
-            raise BadField("DIGEST_MAIL_URL", f"{path} is a socket on this machine and needs no TLS.")
+            raise invalid_url(f"{path} is a socket on this machine and needs no TLS.")
         needs_tls = not server.is_local and (port == 587 or bool(server.user))
         if needs_tls and "starttls" not in options and server.scheme != "smtps":
             return replace(server, starttls=True)
@@ -157,6 +152,11 @@ class MailUrl:
         return ", ".join(server.name for server in self.servers) or f"{self.folder_format}://{self.folder}"
 
 
+def invalid_url(reason: str) -> BadField:
+    """Return the error for a mail URL with a mistake."""
+    return BadField("DIGEST_MAIL_URL", reason)
+
+
 def parse_mail_url(text: str) -> MailUrl:
     """Parse a mail URL, or raise BadField.
 
@@ -181,25 +181,21 @@ def parse_options(query: str) -> dict[str, str]:
     """Return the options after the question mark; raise BadField if one is unknown or invalid."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := options.keys() - OPTIONS:
-        raise BadField(
-            "DIGEST_MAIL_URL",
-            f"{min(unknown)} is not an option; write starttls, cafile, profile, weight or rate.",
+        raise invalid_url(
+            f"{min(unknown)} is not an option; write starttls, cafile, profile, weight or rate."
         )
     if empty := sorted(name for name, value in options.items() if not value):
-        raise BadField("DIGEST_MAIL_URL", f"{empty[0]} has no value; write {empty[0]}=... or leave it out.")
+        raise invalid_url(f"{empty[0]} has no value; write {empty[0]}=... or leave it out.")
     if (starttls := options.get("starttls", "true")).lower() not in BOOLEANS:
-        raise BadField(
-            "DIGEST_MAIL_URL",
-            f"starttls={starttls} is neither true nor false; write one of them, or leave it out.",
+        raise invalid_url(
+            f"starttls={starttls} is neither true nor false; write one of them, or leave it out."
         )
     weight = options.get("weight", "1")
     if not (weight.isdecimal() and 1 <= int(weight) <= 100):
-        raise BadField("DIGEST_MAIL_URL", f"the weight {weight!r} is not a number from 1 to 100.")
+        raise invalid_url(f"the weight {weight!r} is not a number from 1 to 100.")
     profile = options.get("profile")
     if profile and profile not in REWRITTEN_BY_PROFILE:
-        raise BadField(
-            "DIGEST_MAIL_URL", f"{profile} is not a profile; write {' or '.join(REWRITTEN_BY_PROFILE)}."
-        )
+        raise invalid_url(f"{profile} is not a profile; write {' or '.join(REWRITTEN_BY_PROFILE)}.")
     return options
 
 
@@ -211,5 +207,5 @@ def check_host(host: str) -> str:
     except UnicodeError:
         is_name = False
     if not is_name:
-        raise BadField("DIGEST_MAIL_URL", f"{host[:80]} is not a host name.")
+        raise invalid_url(f"{host[:80]} is not a host name.")
     return host
