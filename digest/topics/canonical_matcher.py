@@ -14,16 +14,15 @@ from digest.topics import filter_shapes, relevance
 from digest.topics.filter_shapes import FilterShape
 from digest.topics.filter_tree import Leaf, PackClause
 from digest.topics.paper_index import PaperIndex
+from digest.topics.relevance import ScoredClause
 from digest.topics.word_rows import LazyDict
 
 
 class _MatchedClause(NamedTuple):
-    """The papers that a clause matches, and their scores."""
+    """The papers that a clause matches, and the clauses whose words count for their scores."""
 
     papers: int
-    scored: Sequence[
-        tuple[str, ScoredSets]
-    ]  #: the scores of the clause, or of its parts, keyed by canonical spelling
+    parts: Sequence[ScoredClause]
 
 
 class CanonicalMatcher:
@@ -44,10 +43,12 @@ class CanonicalMatcher:
         """
         shape, clauses = filter_shapes.outline(canonical, self._clauses, self._look_up)
         matches = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
+        if not matches:
+            return ()
         weighted = {
-            name: (scored, weight)
+            part.canonical: (self.index.scored_sets(part), weight)
             for place, weight in self._weights[shape]
-            for name, scored in clauses[place].scored
+            for part in clauses[place].parts
         }
         return relevance.by_relevance(relevance.totals(matches, weighted.values()))
 
@@ -66,9 +67,7 @@ class CanonicalMatcher:
         return None if leaf is None or isinstance(leaf, PackClause) else self._look_up(leaf)
 
     def _look_up(self, leaf: Leaf) -> _MatchedClause:
-        parts = relevance.scored_parts(leaf)
-        scored = tuple([(part.canonical, self.index.scored_sets(part)) for part in parts])
-        return _MatchedClause(self.index.leaf(leaf), scored)
+        return _MatchedClause(self.index.leaf(leaf), relevance.scored_parts(leaf))
 
     def _weights_of(self, shape: FilterShape) -> Sequence[tuple[int, float]]:
         return tuple(relevance.clause_weights(shape.node, self.index.weights.other_name))

@@ -113,6 +113,7 @@ class PaperIndex:
             self._plan = QueryPlan()
             self._values: list[int] = []
             self._matches_by_clause: dict[str, int] = {}
+            self._counted: dict[str, Mapping[int, int]] = {}
             self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
             self._scored_sets: dict[str, ScoredSets] = {}
             self._description_scores: dict[str, Mapping[int, float]] = {}
@@ -244,12 +245,16 @@ class PaperIndex:
         return scored
 
     def _documents_by_count(self, leaf: TextClause) -> Mapping[int, int]:
-        """Return {number of occurrences: documents}; in most documents, words occur once."""
-        repeated: defaultdict[int, int] = defaultdict(int)
-        for document, count in self.counts(leaf).items():
-            if count > 1:
-                repeated[count] |= 1 << document
-        return {**repeated, 1: self.documents(leaf) & ~reduce(or_, repeated.values(), 0)}
+        """Return {number of occurrences: documents}, cached for the clauses with the same words."""
+        found = self._counted.get(leaf.words)
+        if found is None:
+            repeated: defaultdict[int, int] = defaultdict(int)
+            for document, count in self.counts(leaf).items():
+                if count > 1:  # in most documents, words occur once
+                    repeated[count] |= 1 << document
+            once = self.documents(leaf) & ~reduce(or_, repeated.values(), 0)
+            found = self._counted[leaf.words] = {**repeated, 1: once}
+        return found
 
     def _by_count(self, having: Mapping[int, int], field: int) -> Mapping[int, int]:
         """Return {number of occurrences in a field: papers}, including the papers without occurrences."""
@@ -270,10 +275,7 @@ class PaperIndex:
         spellings = [(leaf.gaps, forms), *self.spellings(leaf, forms)]
         if len(spellings) == len(forms) == 1:
             return self.postings.counts(forms[0])
-        counts: Counter[int] = Counter()
-        for gaps, words in spellings:
-            counts.update(self.postings.found_in(words, gaps))
-        return counts
+        return Counter(chain.from_iterable(self.postings.found_in(words, gaps) for gaps, words in spellings))
 
     def forms(self, leaf: TextClause) -> list[Forms]:
         """Return the words of this batch that match each token of a clause."""

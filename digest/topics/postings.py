@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from digest import bitsets
@@ -288,14 +288,12 @@ class Postings:
         return _found(self.typed if word in self._folded_of else self.row, chr(word), start, end)
 
     def found_in(self, forms: Sequence[Forms], gaps: str) -> Iterator[int]:
-        """Yield the document of each occurrence of consecutive words of `forms`."""
+        """Return the document of each occurrence of consecutive words of `forms`."""
         if len(forms) > 1:
-            yield from map(self._document_at.__getitem__, self._places(forms, gaps))
-            return
-        for document, count in self.counts(forms[0]).items():
-            yield from repeat(document, count)
+            return map(self._document_at.__getitem__, self._places(forms, gaps))
+        return self.counts(forms[0]).elements()
 
-    def counts(self, words: Forms) -> Mapping[int, int]:
+    def counts(self, words: Forms) -> Counter[int]:
         """Return {document: number of occurrences of any of `words`}."""
         return Counter(chain.from_iterable(map(self._listed.__getitem__, words)))
 
