@@ -127,7 +127,10 @@ def parse_inbound_domain(text: str) -> str:
 
 
 def parse_signup(text: str) -> frozenset[str] | None:
-    """Return the domains whose addresses may sign up: None for all, empty for none."""
+    """Return the domains whose addresses may sign up: None for all, empty for none.
+
+    Raises ValueError for any other text.
+    """
     parts = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
     if text.strip() in {"open", "closed"}:
         return None if text.strip() == "open" else frozenset()
@@ -152,7 +155,7 @@ def parse_inbound(text: str) -> tuple[str, ...]:
 
 
 def parse_sns_topics(text: str) -> frozenset[str]:
-    """Return the ARNs of SNS topics."""
+    """Return the ARNs of SNS topics; raise ValueError if one is not an ARN."""
     from digest.bounces.sns_topics import is_topic_arn  # imports cryptography
 
     arns = text.replace(",", " ").split()

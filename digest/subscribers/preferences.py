@@ -111,7 +111,11 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
-    """Pause an active subscriber until a date or until they resume; return False if they are not active."""
+    """Pause a subscriber, or change a pause, until a date or until they resume.
+
+    Returns False if the subscriber is neither active nor paused. Raises BadField if the date is not in the
+    future.
+    """
     if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:

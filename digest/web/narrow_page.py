@@ -53,7 +53,10 @@ post_form = forms.form_endpoint(handle_form)
 def load_suggestion(
     request: Request, session: Session
 ) -> tuple[NarrowingSuggestion, Subscriber, SubscriberTopic]:
-    """Return the suggestion that a digest contains, the digest's reader, and the topic as it is now."""
+    """Return the suggestion that a digest contains, the digest's reader, and the topic as it is now.
+
+    Raises 404 if one of them no longer exists, or if the reader is a group or has unsubscribed.
+    """
     delivery, reader = digest_of_link(request, session)
     offer = Digest.from_json(delivery.decision).offer
     topics = {topic.name: topic for topic in subscribers.topics_of(session, reader)}

@@ -45,7 +45,7 @@ class DeliveryState(StrEnum):
     SENT = "sent"  #: the mail server accepted the letter
     FAILED = "failed"  #: the mail server permanently refused the letter
     EXPIRED = "expired"  #: the letter was not sent before `expires_at`
-    SUPPRESSED = "suppressed"  #: the address is suppressed or unsubscribed
+    SUPPRESSED = "suppressed"  #: the letter was not sent, because the recipient must not get it any more
     STUCK = "stuck"  #: the letter was in doubt too often, or its bytes would differ now; the operator decides
     EMPTY = "empty"  #: the edition had no papers, so no letter was sent
 

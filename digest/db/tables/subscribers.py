@@ -14,11 +14,11 @@ from digest.db import Base, BigKey, UtcDateTime, partial_index
 class SubscriberState(StrEnum):
     """The states of a subscriber, which decide whether they get mail."""
 
-    #: the owner has not confirmed the address, and gets only a confirmation and a reminder
+    #: the owner has not confirmed the address, and gets only a confirmation or invitation, and a reminder
     PENDING = "pending"
     ACTIVE = "active"  #: the address is confirmed and gets digests
     PAUSED = "paused"  #: the digests are paused until a date, or until the subscriber resumes
-    UNSUBSCRIBED = "unsubscribed"  #: the address gets no mail
+    UNSUBSCRIBED = "unsubscribed"  #: the address gets no digests, only a goodbye letter and answers
 
 
 class AbstractLength(StrEnum):

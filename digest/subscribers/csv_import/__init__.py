@@ -1,9 +1,9 @@
 """Import the valid rows of a file of subscribers, and report each rejected row with its line and the reason.
 
 A file can be imported repeatedly: rows that change nothing are skipped, so an interrupted import can simply
-be started again. An import never resubscribes anybody, never overrides a suppression, and never activates a
-subscriber without consent. Rows are processed in batches of a thousand, so that even a large file needs
-little memory.
+be started again. An import never resubscribes anybody who unsubscribed, never overrides a suppression, and
+never activates a subscriber without consent. Rows are processed in batches of a thousand, so that even a
+large file needs little memory.
 """
 
 from __future__ import annotations
