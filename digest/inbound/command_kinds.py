@@ -164,7 +164,7 @@ class PauseDigests(MailCommand):
     verb = Verb.PAUSE
     words = ("pause", "vacation")
     usage = "pause 2 weeks"
-    effect = _("Pause for two weeks, then get one catch-up digest. Write resume to end it sooner.")
+    effect = _("Pause for two weeks, then get one catch-up digest. Write “resume” to end it sooner.")
     description = _(
         "Examples: pause until 6 January; pause for three days. A pause without a length lasts a week."
     )

@@ -24,7 +24,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 def question_unsubscribe(request: ReaderRequest, command: Command) -> None:
     """Ask whether the reader wants to unsubscribe, and give the link for it."""
     request.reply.asks_to_unsubscribe = True
-    said = _("Do you want to unsubscribe? Nothing has changed yet: use the link below.")
+    said = _("Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.")
     request.reply.add_outcome(command, said)
 
 

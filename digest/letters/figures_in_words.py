@@ -34,6 +34,7 @@ TRAILING_CONNECTIVES = re.compile(
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
+KEEP_DIGESTS, NARROW_TOPIC = _("Keep my digests"), _("Narrow this topic")
 CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause
 #: Characters of scripts without spaces; each character is two columns wide.
 WIDE_SIGNS = (
@@ -156,7 +157,7 @@ def welcome_papers_sentence(papers: int, *, is_on_topics: bool, is_from_today: b
 
 
 def papers_for_you(papers: int) -> str:
-    """Return a headline such as `5 papers for you`."""
+    """Return a title such as `5 papers for you`."""
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
@@ -164,7 +165,7 @@ def papers_for_you(papers: int) -> str:
 def headline(cadence: str, weekday: int, papers: int) -> str:
     """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
     if cadence == CATCH_UP:
-        return papers_for_you(papers)
+        return ngettext("While you were away: %d paper", "While you were away: %d papers", papers) % papers
     span = {"weekly": _("Your week"), "monthly": _("Your month")}.get(cadence) or DAYS[weekday]
     return ngettext("%(span)s in %(num)d paper", "%(span)s in %(num)d papers", papers) % {
         "span": span,
@@ -189,10 +190,10 @@ def share_of_matches(papers: int, matches: int) -> str:
 
 
 def catch_up_headline(matched: int, papers: int) -> str:
-    """Return a headline such as `212 papers matched while you were away; here are the top 9`."""
+    """Return a headline such as `While you were away: the top 9 of 212 matches`."""
     if papers == 1:
-        return _("%d papers matched while you were away; here is the top one") % matched
-    return _("%(matched)d papers matched while you were away; here are the top %(papers)d") % {
+        return _("While you were away: the top one of %d matches") % matched
+    return _("While you were away: the top %(papers)d of %(matched)d matches") % {
         "matched": matched,
         "papers": papers,
     }
@@ -233,7 +234,7 @@ def subject(cadence: str, title: str, count: int) -> str:
         ) % {"num": count}
     if cadence in ("weekly", "monthly"):
         span = _("Your month") if cadence == "monthly" else _("Your week")
-        lead = ngettext("%s: %d paper, ", "%s: %d papers, led by ", count) % (span, count)
+        lead = _("%s: %d papers, led by ") % (span, count) if count > 1 else f"{span}: "
         return lead + cut_at_word(title, MAX_SUBJECT_LENGTH - len(lead))
     rest = _("and %d more") % (count - 1) if count > 1 else ""
     whole = f"{title}, {rest}" if rest else title
@@ -260,20 +261,21 @@ def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
 def subscription_reason(topics: Sequence[str]) -> str:
     """Return the sentence that explains why a subscriber gets a digest."""
     if not topics:
-        return _("You asked for the day’s trending papers.")
+        return _("You asked for trending papers.")
     named = topics_in_words([break_addresses(topic) for topic in topics])
     return _("You asked for papers on %s.") % named
 
 
 def group_reason(topics: Sequence[str]) -> str:
     """Return the sentences that explain why the members of a group get a digest and how they can leave."""
-    named = topics_in_words([break_addresses(topic) for topic in topics]) if topics else _("the day’s trends")
+    named = topics_in_words([break_addresses(topic) for topic in topics])
+    papers = _("papers on %s") % named if topics else _("trending papers")
     return (
         _(
-            "Your group gets papers on %s. Its owner chooses the topics and can end it for everybody. "
-            "To get no more of these yourself, leave the group."
+            "Your group gets %s. The group’s owner chooses the topics and can end the digests for everybody. "
+            "To stop getting them yourself, leave the group."
         )
-        % named
+        % papers
     )
 
 
@@ -319,7 +321,7 @@ def missing_lists_note(sources: Sequence[str]) -> str:
         "Today’s list from %s had not arrived when we wrote this.",
         "Today’s lists from %s had not arrived when we wrote this.",
         len(named),
-    ) % ", ".join(dict.fromkeys(named))
+    ) % listed_words(list(dict.fromkeys(named)))
 
 
 def source_in_words(source: str) -> str:
@@ -340,7 +342,7 @@ def source_in_words(source: str) -> str:
 def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
     """Return the suggestion to add a clause to a topic, with the papers per day before and afterwards."""
     return _(
-        "%(topic)s matches more papers than fit. Narrow it to %(clause)s: %(after)g a day instead of %(before)g"
+        "%(topic)s matches %(before)g papers a day, more than fit. Adding %(clause)s would leave %(after)g a day."
     ) % {
         "topic": topic,
         "clause": clause,
@@ -350,8 +352,8 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the text of the link with which a long-inactive reader can keep the digests."""
-    return _("Still reading? You have not used our links for a long time. Keep my digests")
+    """Return the question to a long-inactive reader, printed above a link to keep the digests."""
+    return _("Still reading? You have not used our links for a long time.")
 
 
 def followup_text(kind: str, text: str) -> str:
@@ -359,13 +361,13 @@ def followup_text(kind: str, text: str) -> str:
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
     match kind:
         case "withdrawn":
-            return _("Withdrawn by its authors: “%s”") % detail if detail else _("Withdrawn by its authors.")
+            return _("Withdrawn by its authors: “%s”") % detail if detail else _("Withdrawn by its authors")
         case "published":
             return _("Published: %s") % detail
     return (
         _("Rewritten; the old title was “%s”") % detail
         if detail
-        else _("A new version changes most of the abstract.")
+        else _("A new version changes most of the abstract")
     )
 
 

@@ -69,7 +69,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
-    #: optional: `nearest` {title, href, lacked, is_text}, `has_topics` and `news`
+    #: optional: `nearest` {title, href, lacked, is_text}, `has_topics`, `is_wanted` and `news`
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the pause begins
     "goodbye": ("undo_url",),
@@ -123,6 +123,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "invited_by": "",
     "days": 14,
     "nearest": None,
+    "is_wanted": True,  #: whether the reader asked for letters on days without papers
     "pack": None,
     "news": (),
     "since": "",

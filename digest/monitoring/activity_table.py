@@ -49,8 +49,10 @@ def period(found: Activity) -> str:
 
 def summary(found: Activity) -> str:
     """Return sentences about the subscribers now and the letters in doubt."""
-    doubts, active = plurals.count(found.doubts, "letter"), plurals.count(found.active, "active subscriber")
-    return f"{active} now. {doubts} in doubt: sent, but without a reply at least once."
+    active = f"{plurals.count(found.active, 'active subscriber')} now."
+    if not found.doubts:
+        return f"{active} No letters in doubt."
+    return f"{active} {plurals.count(found.doubts, 'letter')} in doubt: the mail server did not answer every attempt."
 
 
 def change_text(one: Series) -> str:
@@ -58,7 +60,7 @@ def change_text(one: Series) -> str:
     if not one.before:
         return "0"
     change = round(100 * (one.total - one.before) / one.before)
-    return f"{one.before:,} ({change:+d} %)" if change else f"{one.before:,}"
+    return f"{one.before:,} ({change:+d}%)".replace("-", "−") if change else f"{one.before:,}"
 
 
 def chart(counts: Sequence[int], *, width: int = 31) -> str:

@@ -88,6 +88,7 @@ def checked_summary(
     return {
         "checked": 0 if is_too_few else decision.digest.checked,
         "has_topics": bool(topics),
+        "is_wanted": decision.reader.wants_nothing_today_letters,
         "nearest": None if is_too_few else paper_instead(match_index, new, topics, site),
         "next_due_at": next_due_at.isoformat() if next_due_at else None,
         "news": followup_items(decision.pending, site),

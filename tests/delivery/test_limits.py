@@ -575,7 +575,7 @@ def test_many_deferrals_stop_digests_once(attempted_letters, session: Session, n
     surge = limits.check_thresholds(session, BRAKES, now=now)
 
     assert surge
-    assert surge.message == "24 of 44 letters were deferred by the mail server (the limit is 50 %)"
+    assert surge.message == "24 of 44 letters were deferred by the mail server (the limit is 50%)"
     assert [(stop.scope, stop.reason) for stop in limits.active_stops(session)] == [("bulk", surge.message)]
     assert limits.check_thresholds(session, BRAKES, now=now) is None
     assert not limits.threshold_readings(session, BRAKES, now=now + 2 * HOUR)

@@ -642,7 +642,7 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
     first = deliver(BRAKES, transport=refusing(60, 451, "4.3.0 try later"), window=20)
 
     assert first.deferred >= 20
-    stop = "stopped: 20 of 20 letters were deferred by the mail server (the limit is 50 %)"
+    stop = "stopped: 20 of 20 letters were deferred by the mail server (the limit is 50%)"
     assert reasons(session)[("queued", stop, 0)] == 40
     found = {each.cause: each.message for each in problems.find_problems(session, now=now)}
     assert found["stop-1"] == "Digests are stopped"

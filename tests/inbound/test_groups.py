@@ -147,7 +147,7 @@ def test_a_member_is_offered_a_copy_of_their_own(digest: EmailMessage) -> None:
     assert "Want your own topics and time? Get your own copy:" in said
     assert re.search(r"https://digest\.example\.org/v/\S+/topics", said)
     assert "Sent to lab@lists.example." in said
-    assert "Your group gets papers on Flows. Its owner chooses the topics" in said
+    assert "Your group gets papers on Flows. The group’s owner" in said
     assert "leave the group" in " ".join(said.split())
 
 
@@ -229,7 +229,10 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
     subscribers.queue_reminders(session, site, now + timedelta(hours=25))
 
     assert question["To"] == OWNER
-    assert "for the group lab@lists.example. You would manage it" in " ".join(text_of(question).split())
+    assert (
+        "to send the group lab@lists.example a daily paper digest on: Flows. You would manage it"
+        in " ".join(text_of(question).split())
+    )
     assert letters(session)[-1] == ("reminder", OWNER)
 
     receive(reply(question["Reply-To"], "yes\n"), question["Reply-To"])
@@ -380,7 +383,7 @@ def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
     assert (question["To"], answer["To"]) == (GROUP, OWNER)
     said = " ".join(text_of(question).split())
     assert (
-        f"{OWNER} asked Example Digest for a daily paper digest on: Flows and robots, for this group." in said
+        f"{OWNER} asked Example Digest to send this group a daily paper digest on: Flows and robots." in said
     )
     assert (
         "We sent one mail to lab@lists.example, which asks the group to confirm a daily paper digest on: Flows and robots."

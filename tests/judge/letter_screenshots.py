@@ -159,7 +159,7 @@ NEWS = [
         "text": figures_in_words.followup_text("published", "Journal of Invented Results 12 (2026)"),
     }
 ]
-PACK = {"name": "lab/generative-models", "version": 12, "puts_back": None}
+PACK = {"name": "lab", "version": 12, "puts_back": None}
 #: Letters that say something else in other cases, as (name, kind, what differs).
 OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     (
@@ -181,8 +181,29 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     (
         "changed, a pack",
         "changed",
-        {"pack": PACK, "next_due_at": None, "topics": [{**TOPICS[0], "days": 30, "gained": 12, "lost": 3}]},
+        {
+            "pack": PACK,
+            "next_due_at": None,
+            "topics": [{"name": "Flows", "filter": "use:lab/flows", "days": 30, "gained": 12, "lost": 3}],
+        },
     ),
+    (
+        "changed, a restored pack",
+        "changed",
+        {
+            "pack": {**PACK, "puts_back": 10},
+            "next_due_at": None,
+            "topics": [{"name": "Flows", "filter": "use:lab/flows", "days": 1, "gained": 0, "lost": 1}],
+        },
+    ),
+    (
+        "nothing today, after two silent weeks",
+        "nothing_today",
+        {"is_wanted": False, "has_topics": False, "nearest": TRENDING_ANYWAY},
+    ),
+    ("new address, to the old one", "new_address", {"moved_to": "ada@new.example"}),
+    ("reminder, to a group", "reminder", {"owner": "kari@uni.example"}),
+    ("no command, passed on", "no_command", {"is_passed_on": True}),
     ("paused, until resumed", "paused", {"until": ""}),
     (
         "reply, to an unclear request",
@@ -191,7 +212,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "outcomes": [
                 {
                     "command": "please stop",
-                    "result": "Do you want to unsubscribe? Nothing has changed yet: use the link below.",
+                    "result": "Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.",
                 }
             ],
             "asks_to_unsubscribe": True,

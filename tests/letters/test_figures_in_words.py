@@ -29,8 +29,8 @@ def test_a_moment_has_its_date_where_the_weekday_could_mislead(moment: datetime,
 @pytest.mark.parametrize(
     ("papers", "words"),
     [
-        (1, "212 papers matched while you were away; here is the top one"),
-        (9, "212 papers matched while you were away; here are the top 9"),
+        (1, "While you were away: the top one of 212 matches"),
+        (9, "While you were away: the top 9 of 212 matches"),
     ],
 )
 def test_a_catch_up_says_how_many_papers_matched(papers: int, words: str) -> None:
@@ -44,7 +44,7 @@ def test_a_catch_up_says_how_many_papers_matched(papers: int, words: str) -> Non
         ("daily", 3, "Cups, and 2 more"),
         (CATCH_UP, 1, "While you were away: the top paper"),
         (CATCH_UP, 9, "While you were away: the top 9 papers"),
-        ("weekly", 1, "Your week: 1 paper, Cups"),
+        ("weekly", 1, "Your week: Cups"),
         ("weekly", 4, "Your week: 4 papers, led by Cups"),
         ("monthly", 4, "Your month: 4 papers, led by Cups"),
     ],
@@ -90,7 +90,7 @@ def test_the_preheader_of_a_catch_up_names_the_first_paper() -> None:
     [
         ("daily", 5, "Friday in 5 papers"), ("weekdays", 1, "Friday in 1 paper"),
         ("weekly", 23, "Your week in 23 papers"), ("monthly", 23, "Your month in 23 papers"),
-        (figures_in_words.CATCH_UP, 5, "5 papers for you"),
+        (figures_in_words.CATCH_UP, 5, "While you were away: 5 papers"),
     ],
 )  # fmt: skip
 def test_the_headline_names_the_day_week_or_month(cadence: str, papers: int, headline: str) -> None:
@@ -100,7 +100,7 @@ def test_the_headline_names_the_day_week_or_month(cadence: str, papers: int, hea
 @pytest.mark.parametrize(
     ("topics", "reason"),
     [
-        ([], "You asked for the day’s trending papers."),
+        ([], "You asked for trending papers."),
         (["graphs"], "You asked for papers on graphs."),
         (["graphs", "cups"], "You asked for papers on graphs and cups."),
         (["graphs", "cups", "chairs"], "You asked for papers on graphs, cups and chairs."),
@@ -131,7 +131,7 @@ def test_a_short_list_says_how_many_papers_are_missing_if_known(missing: int, no
         (["hf-daily"], "Today’s list from Hugging Face had not arrived when we wrote this."),
         (
             ["arxiv:cs.LG", "https://lists.example.org/papers.csv"],
-            "Today’s lists from arXiv, lists.example.org had not arrived when we wrote this.",
+            "Today’s lists from arXiv and lists.example.org had not arrived when we wrote this.",
         ),
         (["our-own"], "Today’s list from our-own had not arrived when we wrote this."),
     ],
@@ -143,10 +143,10 @@ def test_late_lists_are_named_as_readers_know_them(sources: list[str], note: str
 @pytest.mark.parametrize(
     ("kind", "detail", "text"),
     [
-        ("withdrawn", "", "Withdrawn by its authors."),
+        ("withdrawn", "", "Withdrawn by its authors"),
         ("withdrawn", "Lemma 2 is wrong", "Withdrawn by its authors: “Lemma 2 is wrong”"),
         ("published", "J. Gravel 12 (2026)", "Published: J. Gravel 12 (2026)"),
-        ("rewritten", "", "A new version changes most of the abstract."),
+        ("rewritten", "", "A new version changes most of the abstract"),
         ("rewritten", "Cups", "Rewritten; the old title was “Cups”"),
     ],
 )

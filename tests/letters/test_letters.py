@@ -46,7 +46,7 @@ CONTEXT: Mapping[str, Any] = {
     "rows": [
         {"name": "new papers", "total": "1,542", "before": "1,489 (+4 %)", "chart": "▇▆█▇▆··", "most": 344}
     ],
-    "summary": "1,231 active subscribers now. 1 letter in doubt: sent, but without a reply at least once.",
+    "summary": "1,231 active subscribers now. 1 letter in doubt: the mail server did not answer every attempt.",
 }
 LETTERS = Path(__file__).parents[2] / "templates" / "letters"
 #: The optional values of letters.

@@ -169,7 +169,7 @@ def test_operator_is_warned_of_complaints_before_mail_is_stopped(
 
     (problem,) = problems.find_problems(session, now=now)
     assert problem.message == "Too many readers report our mail as spam"
-    assert problem.facts == ("1 of 1,000 letters were reported as spam (the limit is 0.1 %)",)
+    assert problem.facts == ("1 of 1,000 letters were reported as spam (the limit is 0.1%)",)
 
 
 def test_broken_domain_is_reported_with_both_fixes(session: Session, site: Site, now: datetime) -> None:

@@ -60,7 +60,7 @@ def test_a_late_report_has_the_figures_of_the_same_week(
     values = json.loads(session.scalars(select(Delivery.decision)).one())
     (row,) = [row for row in values["rows"] if row["name"] == "sign-ups"]
     assert values["period"] == "7 days, 2026-11-16 to 2026-11-22"
-    assert (row["total"], row["before"], row["chart"]) == ("3", "1 (+200 %)", "█·█···█")
+    assert (row["total"], row["before"], row["chart"]) == ("3", "1 (+200%)", "█·█···█")
 
 
 def test_the_report_is_due_on_monday_morning_in_the_services_time_zone() -> None:

@@ -147,7 +147,7 @@ def test_after_a_week_without_papers_a_letter_brings_the_update_once(world: Publ
     (letter,) = nothing_today_letters(world)
     updates = json.loads(letter.decision)["news"]
     assert letter.dated_at == at("28T08:00")
-    assert [(one["title"], one["text"]) for one in updates] == [("Graph one", "Withdrawn by its authors.")]
+    assert [(one["title"], one["text"]) for one in updates] == [("Graph one", "Withdrawn by its authors")]
 
 
 def test_updates_also_reach_a_reader_with_a_minimum_of_papers(world: PublishingWorld):

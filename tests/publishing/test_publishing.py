@@ -890,8 +890,8 @@ def test_a_catch_up_says_so_in_its_subject(world: PublishingWorld):
 @pytest.mark.parametrize(
     ("max_papers", "sentence"),
     [
-        (2, "3 papers matched while you were away; here are the top 2"),
-        (1, "3 papers matched while you were away; here is the top one"),
+        (2, "While you were away: the top 2 of 3 matches"),
+        (1, "While you were away: the top one of 3 matches"),
     ],
 )
 def test_a_catch_up_names_how_many_papers_matched(world: PublishingWorld, max_papers: int, sentence: str):

@@ -23,6 +23,7 @@ from digest.publishing.why import why
 from digest.site_profile import Site
 from digest.topics import pack_files as files
 from digest.topics import stored_packs
+from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -136,7 +137,7 @@ def test_a_notice_is_in_the_bulk_lane_and_skips_unsubscribed_readers(lab: Lab):
     assert lanes == {Lane.BULK}
     assert message.recipient == ALICE
     assert b"List-Unsubscribe: <https://digest.example.org/u/" in message.content
-    assert b"lab has a new version" in message.content
+    assert "The filter pack “lab” has a new version" in body_of(message.content, "plain")
 
 
 def test_undo_publishes_the_previous_version_again_as_a_new_one(lab: Lab):

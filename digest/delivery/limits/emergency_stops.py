@@ -68,7 +68,7 @@ class ThresholdReading:
     def message(self) -> str:
         """Return the reading as a sentence."""
         what = FAILURES_IN_WORDS[self.what]
-        return f"{self.count:,} of {self.attempts:,} letters {what} (the limit is {self.limit * 100:g} %)"
+        return f"{self.count:,} of {self.attempts:,} letters {what} (the limit is {self.limit * 100:g}%)"
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:

@@ -48,6 +48,7 @@ class NumberedTitle:
 
     number: str
     title: str
+    href: str  #: the title’s link, because links within a letter do nothing in many mail programs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +111,7 @@ class DigestPage:
     sections: tuple[PageSection, ...]
     news: tuple[FollowUpItem, ...]
     offer: str
+    offer_label: str
     offer_url: str
 
 
@@ -178,6 +180,7 @@ def make_page(
         sections=sections,
         news=followup_items(digest.news, site),
         offer=suggestion_text(digest) if has_suggestion(digest, copy) else "",
+        offer_label=suggestion_label(digest) if has_suggestion(digest, copy) else "",
         offer_url=suggestion_url(digest, copy) if has_suggestion(digest, copy) else "",
     )
 
@@ -218,7 +221,7 @@ def untitled(one: NumberedCard) -> NumberedCard:
 
 def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
     """Return the list of titles for the top of a long digest."""
-    return tuple(NumberedTitle(one.number, one.card.title) for one in cards)
+    return tuple(NumberedTitle(one.number, one.card.title, one.card.href) for one in cards)
 
 
 def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
@@ -252,6 +255,11 @@ def suggestion_text(digest: Digest) -> str:
         return ""
     topic, _, clause, before, after = digest.offer
     return figures_in_words.narrowing_sentence(heading(topic), one_line(clause), before, after)
+
+
+def suggestion_label(digest: Digest) -> str:
+    """Return the text of the link below the question or the suggestion."""
+    return figures_in_words.KEEP_DIGESTS if digest.asks_still_reading else figures_in_words.NARROW_TOPIC
 
 
 def suggestion_url(digest: Digest, copy: Personalization) -> str:

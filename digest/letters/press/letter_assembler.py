@@ -483,11 +483,16 @@ class LetterAssembler:
         """Encode the question or suggestion at the end of a digest, if the templates have a part for it."""
         html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
         said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(digest, copy)
+        label = digest_page.suggestion_label(digest)
+        in_html = {
+            "offer": escape_html(said),
+            "offer_label": escape_html(label),
+            "offer_url": escape_html(url),
+        }
+        in_text = {"offer": wrap(said), "offer_label": label, "offer_url": url}
         return EncodedPair(
-            encode_quoted_printable(html.fill({"offer": escape_html(said), "offer_url": escape_html(url)}))
-            if html
-            else b"",
-            encode_quoted_printable(text.fill({"offer": wrap(said), "offer_url": url})) if text else b"",
+            encode_quoted_printable(html.fill(in_html)) if html else b"",
+            encode_quoted_printable(text.fill(in_text)) if text else b"",
         )
 
     def encode_next_due(self, due_at: datetime, timezone: str, dated_at: datetime) -> EncodedPair:
@@ -566,9 +571,10 @@ class LetterAssembler:
 
     def encode_listed_title(self, number: int, paper: int) -> EncodedPair:
         """Encode one title of the list."""
-        title = self.title(paper)
-        html = self.html_parts["listed"].fill({"number": str(number), "title": escape_html(title)})
-        text = self.text_parts["listed"].fill({"number": str(number), "title": wrap(title)})
+        card = digest_page.card_of_paper(self.press, self.site, paper, None, CardForm.LINE)
+        values = {"number": str(number), "href": escape_html(card.href), "title": escape_html(card.title)}
+        html = self.html_parts["listed"].fill(values)
+        text = self.text_parts["listed"].fill({**values, "href": card.href, "title": wrap(card.title)})
         return EncodedPair(encode_quoted_printable(html), encode_quoted_printable(text))
 
 
