@@ -232,5 +232,6 @@ def test_mail(settings: Settings, recipient: str) -> bytes:
     mail["Subject"] = f"{site.name} can write to you"
     mail["Date"] = now
     mail["Message-ID"] = message_id(site, f"test-{now.isoformat()}")
-    mail.set_content(f"This is a test from {site.name}, {site.url}.\nIf you can read it, mail works.\n")
+    text = f"This is a test from {site.name}, {site.url}.\nIf you can read it, mail works.\n"
+    mail.set_content(text, cte="quoted-printable")  # a transport requires an ASCII body
     return bytes(mail)

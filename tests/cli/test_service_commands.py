@@ -318,6 +318,16 @@ def test_a_test_mail_arrives(digest: Digest, tmp_path: Path) -> None:
     assert b"To: me@localhost" in mail.read_bytes()
 
 
+def test_the_body_of_a_test_mail_is_ascii_if_the_site_has_another_name(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("init", "--site-name", "Größe", "--test-to", "me@localhost")
+
+    (mail,) = (tmp_path / "data" / "outbox" / "new").iterdir()
+    assert mail.read_bytes().isascii()
+    assert b"from Gr=C3=B6=C3=9Fe" in mail.read_bytes()
+
+
 def test_a_test_mail_that_cannot_be_sent_is_reported(digest: Digest) -> None:
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))

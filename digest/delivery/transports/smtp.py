@@ -187,8 +187,6 @@ class SmtpConnection:
             return make_outcome(message, Verdict.REFUSED, "mail", reason)
         if "SIZE" in self.extensions:
             options = f" SIZE={size}"
-        if "8BITMIME" in self.extensions and not message.content.isascii():
-            options += " BODY=8BITMIME"
         if not recipient.isascii():
             if "SMTPUTF8" not in self.extensions:
                 reason = "5.6.7 the server does not accept non-ASCII addresses (SMTPUTF8)"

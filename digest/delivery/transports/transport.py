@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A rendered mail and its envelope. `content` is RFC 5322 with CRLF, not dot-stuffed."""
+    """A rendered mail and its envelope. `content` is RFC 5322 with CRLF, an ASCII body, and not dot-stuffed."""
 
     delivery_id: int
     sender: str  #: the envelope sender
