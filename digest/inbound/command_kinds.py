@@ -275,7 +275,7 @@ class ExportData(MailCommand):
     verb = Verb.EXPORT
     words = ("export",)
     usage = "export"
-    effect = _("Get a link to download everything we know about you.")
+    effect = _("Get a link to download your data.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
