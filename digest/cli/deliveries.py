@@ -124,9 +124,9 @@ def retry(
 
     A stuck letter may have arrived already, so the reader may get it a second time.
     """
-    from digest.delivery import stop_and_resume
+    from digest.delivery import outbox
 
-    decide_stuck(stop_and_resume.retry_letters, "due again", ids, everything, dry_run, now, as_json)
+    decide_stuck(outbox.retry_stuck, "due again", ids, everything, dry_run, now, as_json)
 
 
 @app.command("give-up")
@@ -138,13 +138,13 @@ def give_up(
     as_json: AsJson = False,
 ) -> None:
     """Give up stuck letters: they are not sent again. Their papers count as shown, because the letters may have arrived."""
-    from digest.delivery import stop_and_resume
+    from digest.delivery import outbox
 
-    decide_stuck(stop_and_resume.give_up_letters, "given up", ids, everything, dry_run, now, as_json)
+    decide_stuck(outbox.give_up_stuck, "given up", ids, everything, dry_run, now, as_json)
 
 
 def decide_stuck(
-    decide: Callable[..., set[int]],
+    change: Callable[..., set[int]],
     outcome: str,
     ids: list[int] | None,
     everything: bool,
@@ -153,13 +153,15 @@ def decide_stuck(
     as_json: bool,
 ) -> None:
     """Apply the operator's decision to the named letters or to all stuck letters."""
-    from digest.delivery import outbox
+    from digest.delivery import outbox, stop_and_resume
 
     if bool(ids) == everything:
         raise BadField("ID", "name the letters, or give --all. See: digest deliveries --state stuck")
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         chosen = outbox.stuck_ids(session) if everything else ids or []
-        changed = decide(session, chosen, now=current_time(now), is_dry_run=dry_run)
+        changed = stop_and_resume.change_stuck_letters(
+            session, chosen, change, now=current_time(now), is_dry_run=dry_run
+        )
     sentence = f"{DRY_RUN * dry_run}{plurals.count(len(changed), 'letter is', 'letters are')} {outcome}."
     terminal.print_result({"letters": sorted(changed)}, sentence, as_json=as_json)
 

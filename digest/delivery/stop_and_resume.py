@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from sqlalchemy.orm import Session
@@ -30,34 +30,25 @@ def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) ->
     return lifted, due
 
 
-def retry_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
-    """Requeue stuck letters for one more attempt; return their ids.
+def change_stuck_letters(
+    session: Session,
+    ids: Collection[int],
+    change: Callable[..., set[int]],
+    *,
+    now: datetime,
+    is_dry_run: bool,
+) -> set[int]:
+    """Change stuck letters with `outbox.retry_stuck` or `outbox.give_up_stuck`, and return their ids.
 
     Raises BadField for a letter that is not stuck, and NotFound for a letter that does not exist.
     """
-    require_stuck(session, ids)
-    changed = outbox.retry_stuck(session, ids, now=now)
-    commit_unless_dry(session, is_dry_run=is_dry_run)
-    return changed
-
-
-def give_up_letters(session: Session, ids: Collection[int], *, now: datetime, is_dry_run: bool) -> set[int]:
-    """End stuck letters as failed; return their ids.
-
-    Raises BadField for a letter that is not stuck, and NotFound for a letter that does not exist.
-    """
-    require_stuck(session, ids)
-    changed = outbox.give_up_stuck(session, ids, now=now)
-    commit_unless_dry(session, is_dry_run=is_dry_run)
-    return changed
-
-
-def require_stuck(session: Session, ids: Collection[int]) -> None:
-    """Raise BadField or NotFound for the first letter that is not stuck or does not exist."""
     for number in ids:
         state = outbox.find_delivery(session, str(number)).state
         if state != DeliveryState.STUCK:
             raise BadField("ID", f"letter {number} is {state}, not stuck. See: digest trace {number}")
+    changed = change(session, ids, now=now)
+    commit_unless_dry(session, is_dry_run=is_dry_run)
+    return changed
 
 
 def commit_unless_dry(session: Session, *, is_dry_run: bool) -> None:
