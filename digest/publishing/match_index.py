@@ -33,6 +33,9 @@ FILTER_BYTES = 1_600
 #: Maximum memory in bytes for an index's cached filters and clauses; enough for 80,000 with 2,000 papers.
 MAX_BYTES = 170_000_000
 
+#: For more new filters than this, the table of word pairs is built first, not after 160 slower searches.
+MANY_FILTERS = 200
+
 #: The time, and the id of the last paper, up to which papers were considered.
 ConsideredUntil = tuple[datetime, int | None]
 
@@ -74,6 +77,8 @@ class MatchIndex:
     def evaluate(self, filters: Mapping[int, str]) -> None:
         """Evaluate canonical filters (keyed by id), and cache their matches in order of rank."""
         self.canonicals.update(filters)
+        if len(filters) > MANY_FILTERS:
+            self.index.postings.list_pairs()
         for number, canonical in filters.items():
             self.choices[number] = self.rank(canonical)
 

@@ -102,11 +102,13 @@ class Postings:
         """Build the tables that are otherwise built on demand; call this before many lookups."""
         for word in range(len(self.words)):
             self.documents_of_word[word]
-        self._pair_table = self._pair_table or self._new_table()
-        self._pair_table.list_documents()
+        self.list_pairs().list_documents()
 
-    def _new_table(self) -> WordPairs:
-        return WordPairs(self.row, self.typed, self.glue, self._document_at)
+    def list_pairs(self) -> WordPairs:
+        """Return the table of pairs of neighbouring words; build it first if it is missing."""
+        if self._pair_table is None:
+            self._pair_table = WordPairs(self.row, self.typed, self.glue, self._document_at)
+        return self._pair_table
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
@@ -268,8 +270,8 @@ class Postings:
     def _count_scan(self, documents: int) -> None:
         """Add to the number of scanned documents; build a table of pairs once the number is high enough."""
         self.documents_scanned += documents
-        if self.documents_scanned > SCANS_BEFORE_TABLE * len(self.spans) and self._pair_table is None:
-            self._pair_table = self._new_table()
+        if self.documents_scanned > SCANS_BEFORE_TABLE * len(self.spans):
+            self.list_pairs()
 
     def search(self, forms: Sequence[Forms], gaps: str) -> PlaceSearch:
         """Return a function that searches part of the rows for consecutive words of `forms`."""
