@@ -262,14 +262,12 @@ def subscription_reason(topics: Sequence[str]) -> str:
     """Return the sentence that explains why a subscriber gets a digest."""
     if not topics:
         return _("You asked for trending papers.")
-    named = topics_in_words([break_addresses(topic) for topic in topics])
-    return _("You asked for papers on %s.") % named
+    return _("You asked for papers on %s.") % topics_in_words(topics)
 
 
 def group_reason(topics: Sequence[str]) -> str:
     """Return the sentences that explain why the members of a group get a digest and how they can leave."""
-    named = topics_in_words([break_addresses(topic) for topic in topics])
-    papers = _("papers on %s") % named if topics else _("trending papers")
+    papers = _("papers on %s") % topics_in_words(topics) if topics else _("trending papers")
     return (
         _(
             "Your group gets %s. The group’s owner chooses the topics and can end the digests for everybody. "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct, structs
 
 from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
@@ -33,7 +34,7 @@ WIDEST_TOKEN = b"x" * 60
 BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REASON, links=())
 
 
-class CardPieces(NamedTuple):
+class CardPieces(Struct, frozen=True):
     """A card as four encoded pieces: number, text up to the reason line, reason line, and the rest.
 
     The number is added later. Only the reason line depends on the filter, so cards share all other pieces. In
@@ -137,7 +138,7 @@ class CardRenderer:
     def encode_untitled(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
         """Encode a card without its number, reason line and title; `words` still counts the title's words."""
         card = self.plain_card(number, form, has_links)
-        return self.encode_card(replace(card, title=""))._replace(words=digest_page.count_words(card))
+        return structs.replace(self.encode_card(replace(card, title="")), words=digest_page.count_words(card))
 
     def make_card(self, number: int, form: CardForm, has_links: bool) -> Card:  # noqa: FBT001 - part of the cache key
         """Return a card without a reason line; the links that belong to the reader contain a marker."""

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import structs
 
 from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
@@ -190,8 +193,8 @@ def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[Sectio
     if layout is not Layout.LED:
         return plan
     (section,) = plan
-    rest = section._replace(
-        papers=section.papers[1:], forms=section.forms[1:], matches=max(section.matches - 1, 0)
+    rest = structs.replace(
+        section, papers=section.papers[1:], forms=section.forms[1:], matches=max(section.matches - 1, 0)
     )
     return [rest] if rest.papers or rest.more else []
 
@@ -417,6 +420,7 @@ def reason_of(press: Press, number: int, clauses: Sequence[Leaf], printed: Print
     return topic_reason(press.papers[number], press.explainer.finding(clauses, number), figure, printed)
 
 
+@lru_cache(maxsize=4096)  # readers share many topics, and a letter names each topic three times
 def heading(topic: str) -> str:
     """Return a topic's name on one line, in a form that mail programs cannot turn into a link."""
     return break_addresses(one_line(topic))

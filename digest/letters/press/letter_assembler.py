@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache, partial
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from digest import links
@@ -72,7 +72,7 @@ PARTS_OF_SOME = ("news", "offer", "sample")
 PARTS_OF_LEAD = ("lead", "lead_link", "lead_end")
 
 
-class LetterPieces(NamedTuple):
+class LetterPieces(Struct, frozen=True):
     """The encoded pieces of one letter."""
 
     subject: str

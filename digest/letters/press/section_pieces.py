@@ -7,6 +7,8 @@ from functools import lru_cache
 from itertools import chain, takewhile
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from digest.letters import figures_in_words
 from digest.letters.cards import CardForm
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
@@ -41,7 +43,7 @@ class EncodedPair(NamedTuple):
 EMPTY_PAIR = EncodedPair(b"", b"")
 
 
-class SectionPieces(NamedTuple):
+class SectionPieces(Struct, frozen=True):
     """All sections of a letter, encoded."""
 
     html: bytes
@@ -56,7 +58,7 @@ class SectionPieces(NamedTuple):
         return len(self.html) + len(self.lead.html)
 
 
-class CardRow(NamedTuple):
+class CardRow(Struct, frozen=True):
     """The cards of a section as pieces, with an empty piece in place of each card's number."""
 
     html: list[bytes]

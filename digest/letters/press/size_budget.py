@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from digest.editions.compose import Digest
 from digest.letters.cards import CardForm
@@ -24,7 +26,7 @@ FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm
 Measure = Callable[[int, str | None, CardForm], int]
 
 
-class SectionPlan(NamedTuple):
+class SectionPlan(Struct, frozen=True):
     """One section as it will be rendered."""
 
     topic: str
@@ -99,7 +101,7 @@ def shorten_plan(
     if not any(None in section for section in forms):
         return made
     # dropping a card may free more bytes than needed, so lengthen the remaining cards again
-    longest = [one._replace(forms=plan[0].forms[:1] * len(one.papers)) for one in made]
+    longest = [replace(one, forms=plan[0].forms[:1] * len(one.papers)) for one in made]
     return shorten_plan(
         longest, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
     )
@@ -113,9 +115,9 @@ def apply_forms(plan: Sequence[SectionPlan], forms: Sequence[Sequence[CardForm |
         papers = tuple([paper for paper, form in zip(section.papers, kept, strict=True) if form])
         more = section.more + len(section.papers) - len(papers)
         if papers:
-            made.append(section._replace(papers=papers, forms=tuple(filter(None, kept)), more=more))
+            made.append(replace(section, papers=papers, forms=tuple(filter(None, kept)), more=more))
         else:
             uncounted += more
     if made and uncounted:
-        made[-1] = made[-1]._replace(more=made[-1].more + uncounted)
+        made[-1] = replace(made[-1], more=made[-1].more + uncounted)
     return made
