@@ -71,9 +71,7 @@ def stop(
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason; shown until you resume.")
     ] = "stopped by the operator",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Stop all mail, including confirmations and replies.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Stop all mail except alarms to you.")] = False,
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:

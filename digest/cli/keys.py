@@ -41,7 +41,7 @@ def retire(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Retire a signing key that leaked: links signed with it stop working at once.
+    """Retire a signing key that leaked: links signed with it stop working when every role is restarted.
 
     Readers who follow such a link can have a new link sent to their address.
     A machine that still has the key refuses to work. To change a key that did not leak, put the new key before it in DIGEST_SECRET_KEY instead.
@@ -56,5 +56,7 @@ def retire(
     if as_json:
         terminal.print_json({"id": retired.id, "retired": True, "in_settings": is_here})
         return
-    terminal.print_line(f"Key {retired.id} is retired: links that it signed no longer work.")
+    terminal.print_line(
+        f"Key {retired.id} is retired. Links that it signed stop working when every role is restarted."
+    )
     terminal.print_note(REPLACED if is_replaced else IN_SETTINGS if is_here else "Restart every role.")

@@ -100,7 +100,7 @@ def stats(
 ) -> None:
     """Measure the filters of all subscribers: find filters that match nothing, match too much or are broken.
 
-    A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows.
+    A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows by default.
     """
     from dataclasses import asdict
 
