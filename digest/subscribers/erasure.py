@@ -30,7 +30,7 @@ from digest.subscribers import subscriber_rows
 _ = figures_in_words.TRANSLATIONS.gettext
 
 OWNS_GROUPS = _(
-    "%(email)s manages the digests of %(groups)s. First end them or let the operator name another owner."
+    "%(email)s manages the digests of %(groups)s. First erase the groups' data, or let the operator name another owner."
 )
 
 
