@@ -11,8 +11,8 @@ from shutil import which
 
 from digest.letters import RenderedLetter
 from tests.judge.browser import WIDTHS, lighten
-from tests.judge.digest_variants import digest_variants
 from tests.judge.letter_screenshots import all_cases, digest_eml, of_letters
+from tests.judge.letter_variants import letter_variants
 from tests.judge.thunderbird import Thunderbird
 from tests.support.product_processes import ROOT
 
@@ -74,7 +74,7 @@ def section(named: tuple[str, RenderedLetter]) -> Iterator[str]:
 def write_gallery(page: Path) -> None:
     """Write the gallery of every letter."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(gallery_page({**all_cases(), **digest_variants()}), encoding="utf-8")
+    page.write_text(gallery_page({**all_cases(), **letter_variants()}), encoding="utf-8")
     print(page.relative_to(ROOT))
 
 

@@ -187,23 +187,6 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "topics": [{"name": "Flows", "filter": "use:lab/flows", "days": 30, "gained": 12, "lost": 3}],
         },
     ),
-    (
-        "changed, a restored pack",
-        "changed",
-        {
-            "pack": {**PACK, "puts_back": 10},
-            "next_due_at": None,
-            "topics": [{"name": "Flows", "filter": "use:lab/flows", "days": 1, "gained": 0, "lost": 1}],
-        },
-    ),
-    (
-        "nothing today, after two silent weeks",
-        "nothing_today",
-        {"is_wanted": False, "has_topics": False, "nearest": TRENDING_ANYWAY},
-    ),
-    ("new address, to the old one", "new_address", {"moved_to": "ada@new.example"}),
-    ("reminder, to a group", "reminder", {"owner": "kari@uni.example"}),
-    ("no command, passed on", "no_command", {"is_passed_on": True}),
     ("paused, until resumed", "paused", {"until": ""}),
     (
         "reply, to an unclear request",

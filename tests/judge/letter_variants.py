@@ -1,4 +1,4 @@
-"""Render digests of unusual papers or days, for the gallery."""
+"""Render letters in unusual cases and digests of unusual papers or days, for the gallery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from msgspec import structs
 from digest.editions.compose import Digest, FollowUp, NarrowingSuggestion, Section
 from digest.letters import RenderedLetter, figures_in_words, press
 from digest.papers import Organization, Paper
-from tests.judge.letter_screenshots import PAPER_TOKEN, SITE, SUBJECTS, VIEW, templates
+from tests.judge.letter_screenshots import (
+    PACK,
+    PAPER_TOKEN,
+    SITE,
+    SUBJECTS,
+    TRENDING_ANYWAY,
+    VIEW,
+    templates,
+    write,
+)
 from tests.letters.invented_papers import (
     ATTENTION,
     BARE,
@@ -74,6 +83,19 @@ NEWS = (
     FollowUp(15, "rewritten", "Grasping without looking", ""),
 )
 NARROW = NarrowingSuggestion(topic="Flows", filter_id=1, clause="video", before=31, after=4.5)
+
+
+def letter_variants() -> dict[str, RenderedLetter]:
+    """Return letters in unusual cases, and digests of unusual papers or days, by name."""
+    restored = {"name": "Flows", "filter": "use:lab/flows", "days": 1, "gained": 0, "lost": 1}
+    return {
+        "changed, a restored pack": write("changed", pack={**PACK, "puts_back": 10}, next_due_at=None, topics=[restored]),
+        "nothing today, after two silent weeks": write("nothing_today", is_wanted=False, has_topics=False, nearest=TRENDING_ANYWAY),
+        "new address, to the old one": write("new_address", moved_to="ada@new.example"),
+        "reminder, to a group": write("reminder", owner="kari@uni.example"),
+        "no command, passed on": write("no_command", is_passed_on=True),
+        **digest_variants(),
+    }  # fmt: skip
 
 
 def digest_variants() -> dict[str, RenderedLetter]:
