@@ -186,7 +186,7 @@ class HeartbeatThread:
         self.try_write(lambda session: remove_heartbeat(session, self.role), was_fine=is_fine)
 
     def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
-        """Call `write` with a session; return whether it succeeded. Logs the first of consecutive failures."""
+        """Call `write` with a session; return whether it succeeded. Logs only the first of several consecutive failures."""
         try:
             with FORK_LOCK, fresh_session(self.engine) as session:
                 write(session)

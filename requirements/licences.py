@@ -14,7 +14,7 @@ from typing import Any
 
 LOCK = Path(__file__).resolve().parent / "base.txt"
 PIN = re.compile(r"^([a-z0-9.-]+)(?:\[[a-z,]+\])?==([^ ]+)", re.MULTILINE)
-ELSEWHERE = "not installed on this kind of machine"
+ELSEWHERE = "not installed where this page was made"
 CLASSIFIER = "License :: "
 UNNAMED = ("OSI Approved", "DFSG approved")  #: classifiers that name no licence
 MAX_LENGTH = 60  #: characters; a longer field is the text of a licence, not its name

@@ -48,7 +48,7 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield a `Try` for each attempt to commit a block, until one does not lose its connection.
+    """Yield a `Try` for each attempt to run and commit a block, until one is not stopped by the database.
 
     Each try uses a new connection. `lost` is the error of an attempt that the caller made before, if any.
     Raises the last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`

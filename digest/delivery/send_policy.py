@@ -143,8 +143,8 @@ class SendPolicy:
     ) -> None:
         """Release unused tokens, end this worker's conversations, and pause domains and servers.
 
-        A domain is paused if it deferred letters, and a server if it did not respond. Rows are written in the
-        order of the domains' and servers' names, so that two workers cannot deadlock.
+        A domain is paused if it deferred letters, and a server if it did not respond. Rows are written in
+        the order of domain and server names, so that two workers cannot deadlock.
         """
         untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
         self.release([(each.delivery, each.message.server) for each in untried], now)

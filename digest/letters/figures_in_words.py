@@ -26,7 +26,7 @@ MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
 MAX_REQUESTED_NAMED = 5  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
 MAX_REQUESTED_NAME = 40
-LINE_WIDTH = 72  #: maximum number of columns of a line in the plain-text part
+LINE_WIDTH = 72  #: maximum width of a line of the plain-text part, in columns
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
@@ -351,7 +351,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 def still_reading_question() -> str:
     """Return the question to a long-inactive reader, printed above a link to keep the digests."""
-    return _("Still reading? You have not used our links for a long time.")
+    return _("Still reading? We have not heard from you for a long time.")
 
 
 def followup_text(kind: str, text: str) -> str:

@@ -99,5 +99,5 @@ def check_receiver_verdict(content: bytes) -> Iterator[CheckOutcome]:
         yield (
             False,
             f"The receiver reports: {summary}.",
-            "Check the failing record in the DNS, and which servers may send for your domain.",
+            "Check the failing DNS record, and which servers may send mail for your domain.",
         )

@@ -37,7 +37,7 @@ class Organization:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """A paper as listed in one dump, in raw text; only fields documented as inferred have inferred values."""
+    """A paper as one dump lists it, with unformatted text; a value is inferred only where its field says so."""
 
     title: str
     abstract: str = ""

@@ -63,7 +63,7 @@ WEIGHTS = DescriptionWeights()
 
 
 def roots_of(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the roots of a description, in order, without stop words."""
+    """Return the first `MAX_ROOTS` roots of a description's words, in order, without stop words."""
     roots = [word_roots.root(word) for word in words if word not in SILENT_WORDS]
     return tuple(roots[:MAX_ROOTS])
 

@@ -172,7 +172,7 @@ def _reported(chosen: Iterable[Candidate], index: PaperIndex) -> Iterator[Sugges
 
 
 class _Chances:
-    """The chance that each paper of the catalog belongs to the topic of the examples."""
+    """The estimated chance that each catalog paper belongs to the same topic as the examples."""
 
     def __init__(
         self, examples: Sequence[Paper], others: int, index: PaperSearch, weights: SuggestionWeights

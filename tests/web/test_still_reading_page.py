@@ -14,7 +14,7 @@ from digest.subscribers import use_cases
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import path_of, publish_and_deliver
 
-QUESTION = "Still reading? You have not used our links for a long time."
+QUESTION = "Still reading? We have not heard from you for a long time."
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def as_texts(value: Any) -> tuple[str, ...]:
-    """Return the strings in a list without duplicates and empty strings."""
+    """Return the strings in a list, without duplicates or empty strings."""
     return tuple(dict.fromkeys(filter(None, map(as_text, as_list(value)))))
 
 

@@ -178,7 +178,7 @@ def collect_papers(found: Any, depth: int, *, with_references: bool = False) -> 
         for paper in papers_of(value, depth, with_references=with_references)
     ]
     if len(papers) == 1 and any(one is papers[0] for one in objects_with_title(found.values())):
-        return []  # a single object with a title, such as a journal, describes a part of this object
+        return []  # a single nested object with a title, such as a journal, is a property of this object
     return papers
 
 

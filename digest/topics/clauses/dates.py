@@ -46,8 +46,8 @@ def _days(written: str) -> tuple[date, date]:
 
 
 def _bounds(operator: str, first: date, last: date) -> tuple[date, date]:
-    if operator in ("<", ">") and (first == date.min or last == date.max):
-        raise ClauseError("There is no day beyond this one", suggestion=_EXAMPLE)
+    if (operator == "<" and first == date.min) or (operator == ">" and last == date.max):
+        raise ClauseError(f"Dates are between {date.min} and {date.max}", suggestion=_EXAMPLE)
     return {
         "=": lambda: (first, last),
         ">=": lambda: (first, date.max),
