@@ -196,7 +196,7 @@ def test_a_suggested_filter_is_applied_and_undone_with_one_click_each(served, of
     before = filters(served)
 
     page = served.client.get(offer)
-    assert "slow*: 3 a day instead of 31" in page.text
+    assert "slow*: 3 papers a day instead of 31" in page.text
     assert "dora@uni.edu" not in page.text
     assert filters(served) == before
 
