@@ -31,6 +31,7 @@ TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
 )
+LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and the separator before it
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
@@ -220,7 +221,8 @@ def cut_at_word(text: str, max_length: int) -> str:
     whole_words = kept if text[max_length - 1] == " " else kept.rpartition(" ")[0]
     if len(whole_words) <= max_length // 2:  # no space: a language without spaces, or one very long word
         whole_words = kept
-    shorter = TRAILING_CONNECTIVES.sub("", whole_words)
+    has_connective = TRAILING_CONNECTIVES.search(whole_words, max(len(whole_words) - LONGEST_CONNECTIVE, 0))
+    shorter = TRAILING_CONNECTIVES.sub("", whole_words) if has_connective else whole_words
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
 from digest.letters.figures_in_words import wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
-from digest.letters.piece_templates import PieceTemplate, escape_html
+from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html
 from digest.letters.press import digest_page
 from digest.letters.press.press_value import Press
 from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine
@@ -221,6 +221,20 @@ def fill_card(parts: Parts, values: Mapping[str, str], *, reason: str = "") -> s
         if part in parts or part != "heading"
     }
     return parts["card"].fill({**values, **shown, "why": reason})
+
+
+def encode_format(template: PieceTemplate | None, parts: Collection[str] = ()) -> bytes:
+    """Encode a part for the operator %, with placeholders for its values and for the nested `parts`.
+
+    Other nested parts are left out.
+    """
+    made = b""
+    for piece in template.pieces if template else ():
+        if isinstance(piece, str):
+            made += encode_quoted_printable(piece).replace(b"%", b"%%")
+        elif isinstance(piece, Placeholder) or piece.name in parts:
+            made += f"%({piece.name})b".encode()
+    return made
 
 
 def optional_part(parts: Parts, name: str, values: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,13 +12,15 @@ from msgspec import Struct
 from digest.letters import figures_in_words
 from digest.letters.cards import CardForm
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
-from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html
+from digest.letters.piece_templates import escape_html
 from digest.letters.press import digest_page
 from digest.letters.press.card_pieces import (
     CARD_PIECES,
     NUMBER,
     TOKEN_MARK,
     CardRenderer,
+    Parts,
+    encode_format,
     optional_part,
     separator_part,
 )
@@ -76,6 +78,7 @@ class SectionRenderer:
         self.row = lru_cache(ROWS_CACHED)(self.encode_row)
         self.numbers = lru_cache(PIECES_CACHED)(self.encode_numbers)
         self.openings = [self.encode_opening_format(has_gap=has_gap) for has_gap in (False, True)]
+        self.overflows = [*map(self.encode_overflow_format, (self.html_parts, self.text_parts))]
         self.heading = lru_cache(PIECES_CACHED)(self.encode_heading)
         self.share = lru_cache(PIECES_CACHED)(self.encode_share)
         self.opening = lru_cache(PIECES_CACHED)(self.encode_opening)
@@ -211,8 +214,8 @@ class SectionRenderer:
         """Encode the beginning of a section with placeholders for the operator %."""
         return EncodedPair(
             *(
-                format_piece(separator_part(parts, "gap") if has_gap else "")
-                + b"".join(map(format_piece, takewhile(is_before_cards, parts["section"].pieces)))
+                encode_format(parts.get("gap") if has_gap else None)
+                + encode_format(parts["section"], {"share", "card"}).partition(b"%(card)b")[0]
                 for parts in (self.html_parts, self.text_parts)
             )
         )
@@ -230,17 +233,18 @@ class SectionRenderer:
 
     def encode_overflow(self, more: int, place: int) -> tuple[EncodedPair, EncodedPair]:
         """Encode the end of a section in two pieces: before and after the URL of its overflow page."""
-        values = {"name": "", "topic": "", "share": "", "underline": "", "card": GAP_MARK}
-        said, url = figures_in_words.see_more_matches(more), digest_page.overflow_url(GAP_MARK, place)
-        html = self.html_parts["rest"].fill({"rest": escape_html(said), "rest_url": url})
-        text = self.text_parts["rest"].fill({"rest": said, "rest_url": url})
-        _, *in_html = self.html_parts["section"].fill({**values, "rest": html}).split(GAP_MARK)
-        _, *in_text = self.text_parts["section"].fill({**values, "rest": text}).split(GAP_MARK)
-        before, after = (
-            EncodedPair(encode_quoted_printable(piece), encode_quoted_printable(said))
-            for piece, said in zip(in_html, in_text, strict=True)
+        said = figures_in_words.see_more_matches(more)
+        url = GAP_MARK.encode() + encode_quoted_printable(digest_page.overflow_url("", place))
+        (before, after), (text_before, text_after) = (
+            (ending % {b"rest": encode_quoted_printable(label), b"rest_url": url}).split(GAP_MARK.encode())
+            for ending, label in zip(self.overflows, (escape_html(said), said), strict=True)
         )
-        return before, after
+        return EncodedPair(before, text_before), EncodedPair(after, text_after)
+
+    def encode_overflow_format(self, parts: Parts) -> bytes:
+        """Encode the end of a section that has an overflow page, with placeholders for the operator %."""
+        end = encode_format(parts["section"], {"card", "rest"}).partition(b"%(card)b")[2]
+        return end.replace(b"%(rest)b", encode_format(parts["rest"]))
 
     # ── sizes ─────────────────────────────────────────────────────────────────
 
@@ -271,16 +275,3 @@ def append_cards(pieces: list[bytes], opening: bytes, cards: list[bytes], number
     start = len(pieces)
     pieces += cards
     pieces[start::CARD_PIECES] = numbers
-
-
-def is_before_cards(piece: str | Placeholder | PieceTemplate) -> bool:
-    """Return whether a piece of a section is not the part that contains the cards."""
-    return isinstance(piece, str) or piece.name != "card"
-
-
-def format_piece(piece: str | Placeholder | PieceTemplate) -> bytes:
-    """Encode a piece for the operator %, with a placeholder for a value or part."""
-    if isinstance(piece, str):
-        return encode_quoted_printable(piece).replace(b"%", b"%%")
-    is_filled = isinstance(piece, Placeholder) or piece.name == "share"
-    return f"%({piece.name})b".encode() if is_filled else b""
