@@ -20,6 +20,9 @@ from workers.worker_context import app_context
 
 log = logging.getLogger(__name__)
 
+#: Number of chunks that a task publishes. Each process evaluates the filters for itself, which takes as long as
+#: publishing the digests of about three chunks.
+CHUNKS_PER_TASK = 5
 MAX_DELIVERY_TIME = timedelta(seconds=20)  #: time after which a long task ends, so that other tasks can run
 
 
@@ -37,35 +40,39 @@ def poll_source(name: str) -> None:
 
 @app.task(queue=BULK)
 def publish() -> None:
-    """Prepare the content of the due digests (the press), and enqueue a task for each subscriber chunk."""
+    """Prepare the content of the due digests (the press), and enqueue a task for every few subscriber chunks."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         press = publishing.prepare_press(
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
-        starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS) if press else []
+        size = CHUNKS_PER_TASK * publishing.CHUNK_SUBSCRIBERS
+        starts = due_readers.chunk_starts(session, now, size=size) if press else []
     for after_id in starts:
-        publish_chunk.delay(press.name if press else "", after_id, now.isoformat())
+        publish_chunks.delay(press.name if press else "", after_id, now.isoformat())
 
 
 @app.task(queue=BULK)
-def publish_chunk(press_name: str, after_id: int, now: str) -> None:
-    """Publish the digests of one chunk of subscribers, and enqueue their delivery."""
+def publish_chunks(press_name: str, after_id: int | None, now: str) -> None:
+    """Publish the digests of the next few chunks of subscribers, and enqueue the delivery of each chunk."""
     context = app_context()
     with context.write_session() as session:
         press = press_store.load_press(session, press_name, context.caches)
-        published, _ = publishing.publish_chunk(
-            session,
-            press,
-            site=context.site,
-            caches=context.caches,
-            after_id=after_id,
-            limit=publishing.CHUNK_SUBSCRIBERS,
-            now=datetime.fromisoformat(now),
-        )
-    if published.queued:
-        log.info("digests published: %d", published.queued)
-        deliver.apply_async((Lane.BULK.value,), queue=BULK)
+        for _ in range(CHUNKS_PER_TASK):
+            if after_id is None or is_stopping():
+                break
+            published, after_id = publishing.publish_chunk(
+                session,
+                press,
+                site=context.site,
+                caches=context.caches,
+                after_id=after_id,
+                limit=publishing.CHUNK_SUBSCRIBERS,
+                now=datetime.fromisoformat(now),
+            )
+            if published.queued:
+                log.info("digests published: %d", published.queued)
+                deliver.apply_async((Lane.BULK.value,), queue=BULK)
 
 
 @app.task(queue=PROMPT)

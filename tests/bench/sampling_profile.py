@@ -56,7 +56,7 @@ STEPS: dict[str, dict[str, str]] = {
     },
 }
 SQL = ("sqlalchemy", "psycopg", "digest.db")
-TASKS = {"publish": "publishing", "publish_chunk": "publishing", "deliver": "delivering"}
+TASKS = {"publish": "publishing", "publish_chunks": "publishing", "deliver": "delivering"}
 
 
 # ── in the worker ───────────────────────────────────────────────────────────────────────────────

@@ -186,7 +186,7 @@ def test_publishing_waits_for_a_dump_that_is_still_being_written(tmp_path: Path)
 def test_a_task_carries_no_content(service: Installation, redis_url: str) -> None:
     run_in(
         service,
-        'from workers import tasks; tasks.publish_chunk.delay("press", 17, "2026-11-20T08:00:00+00:00")',
+        'from workers import tasks; tasks.publish_chunks.delay("press", 17, "2026-11-20T08:00:00+00:00")',
     )
 
     with redis.Redis.from_url(redis_url) as broker:
@@ -223,6 +223,35 @@ def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: da
     starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS)
 
     assert [later - earlier for earlier, later in pairwise(starts)] == [publishing.CHUNK_SUBSCRIBERS] * 2
+
+
+def test_a_task_publishes_several_chunks_and_the_next_task_the_rest(
+    service: Installation, mail_sink: MailSink, postgres_url: str
+) -> None:
+    readers = [f"reader{number}@example.org" for number in range(7)]
+    subscribe(postgres_url, *readers, now=datetime.now(UTC))
+    drop(service)
+    code = """
+from celery.signals import task_prerun
+from digest import publishing
+from digest.dumps import intake
+from workers import tasks
+from workers.app import app
+from workers.worker_context import app_context
+context = app_context()
+with context.write_session() as session:
+    intake.load(session, context.settings.dumps / "dump.txt", now=context.clock())
+app.conf.task_always_eager = True
+task_prerun.connect(lambda task, **_: print(task.name), weak=False)
+publishing.CHUNK_SUBSCRIBERS, tasks.CHUNKS_PER_TASK = 2, 2
+tasks.publish()
+"""
+
+    began = run_in(service, code).stdout.split()
+
+    assert began.count("workers.tasks.publish_chunks") == 2
+    assert began.count("workers.tasks.deliver") == 4
+    assert mail_sink.recipients() == sorted(readers)
 
 
 # ── machines that do not belong together ────────────────────────────────────────────────────────
