@@ -76,7 +76,7 @@ def topic_reason(
         return ReasonLine(one_sentence(facts))
     before, word, after = quotation(text, start, end)
     rest = one_sentence(["", *facts[1:]])
-    return ReasonLine(f"{one_sentence(facts[:1])}: {before}", word, f"{after} {rest}".rstrip())
+    return ReasonLine(f"{one_sentence(facts[:1])}: “{before}", word, f"{after}” {rest}".rstrip())
 
 
 def matched_facts(found: MatchFinding) -> list[str]:

@@ -62,10 +62,10 @@ def test_a_match_that_the_card_does_not_print_is_quoted_with_its_word_in_bold() 
     found = reason(replace(FLOW, abstract=LONG), "abstract", "late")
 
     assert found == ReasonLine(
-        "Matches “late”: … it waits. The end comes ", "late", ", behind many more words. · +42 votes"
+        "Matches “late”: “… it waits. The end comes ", "late", ", behind many more words.” · +42 votes"
     )
     assert reason(replace(FLOW, comment="12 flows"), "comment", "flows") == ReasonLine(
-        "Matches “flows”: 12 ", "flows", " · +42 votes"
+        "Matches “flows”: “12 ", "flows", "” · +42 votes"
     )
 
 
