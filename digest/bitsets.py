@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 #: For larger sets than this, it is faster to set the bits in a byte array.
-MANY_NUMBERS = 8
+MANY_NUMBERS = 64
 WORD_BITS = 60  #: the number of bits of a set that are handled at a time
 WORD = (1 << WORD_BITS) - 1
 

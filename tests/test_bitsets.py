@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from digest.bitsets import bitset_of, bitset_of_many, lowest_members, members
 
 
+@example({*range(0, 300, 2)})
 @given(st.sets(st.integers(0, 300)))
 def test_a_bitset_has_the_members_it_was_made_from(numbers: set[int]):
     assert members(bitset_of(numbers)) == members(bitset_of_many(numbers, 301)) == sorted(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from digest import topics
+from digest import bitsets, topics
 from tests.topics.invented_papers import paper
 
 WORDS = ("red", "blue", "cup", "SAM", "sam")
@@ -63,7 +63,7 @@ def test_every_position_of_a_phrase_is_found_once(rows, phrase):
 
 
 def test_a_phrase_that_occurs_often_is_found_in_each_document():
-    index = prepared([["red", "blue"] * 9, ["cup"], ["red", "blue"]])
+    index = prepared([["red", "blue"] * (bitsets.MANY_NUMBERS + 1), ["cup"], ["red", "blue"]])
     number_of = index.postings.words
 
     found = index.postings._pair_table.documents_at(
