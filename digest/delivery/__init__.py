@@ -1,1 +1,1 @@
-"""Send each letter in the outbox once, within all limits, and record their outcomes."""
+"""Send each letter in the outbox once, within all limits, and record the outcome."""

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 log = logging.getLogger(__name__)
 
-MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the lease ends earlier
+MAX_RETRY_TIME = timedelta(minutes=5)  #: how long to retry, unless the caller's deadline is earlier
 FIRST_PAUSE, MAX_PAUSE = 0.1, 2.0  #: shortest and longest pause between two tries, in seconds
 #: The note added to the last error when the retries end without success.
 GIVEN_UP = "The database did not become available in time."
@@ -48,7 +48,7 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield a `Try` for each attempt to run and commit a block, until one is not stopped by the database.
+    """Yield a `Try` for each attempt to run and commit a block, until one meets no such database error.
 
     Each try uses a new connection. `lost` is the error of an attempt that the caller made before, if any.
     Raises the last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`
@@ -63,7 +63,7 @@ def tries(
         if not lost_at:
             lost_at = monotonic()
             log.warning(
-                "Lost the connection to the database while recording %s; retrying: %s",
+                "The database failed while recording %s; retrying: %s",
                 description,
                 str(one.error.orig).strip().partition("\n")[0],
             )

@@ -81,7 +81,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
 def render_content(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None, message_id: str
 ) -> bytes:
-    """Return the bytes of a letter, which are the same on every attempt."""
+    """Return the bytes of a letter, which are the same on every attempt unless its recipient's row changes."""
     if delivery.edition and recipient:
         return render_digest(context, delivery, recipient, message_id)
     letter = letters.render_letter(

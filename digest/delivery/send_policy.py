@@ -143,8 +143,8 @@ class SendPolicy:
     ) -> None:
         """Release unused tokens, end this worker's conversations, and pause domains and servers.
 
-        A domain is paused if it deferred letters, and a server if it did not respond. Rows are written in
-        the order of domain and server names, so that two workers cannot deadlock.
+        A domain is paused if it deferred letters to several recipients in a row, and a server if it did not
+        respond. Rows are written in the order of domain and server names, so that two workers cannot deadlock.
         """
         untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
         self.release([(each.delivery, each.message.server) for each in untried], now)
@@ -223,7 +223,7 @@ class SendPolicy:
 
 
 def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
-    """Return the reply of a letter's domain, or None if the outcome contains none."""
+    """Return the reply of a letter's domain, or None if the outcome says nothing about the domain."""
     is_taken = outcome.verdict is Verdict.ACCEPTED
     is_slow_down = outcome.verdict is Verdict.DEFERRED and limits.is_slow_down(
         outcome.code, outcome.reply, outcome.phase

@@ -160,9 +160,9 @@ def reason_to_end(
     if delivery.content_hash not in {
         None,
         rendered.intent.content_hash,
-    }:  # None: the operator can retry the letter
+    }:  # None: the operator has retried the letter
         return (
             DeliveryState.STUCK,
-            "the letter is in doubt, and its bytes would differ from the first attempt",
+            "the letter is in doubt, and its bytes would differ from those sent before",
         )
     return None

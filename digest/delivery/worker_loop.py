@@ -6,7 +6,7 @@
 If a worker dies, its deliveries become due again when their lease ends: in doubt if their intent was
 committed and no outcome was recorded, else unchanged. Outcomes of a window may be recorded together with the
 next intent. If a worker loses its database connection after a window was sent, it tries to record the
-outcomes for up to three quarters of the lease, and continues if that succeeds. No transaction is open while a
+outcomes for up to five minutes, within three quarters of the lease, and continues if that succeeds. No transaction is open while a
 worker renders a message or waits for a server.
 """
 
@@ -82,7 +82,7 @@ class Worker:
     def tries(
         self, held: Claimed, description: str, lost: DBAPIError | None = None
     ) -> Iterable[database_retries.Try]:
-        """Retry a block whose commit must not be lost, for up to three quarters of the lease."""
+        """Retry a block whose commit must not be lost, for five minutes and three quarters of the lease at most."""
         deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
         return database_retries.tries(
             self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
@@ -270,7 +270,7 @@ def rendered_letter(held: Claimed, delivery: ClaimedDelivery) -> RenderedDeliver
 def intend(worker: Worker, step: Rendered) -> Rendered | Intended:
     """Commit the intent to send the letters that may be sent; each call commits at most once.
 
-    A subscriber who unsubscribed or was suppressed before the commit gets no letter. Letters for which the
+    A subscriber who unsubscribed or was suppressed before the commit gets no digest. Letters for which the
     first statement records no intent are checked individually.
     """
     if step.intended is None:
@@ -397,7 +397,7 @@ def settle(worker: Worker, step: Sent) -> Settled:
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
     """Commit the outcome of the previous window, and retry if the database connection is lost.
 
-    Retries end after three quarters of the lease.
+    Retries end after five minutes, or earlier when three quarters of the lease have passed.
 
     After an `error`, the outcome may already be committed. The commit waits for the disk, because the worker
     discards the outcome afterwards and may not notice a crash of the database: the pool replaces dead

@@ -36,8 +36,8 @@ GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
 KEEP_DIGESTS, NARROW_TOPIC = _("Keep my digests"), _("Narrow this topic")
-CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause
-#: Characters of scripts without spaces; each character is two columns wide.
+CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause of several days
+#: Characters that are two columns wide, such as Chinese; a line may break between any two of them.
 WIDE_SIGNS = (
     "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
 )
@@ -404,7 +404,7 @@ def wrap_with_bar(text: str) -> str:
 
 
 def wide_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines of a text that contains characters two columns wide, as in scripts without spaces."""
+    """Yield the lines of a text that contains characters two columns wide, such as Chinese."""
     line, taken = "", 0
     for word in UNBREAKABLE.findall(text):
         columns = len(word) + bool(WIDE_SIGN.match(word))

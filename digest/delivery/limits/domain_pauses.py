@@ -17,7 +17,7 @@ from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, MAX_CLOCK_SKEW
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
-#: After this time without a deferral, the next pause is 5 minutes again.
+#: A deferral, or a pause that ended, longer ago than this no longer counts; the next pause is 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too quickly

@@ -27,8 +27,8 @@ MAX_REPORTS = 200
 
 #: Minimum count of each kind that can stop mail: for example, two complaints about ten letters are too few.
 MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
-#: The share of complaints at which the operator is warned. Gmail and Yahoo ask senders to stay below it, and refuse
-#: mail at 0.3 %.
+#: The share of complaints at which the operator is warned. Gmail and Yahoo ask senders to stay below it, and may refuse
+#: mail at 0.3%.
 WARN_AT = {"complaints": 0.001}
 
 #: Minimum number of attempts for a letter's deferrals to count; fewer deferrals may be greylisting.
@@ -72,7 +72,7 @@ class ThresholdReading:
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
-    """Return the readings that reach the warning level, which is far below the stop threshold."""
+    """Return the readings that reach the warning level, which is below the default stop threshold."""
     return threshold_readings(session, WARN_AT, now=now, least={})
 
 

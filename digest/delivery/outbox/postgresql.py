@@ -1,6 +1,6 @@
 """Record intents and settle deliveries on PostgreSQL, which executes statements while the worker renders.
 
-The driver takes a microsecond for each value of a list, so a list is sent as one string, which the server splits.
+The driver takes a microsecond for each value in a list, so a list is sent as one string, which the server splits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from digest.delivery.outbox.transitions import AcceptedWindow, FetchReply, NextW
 
 
 def split_list(name: str) -> str:
-    """Return the SQL that converts the text of `db.join_values` to an array."""
+    """Return the SQL that converts the string from `db.join_values` to an array."""
     return f"string_to_array(:{name}, E'\\x{ord(db.UNIT):02x}', E'\\x{ord(db.NULL_MARK):02x}')"
 
 
@@ -95,7 +95,7 @@ class PostgresqlOutbox(Outbox):
 
 
 def intend_params(window: NextWindow) -> dict[str, Any]:
-    """Return the parameters that record the intents of a window, each column as one text."""
+    """Return the parameters that record the intents of a window, each column as one string."""
     intents = window.intents
     return {
         "ids": db.array_literal(each.id for each in intents),

@@ -6,7 +6,8 @@
    │  └──release: deferred, or not begun──┘  │
    └──sweep, when the lease has ended: from claimed unchanged, from sending with one more doubt
 
-Every transition is a compare-and-set on (id, state, lease), so a worker that lost its lease changes nothing.
+Every transition by a worker after its claim is a compare-and-set on (id, state, lease), so a worker that lost
+its lease changes nothing.
 The caller commits, except after `settle_and_intend`, which commits itself. An intent must be committed before
 the first byte is sent.
 """

@@ -66,8 +66,8 @@ class MailServer:
     def from_url(cls, url: str) -> MailServer:
         """Return the server of `smtp://user:pass@host:587?starttls=true` or `lmtp:///run/lmtp.sock`.
 
-        STARTTLS is required on port 587, and if a password would cross a network, unless the URL sets
-        `starttls`. Raises BadField if the URL is invalid.
+        Unless the URL sets `starttls` or begins with `smtps`, STARTTLS is required on port 587 and for a login,
+        except with a server on this machine. Raises BadField if the URL is invalid.
         """
         try:
             parts = urlsplit(url)
