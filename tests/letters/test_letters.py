@@ -246,6 +246,30 @@ def test_a_confirmation_states_when_it_was_requested(site: Site, templates: Temp
         assert "Requested on 20 November 2026, 07:00 UTC." in said
 
 
+@pytest.mark.parametrize(
+    ("has_news", "is_wanted", "reason"),
+    [
+        (True, True, "You get this because we sent you these papers."),
+        (False, True, "You asked for this letter on days without a digest."),
+        (False, False, "You get this because we have not written to you for two weeks."),
+    ],
+)
+def test_a_letter_without_a_digest_states_the_reason_that_applies(
+    has_news: bool, is_wanted: bool, reason: str, site: Site, templates: Templates
+) -> None:
+    update = {
+        "title": "Cups",
+        "href": "https://digest.example.org/papers/1",
+        "text": "Withdrawn by its authors",
+    }
+
+    letter = made(templates, site, "nothing_today", news=[update] * has_news, is_wanted=is_wanted)
+
+    assert reason in letter.html
+    assert reason in letter.text
+    assert letter.html.partition("</h1>")[0].endswith("Updates to papers we sent you") == has_news
+
+
 def test_an_invitation_states_who_added_the_address(site: Site, templates: Templates) -> None:
     named = made(templates, site, "invite", invited_by="Anna at <Example> Lab")
     nameless = made(templates, site, "invite")
