@@ -443,7 +443,9 @@ def settings_file_values() -> dict[str, Any]:
     try:
         return tomllib.loads(found.read_text(encoding="utf-8")) if found else {}
     except ValueError as error:
-        raise UsageError(f"{found} cannot be read: {error}. Correct the file, or move it away.") from None
+        raise UsageError(
+            f"{found} cannot be read: {error}. Correct the file, or move it elsewhere."
+        ) from None
 
 
 def templates_dir() -> Path:

@@ -1,9 +1,10 @@
 """Score the failures of mail to each address, and suppress addresses with high scores.
 
-Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address with a
-score of 5 is suppressed, and so is one that complained or was rejected as unknown on two days. A policy
-failure does not count, because we caused it. If many addresses of a domain fail at once, the cause is the
-domain: these failures are stored as frozen, and do not count until the operator decides.
+Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address is
+suppressed at a score of 5, after a complaint, or after SMTP replies that rejected it as unknown on two days.
+A policy failure does not count, because we caused it. If many addresses of a domain have hard failures at
+once, the cause is the domain: these failures are stored as frozen, and do not count until the operator
+decides.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def describe_error(error: Exception) -> str | None:
         case OSError():
             return describe_os_error(error)
         case UnicodeError():
-            return "A name or a text is not valid UTF-8. Rename the file, or save the text as UTF-8."
+            return "A file name or the content of a file is not valid UTF-8. Rename the file, or save it as UTF-8."
         case SQLAlchemyError():
             return describe_database_error(error)
     return None

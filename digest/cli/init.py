@@ -148,7 +148,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path} cannot be read: {error}. Correct the file, or move it away.") from None
+        raise UsageError(f"{path} cannot be read: {error}. Correct the file, or move it elsewhere.") from None
 
 
 def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -44,7 +44,7 @@ def web(host: Host = None, port: Port = None) -> None:
 
 
 def worker() -> None:
-    """Run the worker, which publishes and delivers digests."""
+    """Run the worker, which polls sources, publishes digests and delivers mail."""
     exec_role("worker")
 
 

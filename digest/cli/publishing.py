@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The message after a second Ctrl-C.
 IN_DOUBT = (
     "Stopped at once. Letters that the server accepted are sent; letters without a reply are in doubt, and are retried"
-    " after at most 15 minutes: digest deliveries --state sending. To continue: digest deliver."
+    " after at most 15 minutes. To list them: digest deliveries --state sending. To continue: digest deliver."
 )
 
 Email = Annotated[

@@ -69,7 +69,7 @@ def param_row(param: Any) -> str:
 
 
 def cell(text: str | None) -> str:
-    """Return a text on one line, escaped for a cell of a Markdown table."""
+    """Return text on one line, escaped for a cell of a Markdown table."""
     return " ".join((text or "").split()).replace("|", "\\|")
 
 

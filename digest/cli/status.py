@@ -39,7 +39,7 @@ def status(
 ) -> None:
     """Show service status: subscribers, papers, mail, processes, servers, disks.
 
-    Exits with 1 if a process or a server is down, mail is stopped, or a disk is full.
+    Exits with 1 if a component is down or mail is stopped.
     """
     from digest.monitoring import report
 

@@ -126,7 +126,8 @@ def sync_file(
     allow_many: Annotated[
         bool,
         typer.Option(
-            "--allow-many", help="Continue even if more subscribers would be removed than the file contains."
+            "--allow-many",
+            help="Continue even if more than ten subscribers, and more than the file contains, would be removed.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -139,8 +140,8 @@ def sync_file(
     New members are added in the same way as with `digest subscribers import`. Members who are subscribed
     already get the packs of the file; all their other settings are kept. Members of an earlier file who
     are missing from this file are unsubscribed without a letter, and are resubscribed if a later file
-    contains them. Unsubscribed and suppressed addresses do not change. If the address of a row cannot be
-    read, nobody is removed.
+    contains them. Other unsubscribed addresses, and suppressed addresses, do not change. If the address of a
+    row cannot be read, nobody is removed.
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -172,7 +173,7 @@ def sync_file(
             if dry_run or not plan:
                 break
             show_sync(report, rows, dry_run=True, as_json=False)
-            require_yes("Nothing was changed yet.", yes=False)
+            require_yes("Nothing has been changed yet.", yes=False)
             report, plan = ImportReport(), False
     show_sync(report, rows, dry_run=dry_run, as_json=as_json)
     if report.rejected and not report.is_loaded:
@@ -287,7 +288,7 @@ def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
 
 
 def starts_with_object(start: bytes, encoding: str) -> bool:
-    """Return whether a text begins with a JSON object."""
+    """Return whether the file begins with a JSON object."""
     return start.decode(encoding, "ignore").lstrip().startswith("{")
 
 
@@ -307,7 +308,7 @@ def lines_of(text: TextIO, path: Path) -> Iterator[str]:
 
 
 def encoding_of(start: bytes, path: Path) -> str:
-    """Return the encoding of a text, detected from its start; raise UsageError for a workbook."""
+    """Return the encoding of a file, detected from its start; raise UsageError for a workbook."""
     if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         raise UsageError(f"{path} is a workbook of a spreadsheet program. Save it as 'CSV UTF-8'.")
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

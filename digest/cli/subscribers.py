@@ -410,16 +410,14 @@ def pause(
         paused = use_cases.pause_by_operator(session, subscriber, until, now=current_time(now))
         report = subscriber_listing.subscriber_report(session, subscriber)
     if not paused:
-        raise BadField(
-            "email", f"{report['email']} is {report['state']}; only an active subscriber can be paused."
-        )
+        raise BadField("email", f"{report['email']} is {report['state']}, so there are no digests to pause.")
     shown = f" until {until}" if until else ""
     terminal.print_result(report, f"{report['email']} is paused{shown}.", as_json=as_json)
 
 
 @app.command()
 def resume(email: Email, as_json: AsJson = False) -> None:
-    """Resume a paused subscriber, who gets one catch-up digest of the best papers missed."""
+    """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed."""
     from digest import subscribers
     from digest.subscribers import use_cases
 

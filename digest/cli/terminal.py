@@ -165,7 +165,7 @@ def fit(text: str, width: int, *, flush_right: bool) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return the width of a text in a terminal, where a Chinese character takes two columns."""
+    """Return the width of the text in a terminal, where a Chinese character takes two columns."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

@@ -1,8 +1,8 @@
 """`digest up`: run the whole service in one process tree on one machine.
 
-This process only supervises its children: broker, web server, worker and scheduler. Each child has its own
+This process only supervises its children: the roles, and a broker if none is set. Each child has its own
 session, so that Ctrl-C reaches only this process, which then stops the children in reverse order. If this
-process is killed, the kernel ends the children.
+process is killed, the kernel ends the children (Linux only).
 """
 
 from __future__ import annotations

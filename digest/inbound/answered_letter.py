@@ -70,7 +70,7 @@ def is_same_address(one: str, other: str) -> bool:
 def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
     """Return the letter to which a reply address belongs.
 
-    Returns None if the text is no reply address, or if the letter was deleted or its links were revoked.
+    Returns None if `recipient` is not a reply address, or if the letter was deleted or its links were revoked.
     """
     named = links.read_reply_address(site, recipient)
     if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:

@@ -73,7 +73,7 @@ class UnclassifiedMail(Exception):
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
-    """Return whether we accept mail to an address: a signed address, a role address or our sender address."""
+    """Return whether we accept mail to an address: a signed address, a role address or a command address."""
     local, _, domain = recipient.lower().rpartition("@")
     if domain != site.inbound_domain.lower():
         return False

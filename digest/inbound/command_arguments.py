@@ -142,7 +142,7 @@ def is_advertising(words: Sequence[str]) -> bool:
 
 
 def parse_pause(rest: str, today: date) -> date | None:
-    """Return the last day of a pause such as `2 weeks` or `until 6 January`, or None if it is invalid.
+    """Return the day on which a pause such as `2 weeks` or `until 6 January` ends, or None if it is invalid.
 
     Without text, the pause lasts a week.
     """

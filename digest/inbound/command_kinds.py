@@ -264,7 +264,7 @@ class ApplyProposal(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that contains at most a number."""
+        """Return the command if nothing follows except a number, which is optional."""
         is_number = line.rest.rstrip(".!").isdecimal()
         return line.command(cls.verb) if is_number else super().read(line)
 
@@ -279,7 +279,7 @@ class ExportData(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that asks only for the reader's data."""
+        """Return the command if the line asks for the reader's data and for nothing else."""
         is_about_data = set(reply_text.words_in(line.rest)) <= {"my", "data", "all", "everything"}
         return line.command(cls.verb) if is_about_data else None
 
@@ -385,7 +385,7 @@ class Help(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line without further words, unless these name a command."""
+        """Return the command if the line has no further words, or only the name of a command."""
         if line.rest.strip(" .?").casefold() in KIND_OF_WORD:
             return line.command(cls.verb)
         return super().read(line)

@@ -41,10 +41,10 @@ def reference_of(request: ReaderRequest, command: Command) -> str:
         return str(named)
     papers = request.answered.papers if request.answered else ()
     if not papers:
-        raise NotFound(_("Write this as a reply to a digest, so that we know which papers are numbered."))
+        raise NotFound(_("Write this as a reply to a digest, so that we know which paper has this number."))
     if not 1 <= named <= len(papers):
         raise NotFound(
-            _("The digest has no paper %(number)d; its last is %(last)d.")
+            _("The digest has no paper %(number)d; its last paper is number %(last)d.")
             % {"number": named, "last": len(papers)}
         )
     return str(papers[named - 1])
@@ -83,7 +83,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
             (matched if found.matched else failed).append(f"{topic.name} ({reasons})")
     if matched:
         return _("It matches %s.") % "; ".join(matched)
-    return _("No topic of yours matches it: %s.") % "; ".join(failed) if failed else _("It was trending.")
+    return _("None of your topics matches it: %s.") % "; ".join(failed) if failed else _("It was trending.")
 
 
 def test_filter(request: ReaderRequest, command: Command) -> None:

@@ -95,7 +95,9 @@ def pause_digests(request: ReaderRequest, command: Command) -> None:
     except BadField as error:
         request.reply.add_outcome(command, error_text(error))
         return
-    said = _("Paused until %s. Then you will get one catch-up digest. Write “resume” to get digests sooner.")
+    said = _(
+        "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
+    )
     request.reply.add_outcome(command, said % figures_in_words.day_in_words(until))
 
 
@@ -104,7 +106,7 @@ def resume_digests(request: ReaderRequest, command: Command) -> None:
     if not command.is_clear:
         said = _("Not understood. To get digests again, write only the word “resume”.")
     elif subscribers.resume(request.session, request.subscriber):
-        said = _("Resumed. You will get one catch-up digest with the papers you missed.")
+        said = _("Resumed. Your next digest will include the best papers you missed.")
     else:
         said = _("You were not paused.")
     request.reply.add_outcome(command, said)

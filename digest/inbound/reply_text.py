@@ -117,7 +117,7 @@ def strip_punctuation(word: str) -> str:
 
 
 def words_in(text: str, *, polite: bool = True) -> list[str]:
-    """Return the words of a text in lower case; with `polite=False`, leave out polite words."""
+    """Return the words of a text in lower case; leave out polite words if `polite` is True."""
     found = [strip_punctuation(word).casefold() for word in text.split()]
     return [word for word in found if word and not (polite and word in POLITE_WORDS)]
 
@@ -135,7 +135,7 @@ def without_please(line: str) -> str:
 
 
 def without_thanks(text: str) -> str:
-    """Return a text without the polite words and punctuation at its end."""
+    """Return the text without the polite words and punctuation at its end."""
     text = text.rstrip(" .,;!")
     begin, _, last = text.rpartition(" ")
     while strip_punctuation(last).casefold() in POLITE_WORDS - {"a"}:

@@ -45,12 +45,12 @@ END_OF_HEADER = re.compile(rb"\n\r?\n")
 class SenderProof:
     """What proves the sender of a mail."""
 
-    domain: str  #: the signing domain
+    domain: str  #: the domain that signed the mail, or that our mail server confirmed
     message_id: str
     date: str  #: the Date header as written in the mail
 
     def __str__(self) -> str:
-        return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, signed by {self.domain}"
+        return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, confirmed by {self.domain}"
 
 
 def proof_of_sender(

@@ -295,7 +295,7 @@ class LongLineSmtp(SMTP):
 
     @syntax("DATA")
     async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802  (aiosmtpd's name)
-        """Receive a mail and store it."""
+        """Receive a message and store it."""
         if await self.check_helo_needed():
             return
         if arg or self.envelope is None or not self.envelope.rcpt_tos:
@@ -406,7 +406,7 @@ async def open_server(handler: MailReceiver, url: str) -> asyncio.Server:
 
 
 async def run_ticks(handler: MailReceiver) -> None:
-    """Every 30 seconds, process mail that a crash left unprocessed."""
+    """Every 30 seconds, process mail that a crash or an error left unprocessed."""
     context = handler.context
     while True:
         handler.report()

@@ -46,7 +46,7 @@ def ask_to_subscribe(
     except UsageError as error:
         raise MailIgnored(f"the address cannot be subscribed: {error}") from error
     if is_proven:
-        return "a sign-up, proven by its signature; the confirmation is queued"
+        return "a sign-up, proven to be from its sender; the confirmation is queued"
     return "a sign-up, waiting to be confirmed"
 
 

@@ -1,7 +1,7 @@
 """Limit the mail that is stored unprocessed; when a limit is reached, senders are asked to try again later.
 
 Mail that can be processed is deleted immediately, so bounces and commands take up space only briefly. Mail to
-our signed addresses has a separate limit, so strangers who use up the other limit cannot block bounces.
+our bounce and unsubscribe addresses has a separate limit, so strangers who use up the other limit cannot block bounces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StorageUse:
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
 #: Limit per sender of mail to unsigned addresses, to which anybody may write.
 SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)
-#: Limit per signed address; each belongs to one letter or reader.
+#: Limit per bounce or unsubscribe address; each belongs to one letter or reader.
 RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)
 
 RECIPIENT = func.lower(InboundMail.recipient)
@@ -68,7 +68,7 @@ def check_storage_of_kind(
     if not is_signed and not SENDER_LIMIT.allows(
         stored_use(session, ~IS_SIGNED, func.lower(InboundMail.sender) == sender[:320].lower()), adding
     ):
-        raise InboxFull("too much unread mail of this sender is stored")
+        raise InboxFull("too much unread mail from this sender is stored")
     one = StorageUse(mails=1, size=adding.size // adding.mails)
     for recipient in recipients if is_signed else ():
         if not RECIPIENT_LIMIT.allows(stored_use(session, RECIPIENT.in_((recipient[:320].lower(),))), one):
@@ -76,7 +76,7 @@ def check_storage_of_kind(
 
 
 def is_signed_address(recipient: str) -> bool:
-    """Return whether an address that we accept is one of our signed addresses."""
+    """Return whether an address that we accept is a bounce or unsubscribe address."""
     return recipient.lower().startswith(("bounce+", "unsubscribe+"))
 
 

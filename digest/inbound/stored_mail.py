@@ -52,7 +52,7 @@ def get_mail(session: Session, number: int) -> InboundMail:
     """Return a mail, or raise NotFound."""
     row = session.get(InboundMail, number)
     if row is None:
-        raise NotFound(f"There is no mail {number}. See: digest inbox list")
+        raise NotFound(f"There is no message {number}. See: digest inbox list")
     return row
 
 

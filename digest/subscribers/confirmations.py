@@ -305,7 +305,7 @@ def reminder_key(subscriber_id: int) -> str:
 
 
 def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
-    """Queue the settings letter for an active subscriber, at most once a day."""
+    """Queue the settings letter for an active or paused subscriber, at most once a day."""
     outbox.queue_letter(
         session,
         letter="settings",

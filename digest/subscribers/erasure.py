@@ -89,9 +89,9 @@ def erase_subscriber(
 
 
 def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | None]:
-    """Return {id: address} of letters to a subscriber, and {id: None} of forwarded mails that name them.
+    """Return {id: address} of letters to a subscriber, and {id: None} of letters to the operator that name them.
 
-    Each address is the one to which the letter was sent. Forwarded mails are mails passed on to the operator.
+    Each address is the one to which the letter was sent. The letters to the operator pass on incoming mail.
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}
@@ -105,7 +105,7 @@ def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | 
 def delete_mails_naming(session: Session, email: str) -> None:
     """Delete the stored mail that was sent from an address or contains it.
 
-    All stored mail is searched, which is at most a thousand mails.
+    All stored mail is searched; the limits on storage keep it small.
     """
     name = email.lower().encode()
     stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))

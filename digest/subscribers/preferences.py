@@ -51,7 +51,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
 
 
 def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ...]:
-    """Return the values of all settings that `edit` can change, keyed by setting."""
+    """Return the values of all settings that `edit` can change, in a fixed order."""
     topics = [
         (topic.name, topic.canonical, topic.typed, topic.is_muted)
         for topic in subscriber_rows.topics_of(session, subscriber)

@@ -101,7 +101,7 @@ def entries_of(content: bytes, day: date) -> Iterator[Record | RecordProblem]:
 
 
 def as_utf8(content: bytes) -> bytes:
-    """Convert a text to UTF-8; if it is neither UTF-8 nor UTF-16, decode it as Windows-1252."""
+    """Convert a file's content to UTF-8; if it is neither UTF-8 nor UTF-16, decode it as Windows-1252."""
     if content.startswith(UTF16_MARKS):
         return content.decode("utf-16", errors="replace").encode()
     try:

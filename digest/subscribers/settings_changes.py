@@ -32,7 +32,7 @@ class SavedTopic(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SavedSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All settings of one subscriber at one time."""
+    """The settings of one subscriber at one time, as far as a change of them can be undone."""
 
     topics: tuple[SavedTopic, ...] = ()  #: in the order of the digest's sections
     cadence: str
@@ -84,7 +84,7 @@ def saved_settings(session: Session, subscriber: Subscriber) -> SavedSettings:
 
 
 def record_change(session: Session, subscriber: Subscriber, before: SavedSettings, *, now: datetime) -> bool:
-    """Record the change since `before`; return False if no setting has changed."""
+    """Record the change since `before`; return False if none of these settings has changed."""
     after = saved_settings(session, subscriber)
     if after == before:
         return False

@@ -85,7 +85,7 @@ def request_proven(
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> bool:
-    """Queue the confirmation for an address whose owner asked for it in a mail with a valid signature.
+    """Queue the confirmation for an address whose owner asked for it in a message that proves its sender.
 
     The confirmation does not wait in the queue and does not count towards its rate. Returns False if the
     signing domain has too many unanswered confirmations, since the owner of a domain can sign for any number

@@ -66,7 +66,7 @@ def conditions(criteria: Criteria) -> list[ColumnElement[bool]]:
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text, ignoring case."""
+    """Return the condition that a column contains `text`, ignoring case."""
     return func.lower(column).contains(text.lower(), autoescape=True)
 
 
@@ -91,7 +91,7 @@ def emails_starting(session: Session, text: str, *, limit: int) -> list[str]:
 
 
 def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
-    """Return up to `limit` topic names that begin with a text, in alphabetical order."""
+    """Return up to `limit` topic names that begin with `text`, in alphabetical order."""
     start = func.lower(Subscription.name).startswith(text.lower(), autoescape=True)
     query = select(Subscription.name).where(start).distinct().order_by(Subscription.name)
     return list(session.scalars(query.limit(limit)))

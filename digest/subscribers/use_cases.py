@@ -70,7 +70,7 @@ def send_link_or_sign_up(
 ) -> None:
     """Mail a new settings link to a subscriber; sign up an address that is not subscribed if it may sign up.
 
-    If the address has an expired confirmation link, it is signed up again with the settings requested then.
+    An address that has not confirmed yet is signed up again with the settings that it requested last.
     """
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
@@ -114,7 +114,7 @@ def confirm_on_page(
 def pause_with_letter(
     session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
 ) -> None:
-    """Pause an active subscriber, and notify them by mail."""
+    """Pause a subscriber, or change a pause, and notify them by mail; do neither if they get no digests."""
     if preferences.pause(session, subscriber, until, now):
         change_letters.queue_paused_letter(session, site, subscriber, now=now)
     session.commit()
@@ -413,7 +413,7 @@ def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime)
 
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
-    """Pause an active subscriber without notifying them; return False if they are not active."""
+    """Pause a subscriber, or change a pause, without notice; return False if they get no digests."""
     is_paused = preferences.pause(session, subscriber, until, now)
     session.commit()
     return is_paused

@@ -47,7 +47,7 @@ def refused_page(request: Request, session: Session) -> Response:
 def button_page(
     request: Request, session: Session, confirmation: Confirmation, *, is_early: bool
 ) -> Response:
-    """Show the address, the topics, the hour, three papers on these topics, and the button that confirms."""
+    """Show the address, the topics, the hour, up to three papers on them, and the button that confirms."""
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     asked = subscribers.request_of(session, confirmation, subscriber)
@@ -74,7 +74,7 @@ def sample_cards(context: AppContext, session: Session, asked: SubscriptionReque
 
 
 def cards_of_sample(context: AppContext, session: Session, filters: dict[str, Filter]) -> list[Card]:
-    """Return the cards of a sample of three papers."""
+    """Return the cards of a sample of up to three papers."""
     requested = RequestedSettings(max_papers=MAX_PAPERS)
     assembler, sample = topic_preview.sample_of(context, session, requested, filters)
     press = assembler.press

@@ -62,7 +62,7 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
     late = {lane: seconds_since(now, since) for lane, since in figures.waiting_since.items()}
     waiting = {lane: late.get(lane, 0.0) for lane in figures.waiting}
     yield from gauge_lines(
-        "digest_waiting_seconds", "How long the oldest due delivery is overdue.", "lane", waiting
+        "digest_waiting_seconds", "How long the oldest due delivery has been overdue.", "lane", waiting
     )
     yield from gauge_lines(
         "digest_bounces_day", "Bounces and complaints in the last 24 hours, by kind.", "kind", figures.bounces

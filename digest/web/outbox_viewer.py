@@ -1,6 +1,6 @@
-"""Show the mails in the local Maildir of an installation that does not send mail to other machines.
+"""Show the messages in the Maildir of a local installation, whose mail does not leave this machine.
 
-Every mail contains its reader's private links. The viewer therefore exists only on a local site, and returns
+Every message contains its reader's private links. The viewer therefore exists only on a local site, and returns
 404 unless the Host header of a request names this machine.
 """
 
@@ -29,7 +29,7 @@ VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src '
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutboxEntry:
-    """One mail in the list."""
+    """One message in the list."""
 
     key: str
     subject: str
@@ -38,7 +38,7 @@ class OutboxEntry:
 
 
 def show_list(request: Request) -> Response:
-    """List the newest mails in the Maildir."""
+    """List the newest messages in the Maildir."""
     found = sorted(mail_files(request).items(), key=lambda item: item[1].stat().st_mtime_ns, reverse=True)
     lines = [outbox_entry(key, path) for key, path in found[:MAX_SHOWN]]
     return page_rendering.render_page(
@@ -53,7 +53,7 @@ def redirect_to_list(request: Request) -> Response:
 
 
 def outbox_entry(key: str, path: Path) -> OutboxEntry:
-    """Return the list entry of a mail."""
+    """Return the list entry of a message."""
     with path.open("rb") as file:
         headers = BytesHeaderParser(policy=email.policy.default).parse(file)
     return OutboxEntry(
@@ -65,7 +65,7 @@ def outbox_entry(key: str, path: Path) -> OutboxEntry:
 
 
 def show_message(request: Request) -> Response:
-    """Show one mail: its HTML in a frame, or its text."""
+    """Show one message: its HTML in a frame, or its text."""
     parsed = parsed_message(request)
     answer = page_rendering.render_page(
         request,
@@ -81,24 +81,24 @@ def show_message(request: Request) -> Response:
 
 
 def show_html(request: Request) -> Response:
-    """Return the HTML part of the mail, in a sandbox without scripts."""
+    """Return the HTML part of the message, in a sandbox without scripts."""
     content = body_part(parsed_message(request), "html").replace("<head>", '<head><base target="_top">', 1)
     return HTMLResponse(content, headers=mail_headers())
 
 
 def show_source(request: Request) -> Response:
-    """Return the source of the mail."""
+    """Return the source of the message."""
     return PlainTextResponse(path_of(request).read_bytes())
 
 
 def body_part(parsed: EmailMessage, kind: str) -> str:
-    """Return the text of the mail's plain or HTML part; "" if the mail has no such part."""
+    """Return the text of the message's plain or HTML part; "" if the message has no such part."""
     found = parsed.get_body((kind,))
     return str(found.get_content()) if found is not None else ""
 
 
 def parsed_message(request: Request) -> EmailMessage:
-    """Return the parsed mail that the URL names."""
+    """Return the parsed message that the URL names."""
     return email.message_from_bytes(path_of(request).read_bytes(), policy=email.policy.default)
 
 
@@ -106,7 +106,7 @@ def parsed_message(request: Request) -> EmailMessage:
 
 
 def path_of(request: Request) -> Path:
-    """Return the file of the mail that the URL names; the name is only compared, never used as a path."""
+    """Return the file of the message that the URL names; the name is only compared, never used as a path."""
     found = mail_files(request).get(request.path_params["key"])
     if found is None:
         raise HTTPException(404)

@@ -82,7 +82,10 @@ def static_url(name: str) -> str:
 PROBLEM_TEXTS = {
     400: ("The request was incomplete", "Go back and send the form again."),
     403: ("The form came from another site", "Open this site and send the form from here."),
-    404: ("Page not found", "This site has no page at this address. Check it, or start at the front page."),
+    404: (
+        "Page not found",
+        "This site has no page at this address. Check the address, or start at the front page.",
+    ),
     405: ("This request is not allowed", "Go back and use the buttons on the page."),
     408: ("The upload took too long", "Nothing was changed. Try again, or choose a smaller file."),
     410: ("This link no longer works", "Enter your address and we will mail you a new one."),

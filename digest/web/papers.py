@@ -245,5 +245,5 @@ def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
 
 
 def one_line(text: str) -> str:
-    """Return a text on a single line, because a RIS value may not contain line breaks."""
+    """Return the text on a single line, because a RIS value may not contain line breaks."""
     return " ".join(text.split())

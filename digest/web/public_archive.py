@@ -1,4 +1,4 @@
-"""Show the lists of past days, of all papers and of each starter topic, and list them for crawlers."""
+"""Show the trending papers of past days, on all topics or on one, and list these pages for crawlers."""
 
 from __future__ import annotations
 

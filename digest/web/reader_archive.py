@@ -1,6 +1,6 @@
 """Show digests in the browser, rendered again from the stored decisions, and list a reader's past digests.
 
-A forwarded letter contains its view link, so the page shows no address and has no private links.
+A forwarded letter contains its view link, so the page masks the reader's address and has no private links.
 """
 
 from __future__ import annotations

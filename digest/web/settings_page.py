@@ -46,7 +46,7 @@ DONE_MESSAGES = {
     "unchanged": "Nothing changed. Your settings are as they were.",
     "undone": "Undone. Your settings are as they were before the change.",
     "stale": "Your settings have changed since you opened this page, so nothing was saved.",
-    "resumed": "Welcome back. You will get one catch-up digest with the papers you missed.",
+    "resumed": "Welcome back. Your next digest will include the best papers you missed.",
     "back": "You are subscribed again.",
     "mailed": "We sent you a link. Check your inbox.",
 }

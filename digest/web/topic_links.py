@@ -31,12 +31,12 @@ DONE_MESSAGES = {
     (
         "resumed",
         SubscriberState.ACTIVE,
-    ): "Welcome back. You will get one catch-up digest with the papers you missed.",
+    ): "Welcome back. Your next digest will include the best papers you missed.",
 }
 
 
 def show_buttons(request: Request) -> Response:
-    """Show the two buttons, without changing anything."""
+    """Show the buttons, without changing anything."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "topic-links")
@@ -55,7 +55,7 @@ def show_buttons(request: Request) -> Response:
 
 
 def handle_button(request: Request, form: FormData) -> Response:
-    """Mail the settings link, pause for a week, or end a pause, as the button asks."""
+    """Mail the settings link, keep the digests, pause for a week, or end a pause, as the button asks."""
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     done = ""
     with db.write_session(context.engine) as session:

@@ -240,11 +240,11 @@ def effect_in_words(effect: float) -> str:
 
 
 def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
-    """Return a sentence such as `About 6 papers a day (busiest day 11, from 31 days)`."""
+    """Return a sentence such as `About 6 papers a day (11 on the busiest of 31 days)`."""
     _ = figures_in_words.TRANSLATIONS.gettext
     usual, _bracket, basis = starter_topics.rate_sentence(per_day).partition(" (")
     if per_day.days > 1:
-        basis = _("busiest day %(most)d, from %(days)d days)") % {"most": per_day.max, "days": per_day.days}
+        basis = _("%(most)d on the busiest of %(days)d days)") % {"most": per_day.max, "days": per_day.days}
     if max_papers is not None and per_day.median > max_papers:
         usual = _("%(usual)s; you get the best %(most)d") % {"usual": usual, "most": max_papers}
     return f"{usual} ({basis}"

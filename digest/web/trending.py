@@ -149,7 +149,7 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
 
 
 def list_heading(day: date, now: datetime) -> str:
-    """Return the day of the latest list in words, such as `Today, 20 November`."""
+    """Return the day of a list in words, such as `Today, 20 November`."""
     _ = figures_in_words.TRANSLATIONS.gettext
     dated = figures_in_words.day_in_words(day).rpartition(" ")[0]
     match (now.astimezone(UTC).date() - day).days:

@@ -35,7 +35,7 @@ MAX_REASON = 150  #: maximum number of characters in a reason that the reader ty
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedReason:
-    """The reason for unsubscribing that a reader typed is too long."""
+    """A reason for unsubscribing that a reader typed and that is too long."""
 
     reason: str
     words: str

@@ -1,7 +1,7 @@
-"""Monitor the service from the web server, which keeps running if the worker or scheduler stops.
+"""Monitor the service from the web server, which keeps running if another process stops.
 
 The scheduler checks for problems too, but cannot report that it has itself stopped. The web server therefore
-checks every minute. If the worker or scheduler has stopped, the web server sends the alarm letter itself.
+checks every minute. If the worker, the scheduler or the broker has stopped, the web server sends the alarm letter itself.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ ANSWERS = {
     WhyCause.BEFORE: "We first saw it before you subscribed.",
     WhyCause.LATE: "It arrived after the digests of its day were made.",
     WhyCause.UNSENT: "Its digest was made, but could not be sent.",
-    WhyCause.SUPPRESSED: "Your mail server refused our mail, so we stopped sending it.",
+    WhyCause.SUPPRESSED: "We no longer send mail to your address, usually because your mail server refused it.",
     WhyCause.PENDING: "Your subscription is not confirmed yet.",
     WhyCause.PAUSED: "Your digests are paused.",
     WhyCause.UNSUBSCRIBED: "You are unsubscribed.",

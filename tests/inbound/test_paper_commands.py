@@ -207,7 +207,7 @@ def test_the_answer_to_a_digest_keeps_the_numbers_of_the_digest(answer: Answer, 
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("why 9", "The digest has no paper 9; its last is 3."),
+        ("why 9", "The digest has no paper 9; its last paper is number 3."),
         ("why 2411.01234", "2411.01234"),
         ("yes", "There is nothing to confirm."),
         ("undo", "There is nothing to undo."),

@@ -265,7 +265,7 @@ def test_a_proven_sign_up_is_sent_its_confirmation_at_once_even_at_the_lowest_pa
     assert subscribers.get(session, BOB).state == SubscriberState.ACTIVE
     assert session.scalars(select(Consent.how)).one() == (
         "confirmed by link, requested by mail <one@lab.uni.example> of Fri, 20 Nov 2026 09:00:00 +0100, "
-        "signed by lab.uni.example"
+        "confirmed by lab.uni.example"
     )
 
 

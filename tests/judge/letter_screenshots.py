@@ -123,7 +123,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "answered_subject": "topics",
     "outcomes": [
         {"command": "add flows: flow matching OR diffusion", "result": reader_commands.SAVE_ON_PAGE},
-        {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. Then you will get one catch-up digest. Write “resume” to get digests sooner."},
+        {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."},
     ],
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
     "state": ["Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask.", "It is paused until 4 December 2026."],

@@ -78,7 +78,8 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
     Only members of an earlier list are removed; with `everyone`, all subscribers missing from the list are.
-    Nothing changes for unsubscribed and suppressed addresses. Nobody is removed if the address in any row
+    Nothing changes for suppressed addresses and for members who unsubscribed themselves; members
+    removed because of an earlier list are resubscribed. Nobody is removed if the address in any row
     cannot be read. Unless `allows_many`, raises UsageError if more than ten subscribers, and more than the
     list contains, would be removed.
     """

@@ -25,8 +25,8 @@ COLUMNS = (
 SUPPRESSED_STATE = "suppressed"  #: a state that exists only in files and suppresses the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 
-#: The columns of a listmonk export besides address and name. A `status` of `enabled` does not show consent:
-#: subscribers who unsubscribed from a list or never confirmed have it too.
+#: The columns of a listmonk export besides address and name. A `status` of `enabled` does not prove
+#: consent: subscribers who unsubscribed from a list or never confirmed also have this status.
 STATUS = "status"
 IGNORED_COLUMNS = ("id", "uuid", "attributes", "attribs", "created_at", "updated_at")
 LISTMONK_STATES = {

@@ -46,7 +46,7 @@ class MergedSubscriber:
 
 
 def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime) -> MergedSubscriber:
-    """Return the changes that a row makes to a subscriber who now has the topics `held`."""
+    """Return the changes that a row makes to a subscriber whose current topics are `held`."""
     columns = differing_columns(existing, row)
     if row.state != existing.state and row.state in ALLOWED_TRANSITIONS[SubscriberState(existing.state)]:
         columns |= state_columns(row, now)
