@@ -35,7 +35,7 @@ class Address:
 def parse_address(text: str) -> Address:
     """Return the address in `text`; raise BadField if it is invalid. No network request is made.
 
-    Each domain is checked only once, because the addresses of a long list share a few domains.
+    The result for a common domain is cached, because the addresses of a long list share a few domains.
     """
     typed = text.strip()
     plain = PLAIN_ADDRESS.fullmatch(typed)
@@ -107,7 +107,7 @@ def masked_address(email: str) -> str:
 
 
 def suggest_correction(email: str) -> str | None:
-    """Return the address with its misspelled domain corrected (`gmial.com`); return None for any other."""
+    """Return the address with its domain corrected if it looks misspelled (`gmial.com`), else None."""
     local, _, domain = email.rpartition("@")
     close = get_close_matches(domain.lower(), WELL_KNOWN_DOMAINS, n=1, cutoff=0.85)
     return f"{local}@{close[0]}" if close and close[0] != domain.lower() else None

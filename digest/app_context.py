@@ -57,7 +57,7 @@ class AppContext:
 
     @cached_property
     def public_rules(self) -> PublicRules:
-        """Return the rules for showing the papers of each source on pages and feeds."""
+        """Return the rules for showing the papers of each source on pages and in feeds."""
         return PublicRules(self.settings.public, is_local=self.site.is_local)
 
     @cached_property

@@ -109,7 +109,7 @@ class Key:
 
     fingerprint: str
     state: str  #: signs, verifies, missing (has signed links, but is not on this machine) or retired
-    since: datetime | None  #: when the key was retired; otherwise when it first signed a link
+    since: datetime | None  #: when the key was retired or became the signing key; None for other keys
 
     @property
     def id(self) -> str:

@@ -261,7 +261,7 @@ def read_reply_address(site: Site, address: str) -> tuple[int, int, str] | None:
 
 
 def confirm_address(site: Site, confirmation_id: int, *, key: str | None = None) -> str:
-    """Return the address to which a reply of `yes` confirms a subscription.
+    """Return the address at which the reply `yes` confirms a subscription.
 
     The address is empty if the service is not set up to receive replies.
     """

@@ -27,7 +27,7 @@ QUIETED_LOGGERS = (
     "uvicorn.error",
 )
 
-#: This logger reports every mail that flufl.bounce cannot parse; such mail is stored for the operator.
+#: This logger reports every message that flufl.bounce cannot parse; such messages are stored for the operator.
 NOISY_LOGGER = "flufl.bounce"
 
 #: Matches the part of an address before its domain, or a password in a URL. Since `o'brien` and `a/b` are valid

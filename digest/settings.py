@@ -44,7 +44,7 @@ from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
-#: maximum number of `(` in a sender, because the standard library's address parser is recursive
+#: a sender must contain fewer `(` than this, because the standard library's address parser is recursive
 MAX_BRACKETS = 10
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
@@ -82,7 +82,7 @@ def parse_base_url(text: str) -> str:
 
 
 def parse_link(text: str) -> str:
-    """Return an http or https URL without a trailing slash, or an empty text unchanged.
+    """Return an http or https URL without a trailing slash, or an empty string unchanged.
 
     Raises ValueError for any other text.
     """

@@ -32,7 +32,7 @@ class FolderReader:
         self.tried_at = 0.0
 
     def read_new_files(self, folder: Path) -> None:
-        """Start a reader process if the folder has new files, and wait until it ends."""
+        """Start a reader process if the folder has new files, or files to try again, and wait until it ends."""
         folder.mkdir(parents=True, exist_ok=True)
         found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):
@@ -52,7 +52,7 @@ class FolderReader:
 
 
 def is_settled(state: tuple[int, int]) -> bool:
-    """Return whether a file was not modified recently; times in the future are ignored."""
+    """Return whether a file was not modified recently; a modification time in the future counts as old."""
     return not 0 <= time.time() - state[1] / 1e9 < SETTLED_SECONDS
 
 

@@ -176,7 +176,7 @@ def save_opt_outs() -> None:
 
 
 def tidy() -> None:
-    """Once a day, delete old files in this machine's dumps folder, and enqueue the deletion of old rows."""
+    """Once a day, delete old files in `done/` of the dumps folder, and enqueue the deletion of old rows."""
     context = app_context()
     intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.keep.dumps)
     enqueue(tasks.tidy, queue=BULK)

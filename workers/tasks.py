@@ -1,4 +1,4 @@
-"""Define the tasks, which may run twice or never without harm; their arguments are only ids and times."""
+"""Define the tasks, whose arguments are only ids and times; a task that runs twice or is lost does no harm."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def report_in_words(report: delivery_run.DeliveryReport) -> str:
 
 @app.task(queue=PROMPT)
 def heartbeat() -> None:
-    """Record that a task reached a worker through the broker."""
+    """Record that a task reached a worker through the broker, and the unread files in this machine's folder."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         heartbeats.record_queue_heartbeat(session, now)
@@ -116,7 +116,7 @@ def heartbeat() -> None:
 
 @app.task(queue=BULK)
 def tidy() -> None:
-    """Delete old rows for up to 20 seconds, then enqueue a task for the remaining rows."""
+    """Delete old rows for up to 20 seconds, then enqueue a task for the remaining rows or `shown` rows."""
     context = app_context()
     with context.write_session() as session:
         kept, is_over = context.settings.keep, task_deadline()

@@ -23,7 +23,7 @@ from digest.delivery import limits
 from digest.site_profile import Site
 
 DAY = timedelta(days=1)
-#: Number of ids to skip for each day since the backup, because links sent since then may contain these ids.
+#: Number of ids to skip for each day begun since the backup: links sent since then may contain these ids.
 SKIPPED_IDS = 2_000_000
 
 

@@ -130,7 +130,10 @@ def record_as_saved(session: Session, saved: Sequence[SavedOptOut], *, now: date
 
 
 def apply_suppressions(session: Session, saved: Iterable[SavedOptOut]) -> int:
-    """Suppress the addresses whose last opt-out in the file is a suppression, and return their number."""
+    """Suppress the addresses whose last line in the file is a suppression, and return their number.
+
+    The suppressions of the other addresses in the file are deleted.
+    """
     last = {one.hmac: one for one in saved}
     session.execute(delete(Suppression).where(db.one_of(Suppression.__table__.c.hmac, list(last))))
     rows = [

@@ -1,7 +1,7 @@
 """Connect to the database, and define sessions, bulk statements and conditions for both databases.
 
 engine       engines from a URL             conditions      conditions that differ between the databases
-sessions     read and write sessions        array_literals  many values as one text
+sessions     read and write sessions        array_literals  many values as one string
 bulk_rows    hundreds of rows at once       column_types    column types, the base of all tables
 migrate      the schema                     dialects        the differences: `postgresql` and `sqlite`
 """

@@ -48,7 +48,7 @@ def add_dialect_options(metadata: MetaData, connection: Connection, **_arguments
     """Apply the options that each table and index stores in its `info` for this database.
 
     If a table's definition named the option of a dialect, SQLAlchemy would import that dialect. The import
-    takes a tenth of the time of a short command, which uses one dialect and creates no tables.
+    takes 10 % of the time of a short command, which uses one dialect and creates no tables.
     """
     dialect = connection.dialect.name
     tables = metadata.tables.values()

@@ -30,8 +30,8 @@ LAST_KEY = 2**63 - 1  #: the largest key that a table can have
 class ManyValues(TypeDecorator[Collection[Any]]):
     """The type of a parameter that sends any number of values as a PostgreSQL array literal, "{1,2}".
 
-    The values are sent as a single string, because the driver needs a microsecond for each value in a list. The
-    parameter has no type, so that the planner sees an array. If SQL split a text into values, PostgreSQL
+    The values are sent as a single string, because the driver takes a microsecond for each value in a list. The
+    parameter has no type, so that the planner sees an array. If SQL split a string into values, PostgreSQL
     would compare them one by one with every row.
     """
 
@@ -84,7 +84,7 @@ class OneOf(ColumnElement[bool]):
 
     @property
     def holds_numbers(self) -> bool:
-        """Return whether the values are integers, not texts."""
+        """Return whether the values are integers, not strings."""
         return cast(ManyValues, self.values.type).holds_numbers
 
     def self_group(self, against: Any = None) -> OneOf:

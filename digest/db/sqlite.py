@@ -47,7 +47,7 @@ def make_engine(url: URL) -> Engine:
     """Return an engine for a database file that only its owner can read and that is in WAL mode.
 
     Connections use `synchronous=FULL`, since with NORMAL a power cut can roll back the committed record of
-    a sent letter and so cause a second mail (sqlite.org/pragma.html#pragma_synchronous).
+    a sent letter, which is then sent again (sqlite.org/pragma.html#pragma_synchronous).
     """
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -266,7 +266,7 @@ def rows_by_key(
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:
-    """Return the SQL that joins the values of these columns into one text, used to detect changes."""
+    """Return the SQL that joins the values of these columns into one string, used to detect changes."""
     return " || ' ' || ".join(f"coalesce({table}.{column}, '')" for column in columns)
 
 

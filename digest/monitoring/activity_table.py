@@ -43,7 +43,7 @@ def rows(found: Activity) -> list[ActivityRow]:
 
 
 def period(found: Activity) -> str:
-    """Return a text with the number of days, the first day and the last day."""
+    """Return the period in words: the number of days, the first day and the last day."""
     return f"{plurals.count(len(found.days), 'day')}, {found.days[0]} to {found.days[-1]}"
 
 

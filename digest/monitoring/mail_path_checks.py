@@ -146,7 +146,7 @@ def check_reverse_dns(host: str) -> CheckOutcome:
 def send_and_check_test_letter(
     context: AppContext, email: str, received_at: Path | None
 ) -> Iterator[CheckOutcome]:
-    """Send a test letter with a digest's headers, and check the letter as sent, or as received in a Maildir.
+    """Send a test letter with a digest's headers, and check it as sent, or as received in a file or Maildir.
 
     Raises BadField if the address or the path is invalid, DigestError with the server's reply if the letter
     is not accepted, and DnsUnavailable if the DNS cannot be queried.

@@ -170,7 +170,7 @@ def overdue_lanes(
 
 
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
-    """Yield a problem if no letter was accepted or refused since the latest five were first attempted.
+    """Yield a problem if no letter was accepted or refused since the newest five letters were first attempted.
 
     Repeated deferrals of a few older letters are not enough, since the recipients' mailboxes may be full.
     Deferrals that may be greylisting are ignored, as they are for emergency stops.
@@ -234,7 +234,7 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
         yield Problem(
             cause="stuck",
             severity=Severity.NOTICE,
-            message="Letters are stuck: it is unknown whether they were delivered",
+            message="Letters are stuck: they may have been delivered, or cannot be rendered",
             fix=(
                 "Check each with digest trace, and in the log of the mail server. To send it again: digest deliveries"
                 " retry ID. Otherwise: digest deliveries give-up ID."
@@ -305,10 +305,13 @@ def unread_dumps(session: Session, now: datetime) -> Iterator[Problem]:
     if found:
         yield Problem(
             cause="unread-dumps",
-            message="A dump is not read" if len(found) == 1 else f"{len(found)} dumps are not read",
+            message="A dump has not been read"
+            if len(found) == 1
+            else f"{len(found)} dumps have not been read",
             fix=(
-                "Only the machine that runs the scheduler reads its dumps folder. Start digest scheduler there,"
-                " move the file into that machine's folder, or load it where it is: digest intake FILE."
+                "Only the scheduler's machine reads its dumps folder. Start digest scheduler on the machine that has"
+                " the file, move the file to the dumps folder of the scheduler's machine, or load it where it is:"
+                " digest intake FILE."
             ),
             since=found[0].since,
             facts=tuple(f"{machine}: {Path(folder) / name}" for machine, folder, name, _ in found),

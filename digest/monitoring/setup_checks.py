@@ -94,7 +94,7 @@ def check_dumps(settings: Settings) -> Iterator[Check]:
         )
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         fix = "Give it to the user who runs digest: dumps that were read are moved to its subfolder done/."
-        yield failed("dumps", f"{folder} cannot be written to.", fix)
+        yield failed("dumps", f"{folder} cannot be read or cannot be written to.", fix)
     else:
         yield passed("dumps", str(folder))
 

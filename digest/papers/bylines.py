@@ -26,7 +26,7 @@ GROUP_WORDS = frozenset({
 VIETNAMESE_FAMILIES = frozenset({
     "nguyen", "tran", "pham", "huynh", "phan", "bui", "ngo", "truong", "dinh", "trinh",
 })  # fmt: skip
-#: Common Spanish family names that a second family name follows, except names ending in -ez.
+#: Common Spanish family names, which a second family name usually follows; `is_spanish_family` adds names in -ez.
 SPANISH_FAMILIES = frozenset({
     "garcia", "torres", "diaz", "ruiz", "moreno", "munoz", "romero", "castro", "vargas", "ortega",
     "ortiz", "delgado", "molina", "navarro", "dominguez", "gil", "serrano", "blanco", "medina",

@@ -56,7 +56,7 @@ def is_far_below(papers: int, usual: int | None) -> bool:
 
 
 def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateList, ...]:
-    """Return the overdue lists of today and yesterday, sorted by source.
+    """Return the latest overdue list of each source, of today or yesterday, sorted by source.
 
     After a source has sent any later list, its missing list is no longer reported. A source that skipped this
     weekday in two of the last four weeks is not expected to send a list.

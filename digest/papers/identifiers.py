@@ -20,7 +20,7 @@ DOI = re.compile(
 ARXIV_DOI = "10.48550/arxiv."
 NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\d{1,12})/?", re.IGNORECASE)
 PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
-#: An id of the ACL Anthology: `2024.acl-long.12`, formerly `P19-1001`; number 0 is a volume's front matter.
+#: An id of the ACL Anthology: `2024.acl-long.12`, formerly `P19-1001`. The number 0 (front matter) does not match.
 ACL = re.compile(
     r"(?:https?://)?(?:www\.)?(?:aclanthology\.org|aclanthology\.info/papers|aclweb\.org/anthology)/(?:papers/\w/\w+/)?"
     r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z0-9_]+-[a-z0-9_]+\.[1-9]\d{0,4})(?:v\d+)?(?:\.(?:pdf|bib))?/?(?:[?#].*)?"

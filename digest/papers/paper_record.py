@@ -119,7 +119,7 @@ FOLD_TABLE = FoldTable()
 
 
 def title_key(title: str) -> str:
-    """Return the strict key, which is equal for two titles of one paper; "" without letters and digits.
+    """Return the strict key of a title, equal for all its spellings; "" if it has no letters or digits.
 
     The title is folded, and every run of characters other than ASCII letters and digits becomes one space.
     A title without ASCII letters and digits (Chinese, Russian, ...) keeps its own letters.

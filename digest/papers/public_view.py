@@ -1,8 +1,8 @@
 """Decide which parts of a paper may be shown publicly.
 
 arXiv publishes its metadata, abstracts included, under CC0 1.0 (https://info.arxiv.org/help/api/tou.html). The
-abstracts of other sources belong to their authors or publishers, so only titles are shown unless the
-operator allows more. A site that only this machine can reach shows the abstracts of all sources.
+abstracts of other sources belong to their authors or publishers, so these papers are shown without abstracts.
+A site that only this machine can reach shows all abstracts. The operator can set another rule for a source.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no
 
 
 class PublicPart(IntEnum):
-    """How much of the papers from one source is shown on pages and feeds."""
+    """How much of the papers from one source is shown on pages and in feeds."""
 
     NO = 0  #: nothing
     TITLE = 1  #: everything except the abstract
@@ -28,26 +28,27 @@ class PublicPart(IntEnum):
 
 
 def parse_public_parts(text: str) -> dict[str, PublicPart]:
-    """Parse a text such as `folder title, internal no` into {source: part}, or raise BadField."""
+    """Parse a string such as `folder title, internal no` into {source: part}, or raise BadField."""
     found = {}
     for piece in filter(None, map(str.strip, text.split(","))):
         match = SOURCE_AND_PART.fullmatch(piece)
         if match is None:
             raise BadField(
-                "DIGEST_PUBLIC", f"{piece!r} is not a source and abstract, title or no; write folder title."
+                "DIGEST_PUBLIC",
+                f"{piece!r} must be a source followed by abstract, title or no; for example, write folder title.",
             )
         found[match["source"]] = PublicPart[match["part"].upper()]
     return found
 
 
 def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
-    """Return the operator's rules as a text that `parse_public_parts` accepts."""
+    """Return the operator's rules as a string that `parse_public_parts` accepts."""
     return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
 
 
 @dataclass(frozen=True, slots=True)
 class PublicRules:
-    """The rules for showing the papers of each source on pages and feeds."""
+    """The rules for showing the papers of each source on pages and in feeds."""
 
     parts: Mapping[str, PublicPart]  #: the operator's rule for each source
     is_local: bool = False  #: whether only this machine can reach the site

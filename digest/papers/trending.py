@@ -21,7 +21,7 @@ FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without obs
 FIRST_DAY_WEIGHT = 0.5  #: k0: the weight of FIRST_DAY_VOTES as a prior, in days of observation
 #: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
 WINDOW_WEIGHT = 0.5
-#: the minimum number of days between the latest snapshot and the snapshot with which it is compared
+#: minimum number of days between the latest snapshot and the one it is compared with, if any is that old
 SNAPSHOT_AGE_DAYS = 0.75
 MAX_AGE_DAYS = 100.0  #: greater ages are clamped to this value, so that 2 ** -age does not become zero
 USUAL_OVERLAP = 0.2  #: p0: the usual share of papers that a source lists again

@@ -110,7 +110,7 @@ def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, 
         return [problem.message for problem in problems.find_problems(session, now=now + after)]
 
     assert found(timedelta(minutes=4)) == []
-    assert found(timedelta(minutes=6)) == ["A dump is not read"]
+    assert found(timedelta(minutes=6)) == ["A dump has not been read"]
     intake.load_folder(session, folder, now=now, settle_seconds=0)
     assert found(timedelta(minutes=7)) == []
 

@@ -44,9 +44,11 @@ class DeliveryState(StrEnum):
     SENDING = "sending"
     SENT = "sent"  #: the mail server accepted the letter
     FAILED = "failed"  #: the mail server permanently refused the letter
-    EXPIRED = "expired"  #: the letter was not sent before `expires_at`
+    EXPIRED = "expired"  #: the letter was not sent in time, or was open when a backup was restored
     SUPPRESSED = "suppressed"  #: the letter was not sent, because the recipient must not get it any more
-    STUCK = "stuck"  #: the letter was in doubt too often, or its bytes would differ now; the operator decides
+    #: the letter was in doubt too often, its bytes would differ now, or it cannot be rendered; the operator
+    #: decides
+    STUCK = "stuck"
     EMPTY = "empty"  #: the edition had no papers, so no letter was sent
 
 
@@ -87,7 +89,7 @@ class Delivery(Base):
     lease: Mapped[str | None] = mapped_column(String(32))  #: the fencing token of the leasing worker
     leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
     message_id: Mapped[str | None] = mapped_column(String(120))
-    #: the Message-ID with which the mail provider replaced `message_id`
+    #: the id that the mail server gave the letter: Amazon SES's Message-ID, or Postfix's queue id
     provider_id: Mapped[str | None] = mapped_column(String(120))
     #: the hash of the bytes of the first attempt
     content_hash: Mapped[str | None] = mapped_column(String(64))
@@ -116,7 +118,7 @@ class Delivery(Base):
 
 for index in ("pk_delivery", "uq_delivery_subscriber_id_edition"):
     # Settling a delivery adds a second entry to these indexes. Without free space for that entry, PostgreSQL
-    # searches the page for old entries and splits the page, which takes a seventh of the time per delivery.
+    # searches the page for old entries and splits the page, which takes 14 % of the time per delivery.
     half_full: Any = DDL(f"ALTER INDEX {index} SET (fillfactor = 50)")  # type: ignore[no-untyped-call]
     event.listen(Delivery.__table__, "after_create", half_full.execute_if(dialect="postgresql"))
 

@@ -12,14 +12,14 @@ from digest.db import Base, BigKey, UtcDateTime, partial_index
 
 
 class MailState(StrEnum):
-    """The states of an incoming mail. Processed mail is deleted."""
+    """The states of an incoming message. Processed messages are deleted."""
 
-    NEW = "new"  #: the mail is stored, but not processed yet
-    SHUNTED = "shunted"  #: the mail could not be processed and is stored for the operator to read
+    NEW = "new"  #: the message is stored, but not processed yet
+    SHUNTED = "shunted"  #: the message is stored for the operator to read
 
 
 class InboundMail(Base):
-    """An incoming mail, stored until it is processed."""
+    """An incoming message, stored until it is processed, or until the operator deletes it."""
 
     __tablename__ = "inbound_mail"
 
@@ -52,7 +52,7 @@ class BounceRow(Base):
         ForeignKey("delivery.id", ondelete="SET NULL"), index=True
     )
     hmac: Mapped[str] = mapped_column(String(64), index=True)
-    #: the domain of the address, stored to detect domains at which most deliveries fail
+    #: the domain of the address, stored to detect domains at which many deliveries fail
     domain: Mapped[str] = mapped_column(String(255))
     kind: Mapped[str] = mapped_column(String(10))  #: the kind of failure: hard, soft, policy or complaint
     status: Mapped[str] = mapped_column(
@@ -82,7 +82,7 @@ class Suppression(Base):
 
 
 class OptOut(Base):
-    """A suppression, unsubscribe or erasure, recorded so that a restored backup cannot undo it.
+    """An opt-out or the end of one, such as a suppression, recorded so that no restored backup undoes it.
 
     The rows are appended to a file outside the database, because a restore replaces the database.
     """

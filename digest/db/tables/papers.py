@@ -34,7 +34,8 @@ class PaperRow(Base):
     comment: Mapped[str] = mapped_column(default="")
     journal: Mapped[str] = mapped_column(default="")
     first_seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    #: whether the paper was loaded as history, so that no digest shows it as new
+    #: whether the paper was loaded as history, or was already replaced or withdrawn when first seen; if so, no
+    #: digest shows it as new
     is_history: Mapped[bool] = mapped_column(default=False)
     is_sample: Mapped[bool] = mapped_column(default=False)
     #: when the operator hid the paper
@@ -84,7 +85,7 @@ class ChangeKind(StrEnum):
     """The kinds of changes of a paper about which its readers are notified."""
 
     WITHDRAWN = "withdrawn"  #: withdrawn by its authors
-    PUBLISHED = "published"  #: published in a journal
+    PUBLISHED = "published"  #: published in a journal, or with a publisher's DOI
     REWRITTEN = "rewritten"  #: replaced by a new version whose title or abstract is largely different
 
 
@@ -96,4 +97,4 @@ class ChangeRow(Base):
     paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[ChangeKind] = mapped_column(String(10), primary_key=True)
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
-    detail: Mapped[str]  #: the journal, the previous title, or the reason for the withdrawal
+    detail: Mapped[str]  #: the journal or DOI, the previous title, or the reason for the withdrawal

@@ -51,7 +51,7 @@ class Subscriber(Base):
     owner_email: Mapped[str | None] = mapped_column(String(320))
     state: Mapped[SubscriberState] = mapped_column(String(12))
     cadence: Mapped[str] = mapped_column(String(10), default="daily")
-    at: Mapped[time] = mapped_column(default=time(8))  #: the local hour of the digest
+    at: Mapped[time] = mapped_column(default=time(8))  #: the local time of the digest
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
     weekday: Mapped[int] = mapped_column(default=0)  #: the day of a weekly digest; 0 is Monday
     not_after: Mapped[time | None]
@@ -83,7 +83,7 @@ class Subscriber(Base):
     #: when the subscriber accepted or declined a topic proposed from their saved papers; only papers saved
     #: later lead to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: when the subscriber last pressed a button or sent a mail to the service; opening a page does not count,
+    #: when the subscriber last pressed a button or wrote to the service; opening a page does not count,
     #: because mail scanners open links
     last_active_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     still_reading_step: Mapped[int] = mapped_column(default=0)  #: StillReadingStep
@@ -109,12 +109,12 @@ class Subscriber(Base):
 
     @property
     def is_group(self) -> bool:
-        """Whether the address belongs to a group, so that nothing personal may be sent to it."""
+        """Return whether the address belongs to a group, so that nothing personal may be sent to it."""
         return self.owner_email is not None
 
     @property
     def contact_email(self) -> str:
-        """The address for every letter except digests: the owner's for a group, else the subscriber's."""
+        """Return the address for personal letters: the owner's for a group, else the subscriber's."""
         return self.owner_email or self.email
 
 
@@ -208,7 +208,7 @@ class Consent(Base):
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
     given_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    how: Mapped[str]  #: "confirmed by link", or the operator's own words
+    how: Mapped[str]  #: such as "confirmed by link", or the operator's own words
     address: Mapped[str | None] = mapped_column(String(64))  #: the network address of the request, truncated
 
 

@@ -42,7 +42,7 @@ def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_s
 
 
 def enrich_row(row: Row, other: Row) -> Row:
-    """Return a copy of `row` with the values of `other` that are more complete."""
+    """Return a copy of `row` with the values of `other` that are more complete or from a later version."""
     result = dict(row)
     is_later_version = other["announcement"] == Announcement.REPLACED
     if is_better_abstract(row, other):
@@ -75,7 +75,7 @@ def is_better_abstract(row: Row, other: Row) -> bool:
     """Return whether the other abstract should replace the stored one.
 
     Any abstract is better than none, and the authors' abstract is better than an AI summary. Otherwise, the
-    abstract of a later version or the longer abstract is better.
+    other abstract is better if it is longer, or if it is a later version's and not short enough to be an excerpt.
     """
     if not other["abstract"] or other["abstract"] == row["abstract"]:
         return False

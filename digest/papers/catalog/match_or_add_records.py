@@ -1,8 +1,9 @@
 """Add records to the catalog in batches, storing a paper from several sources only once.
 
-A record belongs to the paper that shares an id with it. If there is none, it belongs to the paper with the
-same strict title key, unless their ids contradict each other. If a record belongs to two papers, they are
-merged: the older paper is kept, the newer paper permanently refers to it, and no reader is shown both.
+A record belongs to every paper that shares an id with it, and to the paper with the same strict title key,
+unless their ids contradict each other. If a record belongs to two papers whose ids do not contradict each
+other, they are merged: the older paper is kept, the newer paper permanently refers to it, and no reader who
+was shown one of them is later shown the other.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ class CatalogBatch:
         return elder
 
     def enrich(self, paper: BatchPaper, row: Row) -> None:
-        """Update the paper with those values of another row that are more complete."""
+        """Update the paper with the better values of another row, and record what changed."""
         better = enrich_row(paper.row, row)
         if better != paper.row:
             for kind, detail in detect_changes(paper.row, better, row):
@@ -321,7 +322,7 @@ class CatalogBatch:
         )
 
     def write_changes(self) -> None:
-        """Write the changes of papers; only the first change of each kind is stored."""
+        """Write the changes of papers; for each paper, only the first change of each kind is stored."""
         rows = [
             {
                 "paper_id": self.survivor(paper),

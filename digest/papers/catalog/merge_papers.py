@@ -32,7 +32,7 @@ OWNED_TABLES: tuple[tuple[type[db.Base], list[str]], ...] = (
 
 
 def merge_into(session: Session, younger: int, elder: int) -> None:
-    """Move the newer paper's ids, `shown` rows, signals, appearances and changes to the older paper."""
+    """Move the newer paper's ids and rows in `OWNED_TABLES` to the older paper; hide it if either is hidden."""
     session.execute(update(ALIAS_TABLE).where(ALIAS_TABLE.c.paper_id == younger).values(paper_id=elder))
     for row, key in OWNED_TABLES:
         move_rows(session, row, key, younger, elder)

@@ -124,10 +124,10 @@ def paper_from_row(row: Any, ids: dict[str, str], signals: dict[str, float], sou
 
 
 def find(session: Session, reference: str) -> Paper:
-    """Return the paper with the given catalog id, external id, URL or exact title.
+    """Return the paper with the given catalog id, external id, URL or title.
 
-    For a merged paper, return the paper it was merged into. Raises NotFound, with the most similar title in
-    the message.
+    For a merged paper, return the paper it was merged into. Raises NotFound if there is no such paper; if
+    there is a similar title, the message suggests it.
     """
     stripped = reference.strip()
     for paper_id in candidate_ids(session, stripped):
@@ -199,7 +199,7 @@ def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:
 
 
 def observed_at(session: Session, *, until: datetime) -> datetime | None:
-    """Return the time of the latest dump that was observed no later than `until`.
+    """Return the time of the latest loaded dump that was observed no later than `until`.
 
     Trending scores are computed for this time, so that the scores are reproducible.
     """
@@ -211,7 +211,7 @@ def observed_at(session: Session, *, until: datetime) -> datetime | None:
 
 
 def days_with_news(session: Session, *, until: datetime) -> list[date]:
-    """Return the days (UTC) on which dumps with new papers were observed, in order."""
+    """Return the days (UTC) on which dumps were observed, in order, except dumps loaded as history."""
     query = select(DUMP_TABLE.c.observed_at).where(
         DUMP_TABLE.c.state == DumpState.LOADED.value,
         DUMP_TABLE.c.observed_at <= until,
