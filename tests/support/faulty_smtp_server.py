@@ -31,10 +31,10 @@ class Fault(StrEnum):
     HELLO_DROP = "hangs up at EHLO"
     HELLO_HANG = "falls silent at EHLO"
     TLS_454 = "454 to STARTTLS"
-    TLS_DROP = "hangs up in the handshake of TLS"
-    TLS_RESET = "resets in the handshake of TLS"
-    TLS_HANG = "falls silent in the handshake of TLS"
-    TLS_NONSENSE = "answers the handshake of TLS in clear"
+    TLS_DROP = "hangs up during the TLS handshake"
+    TLS_RESET = "resets during the TLS handshake"
+    TLS_HANG = "falls silent during the TLS handshake"
+    TLS_NONSENSE = "answers the TLS handshake in plain text"
     MAIL_421 = "421 to MAIL"
     MAIL_451 = "451 to MAIL"
     MAIL_452 = "452 to MAIL"
@@ -77,18 +77,18 @@ class Fault(StrEnum):
     DOT_HANG = "accepts, and falls silent"
     DOT_LOSE = "hangs up after the final dot without having accepted"
     TRICKLE = "replies byte by byte"
-    BINARY = "accepts in words that are no text"
-    NONSENSE = "replies with what is no SMTP"
+    BINARY = "accepts with a reply that contains binary data"
+    NONSENSE = "replies with something that is not SMTP"
     QUIT_421 = "421 to QUIT"
 
     @property
     def stage(self) -> str:
-        """Return the stage of the conversation at which it happens."""
+        """Return the stage of the conversation at which the fault happens."""
         return self.name.partition("_")[0]
 
     @property
     def reply(self) -> str:
-        """Return the server's reply, or nothing if it fails in another way."""
+        """Return the server's reply, or an empty string if the fault is not a reply."""
         return REPLIES.get(self.name) or REPLIES.get(self.value[:3], "")
 
 
@@ -149,7 +149,7 @@ class FaultyServer:
     is_tls_at_once: bool = False
     login: tuple[str, str] | None = None
     hang_seconds: float = 30
-    thanks: str = "250 2.0.0 taken"  #: to a body it takes
+    thanks: str = "250 2.0.0 taken"  #: the reply to an accepted message
     taken: list[Taken] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     writes: list[bytes] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Save a page as text with a real Firefox: what its menu writes, through the port for remote control."""
+"""Save a page as text with a real Firefox, which is controlled remotely, as its menu would save the page."""
 
 from __future__ import annotations
 

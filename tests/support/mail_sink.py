@@ -1,4 +1,4 @@
-"""A real SMTP server that keeps every mail it accepts."""
+"""A real SMTP server that keeps every message it accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.real_servers import free_port
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mail:
-    """A mail that arrived: the envelope, and the bytes as received."""
+    """A message that arrived: the envelope, and the bytes as received."""
 
     sender: str
     recipients: tuple[str, ...]
@@ -31,7 +31,7 @@ class Mail:
 
 @dataclass
 class MailSink:
-    """An SMTP handler that keeps every mail in the order of arrival."""
+    """An SMTP handler that keeps every message in the order of arrival."""
 
     url: str = ""
     mails: list[Mail] = field(default_factory=list)
@@ -48,17 +48,17 @@ class MailSink:
         return "250 taken"
 
     def to(self, address: str) -> list[Mail]:
-        """Return the mails that arrived for one address."""
+        """Return the messages that arrived for one address."""
         with self.lock:
             return [mail for mail in self.mails if address in mail.recipients]
 
     def recipients(self) -> list[str]:
-        """Return the recipients, once for each mail, sorted."""
+        """Return the recipients of all messages, sorted."""
         with self.lock:
             return sorted(address for mail in self.mails for address in mail.recipients)
 
     def wait_for(self, count: int, *, seconds: float = 60) -> None:
-        """Wait until `count` mails have arrived, or raise AssertionError naming those that have."""
+        """Wait until `count` messages have arrived; otherwise raise AssertionError with their recipients."""
         deadline = time.monotonic() + seconds
         while len(self.mails) < count:
             if time.monotonic() > deadline:

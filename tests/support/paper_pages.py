@@ -74,12 +74,12 @@ class InventedPaper:
 
     @property
     def arxiv(self) -> str:
-        """Return the id in its address."""
+        """Return the arXiv id in the paper's address."""
         return f"{self.published:%y%m}.{10_000 + self.number:05}"
 
     @property
     def day(self) -> str:
-        """Return its date as the page prints it: without the page's own year."""
+        """Return the paper's date as the page prints it: without the year, if it is the page's own year."""
         year = "" if self.published.year == PAGE_DAY.year else f", {self.published.year}"
         return f"{self.published:%b} {self.published.day}{year}"
 
@@ -222,7 +222,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "pandoc-gfm": ("pandoc", "-f", "html", "-t", "gfm"),
     "pandoc-markdown": ("pandoc", "-f", "html", "-t", "markdown"),
 }  # fmt: skip
-#: Tools written in Python: the module that must be installed, and what prints the text of the file `page`.
+#: Tools written in Python: the module that must be installed, and the code that prints the text of `page`.
 SCRIPTS: dict[str, tuple[str, str]] = {
     "html2text": ("html2text", "print(html2text.html2text(page))"),
     "html2text-nolinks": (
@@ -262,7 +262,7 @@ MORE_SCRIPTS: dict[str, tuple[str, str]] = {
         "import markdownify; print(markdownify.markdownify(readability.Document(page).summary(), heading_style='ATX'))",
     ),
 }
-#: What a browser copies when everything is selected: the page replaces itself by its own visible text.
+#: What a browser copies when everything is selected: the page replaces itself with its own visible text.
 BROWSER = "browser"
 BROWSER_SCRIPT = """<script>window.onload = () => { const text = document.body.innerText;
 document.documentElement.innerHTML = '<body><pre id="copy"></pre></body>';

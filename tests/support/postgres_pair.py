@@ -98,7 +98,7 @@ def data_folder(server: Server) -> Path:
 
 
 def execute(server: Server, statement: str) -> list[Any]:
-    """Return the rows of a statement that changes nothing."""
+    """Execute a statement on a server, and return its rows."""
     url = make_url(server.url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(statement).fetchall()

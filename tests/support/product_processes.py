@@ -80,7 +80,7 @@ class Installation:
         return process
 
     def stop(self, *, how: signal.Signals = signal.SIGINT) -> list[int]:
-        """Send Ctrl-C to every role, wait until they end, and return their exit codes."""
+        """Send every role a signal, by default that of Ctrl-C; wait until all end, and return the exit codes."""
         for process in self.started:
             if process.poll() is None:
                 os.killpg(process.pid, how)

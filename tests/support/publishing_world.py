@@ -1,6 +1,6 @@
 """Define a database for publishing tests, in which dumps arrive, people subscribe and editions are published.
 
-All functions call the functions that the entry points call; nothing is faked.
+Catalog, publishing and delivery are the functions that the entry points call; only dump rows are written here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.shared_caches import CACHES
 
 
 def at(text: str) -> datetime:
-    """Return a moment in UTC: "20T08:00" is the 20th of November 2026, "11-27T08:00" and "2027-01-02T08:00" too."""
+    """Return a moment in UTC: "20T08:00" is in November 2026, "11-27T08:00" in 2026; a year may be given, too."""
     day, _, clock = text.partition("T")
     year, month, number = (
         "2026-11-" + day if "-" not in day else "2026-" + day if len(day) == 5 else day
@@ -156,7 +156,7 @@ class PublishingWorld:
             )
 
     def deliveries(self, email: str | None = None) -> list[Delivery]:
-        """Return the digests' deliveries in the order of decision, of one address if given."""
+        """Return the deliveries of digests, oldest first; with `email`, only those to this address."""
         with db.read_session(self.engine) as session:
             query = select(Delivery).where(Delivery.edition.is_not(None)).order_by(Delivery.id)
             if email is not None:

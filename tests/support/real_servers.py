@@ -41,14 +41,14 @@ class NoServer(Exception):
 
 @contextmanager
 def postgres(*settings: str) -> Iterator[str]:
-    """Run a PostgreSQL, by default without durability, and yield the URL of its `postgres` database."""
+    """Run a PostgreSQL server, by default without durability; yield the URL of its `postgres` database."""
     with cluster(*settings) as server:
         yield server.url
 
 
 @contextmanager
 def cluster(*settings: str, where: Path | None = None, wal_segment: int = 16) -> Iterator[Server]:
-    """Run a PostgreSQL that can be ended and restarted, below `where` if given."""
+    """Run a PostgreSQL server that can be ended and restarted, with its files below `where` if given."""
     with tempfile.TemporaryDirectory(
         prefix="digest-postgres-", ignore_cleanup_errors=True, dir=where
     ) as name:
@@ -99,12 +99,12 @@ def unprivileged() -> pwd.struct_passwd | None:
 
 
 def as_user(owner: pwd.struct_passwd | None) -> dict[str, Any]:
-    """Return the arguments with which `subprocess` runs a program as that user."""
+    """Return the arguments with which `subprocess` runs a program as this user."""
     return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}
 
 
 def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> Path:
-    """Return `programs`, or a copy in `folder` if that user cannot read their path.
+    """Return the path of `programs`, or of a copy in `folder` if `owner` cannot read that path.
 
     A checkout under /root is unreadable. The files are copied, since a test
     must not change who may read a home directory. The libraries next to the binaries are copied, too.
@@ -121,7 +121,7 @@ def reachable(programs: Path, folder: Path, owner: pwd.struct_passwd | None) -> 
 
 
 def takes_connections(data: Path, server: Server) -> bool:
-    """Return whether the pid file says that the server is ready; a dead server may have left its own."""
+    """Return whether the server's pid file says that it is ready; a dead server's pid file does not count."""
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
     except OSError:
@@ -136,14 +136,14 @@ def takes_connections(data: Path, server: Server) -> bool:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Run a genuine Redis and yield its URL."""
+    """Run a genuine Redis server and yield its URL."""
     with broker(redis_program()) as url:
         yield url
 
 
 @contextmanager
 def valkey() -> Iterator[str]:
-    """Run a Valkey, the server that `digest up` embeds, and yield its URL."""
+    """Run a Valkey server, which `digest up` embeds, and yield its URL."""
     with broker(valkey_program()) as url:
         yield url
 
@@ -196,7 +196,7 @@ def restartable_broker(program: Path) -> Iterator[Server]:
 
 
 def answers_ping(port: int) -> bool:
-    """Return whether a Redis-compatible server answers there."""
+    """Return whether a Redis-compatible server answers at this port."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(b"PING\r\n")
@@ -260,7 +260,7 @@ def started(server: Server, *, stop: signal.Signals) -> Iterator[Server]:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel, in the child, to interrupt it when its parent is gone (Linux only)."""
+    """Ask the kernel, in a child process, to interrupt this process when its parent ends (Linux only)."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
@@ -281,7 +281,7 @@ def free_port() -> int:
 
 
 def package_dir(name: str) -> Path | None:
-    """Return the folder of a package without importing it: some warn, patch or start things on import."""
+    """Return the folder of a package without importing it, because some imports have side effects."""
     spec = find_spec(name)
     return Path(spec.origin).parent if spec and spec.origin else None
 

@@ -1,4 +1,4 @@
-"""Sample mails in the formats of mail servers and mailbox providers, with invented content."""
+"""Sample messages in the formats of mail servers and mailbox providers, with invented content."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@
 The papers are those of the seed dumps (without them the simulation is skipped with a message), spread
 over two months of autumn, in which Europe and America set their clocks back. Readers change hour, zone
 and cadence and pause; mail servers refuse; for two days nothing is published; papers are withdrawn and
-published. Everything calls the functions that the entry points call. The same seed gives the same table.
+published. Digests are published by the functions that the entry points call; whether a letter is sent or
+refused is drawn at random. The same seed gives the same table.
 """
 
 from __future__ import annotations
