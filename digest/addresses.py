@@ -56,6 +56,8 @@ def envelope_address(typed: str) -> str:
     """Return an address in the form used in envelopes; raise BadField if it is invalid."""
     from email_validator import EmailNotValidError, validate_email
 
+    if not typed.strip():
+        raise BadField("email", "Enter an email address.")
     local, _, domain = typed.rpartition("@")
     probe = f"{local}@home.example.org" if LOCAL_DOMAIN.fullmatch(domain) else typed
     try:

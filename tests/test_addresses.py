@@ -59,7 +59,7 @@ def test_of_a_long_list_each_domain_is_looked_at_once():
 
 @pytest.mark.parametrize(
     "typed",
-    ["", "@", "ada", "ada@", "ada@uni", "a@b@uni.edu", "Ada <ada@uni.edu>", "ada@uni.edu,eve@uni.edu",
+    ["@", "ada", "ada@", "ada@uni", "a@b@uni.edu", "Ada <ada@uni.edu>", "ada@uni.edu,eve@uni.edu",
      "ada\r\nBcc: eve@uni.edu@uni.edu", "ada@uni.edu\0", "a" * 65 + "@uni.edu", "ada@" + "u" * 300 + ".edu"],
 )  # fmt: skip
 def test_an_invalid_address_is_refused_with_the_name_of_its_field(typed):
@@ -68,6 +68,12 @@ def test_an_invalid_address_is_refused_with_the_name_of_its_field(typed):
 
     assert caught.value.field == "email"
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("typed", ["", "  "])
+def test_an_empty_field_is_asked_to_be_filled_in(typed):
+    with pytest.raises(BadField, match="Enter an email address"):
+        addresses.parse_address(typed)
 
 
 def test_folding_an_address_twice_changes_nothing():

@@ -305,14 +305,14 @@ def reminder_key(subscriber_id: int) -> str:
 
 
 def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
-    """Queue the settings letter for an active or paused subscriber, at most once a day."""
+    """Queue the settings letter for an active or paused subscriber, at most once a day for the same links."""
     outbox.queue_letter(
         session,
         letter="settings",
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
         decision={},
-        dedupe_key=f"settings-{subscriber.id}-{now.date()}",
+        dedupe_key=f"settings-{subscriber.id}-{subscriber.link_version}-{now.date()}",
         site=site,
         now=now,
     )
@@ -320,14 +320,14 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
 
 
 def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Mail the settings link to the subscriber's own address, at most once an hour."""
+    """Mail the settings link to the subscriber's own address, at most once an hour for the same link."""
     outbox.queue_letter(
         session,
         letter="settings_link",
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
         decision={},
-        dedupe_key=f"manage-{subscriber.id}-{now:%Y-%m-%d-%H}",
+        dedupe_key=f"manage-{subscriber.id}-{subscriber.link_version}-{now:%Y-%m-%d-%H}",
         site=site,
         now=now,
     )

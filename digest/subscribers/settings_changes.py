@@ -176,7 +176,10 @@ def renamed_topics(old: dict[str, SavedTopic], new: dict[str, SavedTopic]) -> di
 def describe_topic(before: SavedTopic | None, after: SavedTopic) -> Iterator[str]:
     """Yield sentences about the changes of one topic; `before` is None for a new topic."""
     if before is None:
-        yield _("Added the topic “%(name)s” (%(filter)s).") % {"name": after.name, "filter": after.filter}
+        written = "Added the topic “%(name)s” (%(filter)s)."
+        unnamed = "Added the topic “%(name)s”."  # the topic has the filter as its name
+        sentence = _(unnamed if after.name == after.filter else written)
+        yield sentence % {"name": after.name, "filter": after.filter}
         return
     if before.name != after.name:
         yield _("Renamed “%(before)s” to “%(after)s”.") % {"before": before.name, "after": after.name}

@@ -73,7 +73,7 @@ class TopicProposal:
     @property
     def effect(self) -> str:
         """Return the effect as a phrase, such as `Drops 4 of 31 papers of the last 31 days`."""
-        days = ngettext("of the last %d day", "of the last %d days", self.days) % self.days
+        days = ngettext("of the last day", "of the last %(days)d days", self.days) % {"days": self.days}
         if self.drops:
             one, many = "Drops %(changed)d of %(papers)d paper", "Drops %(changed)d of %(papers)d papers"
             count = ngettext(one, many, self.papers) % {"changed": self.changed, "papers": self.papers}

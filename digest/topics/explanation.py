@@ -370,7 +370,7 @@ class _IndexedPaper:
                 if not self.matches(child):
                     yield from self.failures(child)
         elif isinstance(node, Or):
-            yield f"none of {', '.join(_shown(child) for child in node.children)}"
+            yield f"none of {', '.join(_shown(child) + _only_where(child) for child in node.children)}"
         elif isinstance(node, Not):
             found = [self.reason(leaf, self.marks(leaf)) for leaf in _parts(node.child) if self.matches(leaf)]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
@@ -385,6 +385,11 @@ def _shown(node: Node) -> str:
     if isinstance(node, TextClause):
         return node.words.replace('"', "")
     return f"({node.canonical})" if isinstance(node, And) else node.canonical
+
+
+def _only_where(node: Node) -> str:
+    """Return the fields that a clause names, such as ` in the title`; "" for a clause without a field."""
+    return _where(node) if isinstance(node, TextClause) and node.field != "tiab" else ""
 
 
 def _where(node: Node) -> str:

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, subscribers
+from digest import addresses, db, links, subscribers
 from digest.db import Session
 from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
@@ -124,16 +124,21 @@ def new_address_page(request: Request, subscriber: Subscriber, email: str, *, er
         email=addresses.readable_address(email),
         current=addresses.masked_address(subscriber.email),
         is_done=subscriber.email == email,
+        settings_url=""
+        if subscriber.is_group
+        else links.manage_url(
+            request_context.context_of(request).site, subscriber.id, subscriber.link_version
+        ),
         error=error,
     )
 
 
 def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber, str]:
     """Return the subscriber and new address that a link names; raise 410 for a link that is not valid."""
-    context = request_context.context_of(request)
-    found = subscribers.new_address_of_link(
-        session, context.site, request.path_params["token"], now=context.clock()
-    )
+    context, token = request_context.context_of(request), request.path_params["token"]
+    if links.read_new_address_token(context.site, token) is None:
+        raise HTTPException(404)
+    found = subscribers.new_address_of_link(session, context.site, token, now=context.clock())
     if found is None:
         raise page_rendering.Gone(*page_rendering.EXPIRED_ACCOUNT_LINK)
     return found

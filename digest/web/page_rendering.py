@@ -123,10 +123,11 @@ NOT_FOUND_TEXTS = {
     ),
     "feed": ("Feed not found", "There is no feed with this name."),
 }
-LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l", "s", "d"})
+LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l", "s", "d", "e"})
 INCOMPLETE_LINK = (
-    "This link is incomplete",
-    "Some mail programs cut long links. Copy the whole link, or enter your address and we will mail you a new one.",
+    "This link does not work",
+    "A mail program may have cut it, or it is from before your address changed."
+    " Copy the whole link, or enter your address and we will mail you a new one.",
 )
 #: The headline and sentence shown for a confirmation link that has expired.
 EXPIRED_LINK = (

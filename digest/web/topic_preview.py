@@ -217,11 +217,14 @@ def old_year(paper: Paper, now: datetime) -> str:
 def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
     """Return a topic with the effect of each clause of its filter."""
     effects = [(clause.removeprefix("AND "), effect_in_words(effect)) for clause, effect in found.clauses]
+    notes = [note for note in found.warnings if not note.startswith("Based on")]
     return TriedTopic(
         name=name,
         filter=chosen.filters[name],
         effects=tuple(effects[:MAX_EFFECTS]),
-        notes=tuple(note for note in found.warnings if not note.startswith("Based on"))[:3],
+        notes=tuple(note for note in notes if not note.endswith(" changes nothing"))[
+            :3
+        ],  # said by the effects
         is_liked=name == chosen.liked,
     )
 

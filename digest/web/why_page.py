@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 from starlette.requests import Request
@@ -9,8 +10,9 @@ from starlette.responses import Response
 
 from digest import db, links
 from digest.letters import figures_in_words
-from digest.papers import display
+from digest.papers import catalog, display
 from digest.publishing.why import WhyAnswer, WhyCause, why
+from digest.site_profile import Site
 from digest.web import page_rendering, request_context
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -36,6 +38,8 @@ ANSWERS = {
     WhyCause.PAUSED: "Your digests are paused.",
     WhyCause.UNSUBSCRIBED: "You are unsubscribed.",
 }
+#: The answer if the reference names no paper, but a paper has a similar title.
+NOT_EXACT = "No paper has exactly this title, arXiv id or DOI."
 
 
 def show_answer(request: Request) -> Response:
@@ -51,22 +55,31 @@ def show_answer(request: Request) -> Response:
                 templates=context.templates,
                 caches=context.caches,
                 email=subscriber.email,
-                reference=reference,
+                reference=catalog_reference(context.site, reference),
                 now=context.clock(),
             )
             if reference
             else None
         )
+        is_unknown = answer is not None and answer.json["cause"] == WhyCause.UNKNOWN
+        nearest = catalog.nearest_title(session, reference) if is_unknown else None
         reader = subscriber.id, subscriber.link_version
     return page_rendering.render_page(
         request,
         "why",
         reference=reference,
         title=paper_title(answer) if answer else "",
-        answer=answer_sentence(answer) if answer else "",
+        answer=_(NOT_EXACT) if nearest else answer_sentence(answer) if answer else "",
+        nearest=display(nearest or ""),
         findings=findings(answer) if answer else (),
         settings_url=links.manage_url(context.site, *reader),
     )
+
+
+def catalog_reference(site: Site, typed: str) -> str:
+    """Return the paper's number if `typed` is the address of its page here; otherwise return `typed`."""
+    here = re.match(rf"{re.escape(site.url)}/papers/(\d+)", typed)
+    return here[1] if here else typed
 
 
 def paper_title(answer: WhyAnswer) -> str:

@@ -135,7 +135,7 @@ def test_less_proposes_a_change_which_a_yes_applies_and_undo_reverts(
     said = said_in(proposal)
     assert filters(session) == ['"flow matching"']
     assert "1. Flows: ANDNOT " in said
-    assert "Drops 1 of 3 papers of the last 1 day: Flow matching for medical images." in said
+    assert "Drops 1 of 3 papers of the last day: Flow matching for medical images." in said
     assert "reply “yes" in said
     assert "Or choose on a page: https://digest.example.org/l/" in said
     applied = answer(proposal, "yes\n")

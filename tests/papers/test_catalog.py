@@ -260,6 +260,21 @@ def test_an_unknown_reference_suggests_the_nearest_title(session: Session) -> No
         catalog.find(session, "Tidal Sortin")
 
 
+def test_a_part_of_a_title_suggests_the_latest_paper_that_contains_it(session: Session) -> None:
+    whole = "A Billion Small Rains: Learning Convection From Gauges Instead of Grids"
+    add(session, Record(title=whole), TIDES)
+
+    assert catalog.nearest_title(session, "small rains: LEARNING") == whole
+    assert catalog.nearest_title(session, "Unheard Of") is None
+
+
+def test_a_hidden_paper_is_not_suggested(session: Session) -> None:
+    add(session, TIDES)
+    catalog.hide(session, "Tidal Sorting", now=MONDAY)
+
+    assert catalog.nearest_title(session, "Tidal Sortin") is None
+
+
 def test_a_title_of_a_thousand_characters_has_a_key_within_the_limit(session: Session) -> None:
     long = Record(title="Gravel " * 140)
 

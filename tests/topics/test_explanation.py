@@ -101,6 +101,7 @@ def test_every_clause_has_its_reason(written, why):
         ("robot AND survey", ("no survey in the title or abstract",)),
         ("ti:cups", ("no cups in the title",)),
         ("graph* OR survey", ("none of graph*, survey",)),
+        ("ti:cups OR survey", ("none of cups in the title, survey",)),
         ("robot ANDNOT cups", ("excluded: cups in the abstract",)),
         ("robot ANDNOT (cat:cs.RO graph*) ANDNOT cat:cs.RO", ("excluded: in cs.RO",)),
         ("robot ANDNOT all:arms", ("excluded: arms in the abstract",)),

@@ -16,6 +16,7 @@ from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.editions.compose import Digest, NarrowingSuggestion
+from digest.subscribers import use_cases
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
@@ -111,6 +112,30 @@ def test_a_new_address_is_used_after_its_owner_confirmed_it(served, account_path
         assert [topic.name for topic in subscribers.topics_of(session, moved)] == ["Vision"]
     assert served.client.get(manage_path).status_code == 404  # links in earlier letters are revoked
     assert served.client.get(account_path).status_code == 404
+
+
+def test_the_page_after_a_change_of_address_leads_to_the_settings(served, account_path):
+    served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
+    done = served.client.post(mailed_path(served)).headers["location"]
+    page = served.client.get(done).text
+
+    (path,) = re.findall(rf'href="{BASE}(/m/[^"]+)">Open my settings', page)
+    assert "bob@uni.edu" in served.client.get(path).text
+
+
+def test_the_new_address_gets_a_settings_link_although_the_old_one_just_did(served, account_path):
+    def ask(email: str) -> None:
+        with served.writing() as session:
+            use_cases.mail_link(session, served.site, served.subscriber(email), now=served.clock())
+
+    for _ in range(2):
+        ask("alice@uni.edu")
+    served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
+    served.client.post(mailed_path(served))
+    ask("bob@uni.edu")
+
+    sent = [email for letter, email in served.letters() if letter == "settings_link"]
+    assert sent == ["alice@uni.edu", "bob@uni.edu"]
 
 
 @pytest.fixture

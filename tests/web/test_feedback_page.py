@@ -65,7 +65,7 @@ def test_less_proposes_a_clause_with_its_effect_and_changes_nothing(served, less
 
     assert page.status_code == 200
     assert choices(page.text)[0].startswith("Vision\tANDNOT ")
-    assert "Drops 4 of 20 papers of the last 1 day: Image tomography of knees 1" in words(page.text)
+    assert "Drops 4 of 20 papers of the last day: Image tomography of knees 1" in words(page.text)
     assert served.everything() == before
 
 

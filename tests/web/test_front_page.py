@@ -101,7 +101,13 @@ def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
     assert len({str(answer) for answer in answers.values()}) == 1
 
 
-@pytest.mark.parametrize("email", ["", "ada", "ada@uni", "ada@uni.edu\r\nBcc: eve@uni.edu"])
+def test_an_empty_address_is_asked_for(served):
+    answer = served.sign_up("")
+
+    assert (answer.status_code, "Enter an email address." in answer.text) == (422, True)
+
+
+@pytest.mark.parametrize("email", ["ada", "ada@uni", "ada@uni.edu\r\nBcc: eve@uni.edu"])
 def test_an_invalid_address_is_reported_beside_the_field_and_kept(served, email):
     answer = served.sign_up(email)
 

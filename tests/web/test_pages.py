@@ -279,17 +279,18 @@ def test_the_front_page_and_its_assets_are_small(served, papers):
         ("/feed/nobody/nothing.atom", "Feed not found"),
         ("/outbox/none", "Mail not found"),
         ("/nowhere", "Page not found"),
-        ("/m/cut", "This link is incomplete"),
-        ("/t/cut", "This link is incomplete"),
-        ("/s/cut/1", "This link is incomplete"),
-        ("/d/cut", "This link is incomplete"),
+        ("/m/cut", "This link does not work"),
+        ("/t/cut", "This link does not work"),
+        ("/s/cut/1", "This link does not work"),
+        ("/d/cut", "This link does not work"),
+        ("/e/cut", "This link does not work"),
     ],
 )
 def test_a_page_that_is_not_found_says_what_was_sought(served, path, headline):
     answer = served.client.get(path)
 
     assert (answer.status_code, f"<h1>{headline}</h1>" in answer.text) == (404, True)
-    assert ('action="/link"' in answer.text) == (headline == "This link is incomplete")
+    assert ('action="/link"' in answer.text) == (headline == "This link does not work")
 
 
 def test_successful_requests_are_not_logged_by_default(served, papers, caplog):

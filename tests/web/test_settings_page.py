@@ -56,7 +56,7 @@ def test_a_topic_is_a_card_with_its_rate_and_two_example_hits(served, papers, ma
 def test_a_topic_is_added_and_named_after_its_filter(served, papers, manage_path):
     page = pressed(served, manage_path, do="add", name="", filter="robot* AND arm")
 
-    assert "Saved. Added the topic “robot* AND arm” (robot* AND arm)." in page
+    assert "Saved. Added the topic “robot* AND arm”." in page
     assert topics_of(served) == {"Vision": "title:image*", "robot* AND arm": "robot* AND arm"}
 
 
@@ -434,7 +434,16 @@ def test_the_page_says_why_a_paper_was_sent_or_not(served, papers, why_path):
     assert "Slow Diffusion It was in your digest of 20 November 2026." in answer("Slow Diffusion")
     assert "Diffusion matches: diffusion in the title" in answer("2611.00001")
     assert "None of your topics matches this paper." in answer(papers[1])
+    assert "Slow Diffusion It was in your digest" in answer(f"{served.site.url}/papers/{papers[0]}")
     assert "No list that we read contained this paper." in answer("Unheard Of")
+
+
+def test_a_part_of_a_title_leads_to_the_paper(served, papers, why_path):
+    page = served.client.get(f"{why_path}?{urlencode({'paper': 'slow diff'})}").text
+
+    assert "No paper has exactly this title, arXiv id or DOI. Did you mean: Slow Diffusion" in words(page)
+    (link,) = re.findall(r'href="(\?paper=[^"]+)"', page)
+    assert "It was in your digest of 20 November 2026." in served.client.get(f"{why_path}{link}").text
 
 
 @pytest.mark.parametrize("reference", ["", "\0", "x" * 5000, "9" * 400, "<script>", "(" * 400])

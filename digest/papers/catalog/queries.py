@@ -172,16 +172,19 @@ def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
 
 
 def nearest_title(session: Session, reference: str) -> str | None:
-    """Return the title most similar to `reference` among the titles that contain its longest word."""
-    words = sorted(title_key(reference).split(), key=len, reverse=True)
+    """Return the latest title that contains `reference`, or else the most similar with its longest word."""
+    sought = title_key(reference)
+    words = sorted(sought.split(), key=len, reverse=True)
     if not words or len(words[0]) < 3:
         return None
     query = select(PAPER_TABLE.c.title).where(
         PAPER_TABLE.c.merged_into.is_(None),
+        PAPER_TABLE.c.hidden_at.is_(None),
         func.lower(PAPER_TABLE.c.title).contains(words[0], autoescape=True),
     )
     titles = session.scalars(query.order_by(PAPER_TABLE.c.id.desc()).limit(200)).all()
-    return next(iter(difflib.get_close_matches(reference, titles, n=1, cutoff=0.4)), None)
+    containing = [title for title in titles if sought in title_key(title)]
+    return next(iter(containing or difflib.get_close_matches(reference, titles, n=1, cutoff=0.4)), None)
 
 
 def resolve(session: Session, ids: Collection[int]) -> dict[int, int]:

@@ -17,7 +17,14 @@ function listZones() {
   document.getElementById("zones").replaceChildren(...zones.map((zone) => new Option(zone)));
 }
 
-let waiting, running;
+let waiting, running, liked;
+
+// Change the page above the papers, and keep the paper that was just liked where it is.
+function hold(change) {
+  const before = liked?.getBoundingClientRect().top;
+  change();
+  if (liked) scrollBy({ top: liked.getBoundingClientRect().top - before, behavior: "instant" });
+}
 
 async function update() {
   running?.abort();
@@ -28,7 +35,7 @@ async function update() {
     const answer = await fetch("/preview", { method: "POST", body: sent, signal: running.signal });
     const page = await answer.text();
     const focused = document.activeElement?.name === "topic" ? document.activeElement.value : null;
-    preview.innerHTML = page;
+    hold(() => { preview.innerHTML = page; });
     if (sent.get("library")?.size) form.elements.library.value = ""; // its topics are in the preview now
     for (const field of preview.querySelectorAll("[name=topic]")) if (field.value === focused) field.focus();
   } catch {
@@ -39,7 +46,8 @@ async function update() {
 function changed(event) {
   const field = event.target;
   if (field.form !== form || field.name === "email") return;
-  if (field.name === "like") document.getElementById("topics").open = true;
+  liked = field.name === "like" ? field.labels[0] : null;
+  if (liked) hold(() => { document.getElementById("topics").open = true; });
   clearTimeout(waiting);
   waiting = setTimeout(update, field.type === "text" ? PAUSE : 0);
 }
