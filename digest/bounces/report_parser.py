@@ -27,7 +27,7 @@ SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 #: An enhanced status (RFC 3463) in text.
 STATUS = re.compile(r"(?<![\d.])([45])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)")
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-#: Maximum number of bytes of a mail that are read, since some mail is crafted to be slow to parse.
+#: Maximum number of bytes of a message that are read, since some mail is crafted to be slow to parse.
 MAX_BYTES = 256 * 1024
 MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's reply that are stored
 MAX_READ = 2000  #: maximum number of characters of a server's reply that are parsed
@@ -65,7 +65,7 @@ class Complaint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoActionNeeded:
-    """The result for a mail that needs no action, with the reason why it needs none."""
+    """The result for a message that needs no action, with the reason why it needs none."""
 
     reason: str
 
@@ -76,9 +76,9 @@ AUTOMATIC_REPLY = NoActionNeeded(reason="an automatic reply")
 
 
 def read_report(content: bytes) -> MailReport | None:
-    """Return the report in a mail about one of our letters, or None if no report can be parsed.
+    """Return the report in a message about one of our letters, or None if no report can be parsed.
 
-    The report precedes the quoted letter, so only the beginning of a long mail is read.
+    The report precedes the quoted letter, so only the beginning of a long message is read.
     """
     message = email.message_from_bytes(content[:MAX_BYTES])
     complaint = abuse_report_in(message)
@@ -96,7 +96,7 @@ def read_report(content: bytes) -> MailReport | None:
 
 
 def is_automatic(message: Message) -> bool:
-    """Return whether a mail was sent automatically, so that it must not be answered (RFC 3834)."""
+    """Return whether a message was sent automatically, so that it must not be answered (RFC 3834)."""
     submitted = str(message.get("Auto-Submitted", "no")).split(";")[0].strip().lower()
     precedence = str(message.get("Precedence", "")).strip().lower()
     return (
@@ -127,7 +127,7 @@ def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | 
 def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
     """Return the failure in a delivery status report, or NoActionNeeded if the report contains none.
 
-    Returns None if the mail contains no such report.
+    Returns None if the message contains no such report.
     """
     blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
     reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
@@ -268,7 +268,7 @@ def text_after_address(text: str, address: str) -> str:
 
 
 def plain_text_of(message: Message) -> str:
-    """Return the first 8,000 bytes of a mail's first text part."""
+    """Return the first 8,000 bytes of a message's first text part."""
     for part in message.walk():
         if part.get_content_maintype() == "text":
             payload = part.get_payload(decode=True)
@@ -324,7 +324,7 @@ def failure_kind(status: str, words: str, *, code: int | None = None, phase: str
 
 
 def failure_kind_in_context(status: str, words: str, whole: str) -> FailureKind:
-    """Return the kind of a failure; if status and text give no reason, search the whole mail."""
+    """Return the kind of a failure; if status and text give no reason, search the whole message."""
     kind = failure_kind(status, words)
     is_vague = status in {"", "5.0.0"} and not UNKNOWN_RECIPIENT.search(words)
     return FailureKind.SOFT if kind is FailureKind.HARD and is_vague and MAILBOX_FULL.search(whole) else kind

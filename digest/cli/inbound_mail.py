@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Handle mail that could not be processed automatically.", no_args_is_help=True)
 
-HEAD_BYTES = 50_000  #: number of bytes at the start of a mail that are searched for the subject
+HEAD_BYTES = 50_000  #: number of bytes at the start of a message that are searched for the subject
 
 Number = Annotated[
     int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest inbox list`.")

@@ -45,7 +45,7 @@ def add(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suppress an address permanently: imports and sign-ups of the address are refused."""
+    """Suppress an address: it gets no mail and cannot subscribe until you remove the suppression."""
     from digest import addresses, bounces
 
     address = addresses.parse_address(email)

@@ -34,7 +34,7 @@ def queue_reply(
     """Queue a reply to a reader, due at once; raise MailIgnored if the reader gets no further reply now.
 
     A reader gets at most as many replies as `ANSWER_LIMITS` allows.
-    Mails with the same texts (`once_a_day`) get only one reply a day; otherwise an automatic reply that
+    Messages with the same texts (`once_a_day`) get only one reply a day; otherwise an automatic reply that
     resembles a person's mail would be answered forever.
     """
     prefix = answer_key(site, subscriber.email_key)

@@ -1,4 +1,4 @@
-"""Find the letter that a mail answers by the reply address, which only the letter's reader received."""
+"""Find the letter that a message answers by the reply address, which only the letter's reader received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from digest.site_profile import Site
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnsweredLetter:
-    """A letter to a reader, found because a mail was sent to its reply address."""
+    """A letter to a reader, found because a message was sent to its reply address."""
 
     subscriber_id: int
     letter: str  #: the kind of the letter
@@ -28,7 +28,7 @@ class AnsweredLetter:
     def papers(self) -> Sequence[int]:
         """Return the ids of the letter's papers, in the order of their numbers.
 
-        Our reply to a mail contains the same papers as the digest that the mail answered.
+        Our reply to a message contains the same papers as the digest that the message answered.
         """
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers
@@ -45,7 +45,7 @@ class AnsweredLetter:
 
 
 def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> Subscriber | None:
-    """Return the subscriber whose settings the writer of a mail may change, or None.
+    """Return the subscriber whose settings the writer of a message may change, or None.
 
     If the owner of a group answers a letter about the group, that group is returned. Raises MailIgnored for
     mail from a group's address, because any member may have written it.

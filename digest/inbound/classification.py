@@ -1,4 +1,4 @@
-"""Classify and process stored mail; each mail is acted on and deleted in one transaction."""
+"""Classify and process stored mail; each message is acted on and deleted in one transaction."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class IdentifiedRecipient:
 
 
 class UnclassifiedMail(Exception):
-    """The reason why the operator must read a mail."""
+    """The reason why the operator must read a message."""
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
@@ -85,7 +85,7 @@ def is_accepted_recipient(site: Site, recipient: str) -> bool:
 def process_stored_mails(
     session: Session, *, site: Site, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> int:
-    """Process all new stored mails; return the number of processed mails."""
+    """Process all new stored messages; return the number of processed messages."""
     waiting = session.scalars(
         select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
     ).all()
@@ -98,13 +98,13 @@ def process_stored_mails(
 def process_mail(
     session: Session, *, site: Site, number: int, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> str:
-    """Process a mail, then delete it or keep it for the operator; return the outcome for the log."""
+    """Process a message, then delete it or keep it for the operator; return the outcome for the log."""
     try:
         row, known = lock_mail(session, site, number, rules, now)
-        if row is None:  # another process has processed the mail
+        if row is None:  # another process has processed the message
             session.rollback()
             return "gone"
-        row.state = MailState.NEW  # an earlier attempt may have kept the mail for the operator
+        row.state = MailState.NEW  # an earlier attempt may have kept the message for the operator
         outcome = classify_and_apply(session, site, row, rules, known, now)
         if row.state == MailState.NEW:
             session.delete(row)
@@ -116,7 +116,7 @@ def process_mail(
     except DataError as error:  # a retry would fail every time and block all other mail
         log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
         outcome = shunt(session, number, "the database cannot store its content")
-    except DBAPIError:  # the mail is not the cause, so it stays new and the next run retries
+    except DBAPIError:  # the message is not the cause, so it stays new and the next run retries
         raise
     except Exception as error:
         log.exception("mail %d cannot be processed", number)
@@ -127,17 +127,17 @@ def process_mail(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
-    """Facts about a mail that are slow to determine and are therefore prepared before the mail is locked."""
+    """Facts about a message that are slow to determine, so they are prepared before the message is locked."""
 
     proof: SenderProof | None = None
-    #: chooses the papers of the welcome letter; set only if the mail may confirm a subscription
+    #: chooses the papers of the welcome letter; set only if the message may confirm a subscription
     choose_papers: ChoosePapers | None = None
 
 
 def lock_mail(
     session: Session, site: Site, number: int, rules: MailRules, now: datetime
 ) -> tuple[InboundMail | None, PreparedFacts]:
-    """Lock a mail and return it with the facts prepared for it; the DNS is queried before the lock."""
+    """Lock a message and return it with the facts prepared for it; the DNS is queried before the lock."""
     row = session.get(InboundMail, number, with_for_update=True)
     if row is None:
         return None, PreparedFacts()
@@ -159,13 +159,13 @@ def lock_mail(
 
 
 def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
-    """Return whether the sender of this mail must be proven and one of its signatures might prove it."""
+    """Return whether the sender of this message must be proven and one of its signatures might prove it."""
     email = sender_to_prove(site, recipient, content)
     return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
 
 
 def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
-    """Return the From address of a mail whose commands need proof of the sender; None for other mail.
+    """Return the From address of a message whose commands need proof of the sender; None for other mail.
 
     Only sign-ups and replies to letters need such proof.
     """
@@ -180,7 +180,7 @@ def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
 
 
 def shunt(session: Session, number: int, reason: str) -> str:
-    """Keep a mail for the operator to read, and store the reason."""
+    """Keep a message for the operator to read, and store the reason."""
     session.rollback()
     row = session.get(InboundMail, number)
     if row is not None:
@@ -193,7 +193,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
 def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Process a mail and return the outcome, or raise UnclassifiedMail with the reason."""
+    """Process a message and return the outcome, or raise UnclassifiedMail with the reason."""
     unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
     if unsubscribed is not None:
         return apply_unsubscribe(session, site, unsubscribed, row, now)
@@ -204,7 +204,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
         return apply_personal_mail(session, site, row, rules, known, now)
     if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
         # For example, mail from a blocklist.
-        raise UnclassifiedMail("an automatic mail to postmaster or abuse")
+        raise UnclassifiedMail("an automatic message to postmaster or abuse")
     if isinstance(report, NoActionNeeded):
         return report.reason
     recipient = identify_recipient(session, site, row)
@@ -220,7 +220,7 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
 def apply_personal_mail(
     session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
 ) -> str:
-    """Process a mail that a person may have written: a confirmation, commands or any other text."""
+    """Process a message that a person may have written: a confirmation, commands or any other text."""
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
@@ -267,7 +267,7 @@ def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) 
 
 
 def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
-    """Unsubscribe the subscriber to whose unsubscribe address a mail was sent, whoever sent it."""
+    """Unsubscribe the subscriber to whose unsubscribe address a message was sent, whoever sent it."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")

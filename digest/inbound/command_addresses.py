@@ -9,8 +9,8 @@ from digest.inbound import mail_commands
 from digest.inbound.command_kinds import Command, Verb
 from digest.site_profile import Site
 
-#: The commands that the address of a mail alone can give, keyed by the word after the mailbox's name, as in
-#: Mailman.
+#: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
+#: in Mailman.
 VERBS = MappingProxyType(
     {
         "subscribe": Verb.SUBSCRIBE,
@@ -44,7 +44,7 @@ def word_of_address(site: Site, recipient: str) -> str:
 
 
 def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
-    """Return the commands of a mail: the command given by its address, and the commands in its text.
+    """Return the commands of a message: the command given by its address, and the commands in its text.
 
     In mail to a `subscribe` address, only topics are read. In mail to another address with a command, no text
     is read.
@@ -58,7 +58,7 @@ def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
 
 
 def asks_to_subscribe(site: Site, recipient: str, content: bytes) -> bool:
-    """Return whether the first command of a mail subscribes the writer or a group."""
+    """Return whether the first command of a message subscribes the writer or a group."""
     if not takes_commands_at(site, recipient):
         return False
     commands = commands_in(site, recipient, content)

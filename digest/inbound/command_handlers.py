@@ -1,12 +1,12 @@
 """Run the commands that readers send by mail, and queue the reply.
 
-The From line of a mail can be forged. A reply therefore goes only to the address in the From line. A reply to
-a pause or unsubscribe has a link to undo it. Lasting changes are only filled in on the settings page, where
-the reader saves them, unless two facts prove that the reader sent the mail: it was sent to the reply address
-of one of the reader's letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take effect at
-once, and the reply has the link that undoes them. A sentence that only begins like a command changes nothing:
-the reply asks what the writer meant and has the settings link, and the mail is stored for the operator to
-read.
+The From line of a message can be forged. A reply therefore goes only to the address in the From line. A reply
+to a pause or unsubscribe has a link to undo it. Lasting changes are only filled in on the settings page,
+where the reader saves them, unless two facts prove that the reader sent the message: it was sent to the reply
+address of one of the reader's letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take
+effect at once, and the reply has the link that undoes them. A sentence that only begins like a command
+changes nothing: the reply asks what the writer meant and has the settings link, and the message is stored for
+the operator to read.
 
 Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
 forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to
@@ -50,7 +50,7 @@ RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 def run_commands(
     session: Session, site: Site, mail: CommandMail, rules: MailRules, *, now: datetime
 ) -> MailOutcome:
-    """Run the commands of a mail and queue the reply; raise MailIgnored if no command may be run."""
+    """Run the commands of a message and queue the reply; raise MailIgnored if no command may be run."""
     email = writer.address_of_writer(site, mail.message)
     subscriber = answered_letter.reader_of(session, email, mail.answered)
     asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
@@ -78,7 +78,7 @@ def run_commands(
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
-    """Return whether a person may have written the mail, rather than a program or an advertiser."""
+    """Return whether a person may have written the message, rather than a program or an advertiser."""
     if writer.reads_as_automatic(message):
         return False
     return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)
@@ -93,7 +93,7 @@ def reply_to_reader(
     now: datetime,
 ) -> MailOutcome:
     """Run a reader's commands and queue the reply."""
-    # The owner of a group writes from another address, so the mail was not recorded as the group's activity.
+    # A group's owner writes from another address, so the message was not recorded as the group's activity.
     if subscriber.is_group:
         subscribers.note_activity(session, subscriber, now=now)
     reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))

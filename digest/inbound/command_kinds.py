@@ -43,7 +43,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """One command in a mail."""
+    """One command in a message."""
 
     verb: Verb
     line: str  #: the line as the sender wrote it
@@ -54,7 +54,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """A line of a mail that begins with a command's word."""
+    """A line of a message that begins with a command's word."""
 
     text: str  #: the line as the sender wrote it
     bare: str  #: the line without polite words at the start
@@ -330,7 +330,7 @@ class SubscribeGroup(MailCommand):
         "Subscribe a mailing list to a daily digest (here, on one topic). You manage the subscription."
     )
     description = _(
-        "The list gets one mail; the digests begin when somebody there confirms. Only you get the links to change or end them."
+        "The list gets one email; the digests begin when somebody there confirms. Only you get the links to change or end them."
     )
 
     @classmethod
@@ -349,7 +349,7 @@ class Confirm(MailCommand):
     verb = Verb.CONFIRM
     words = ("confirm",)
     usage = "yes"
-    effect = _("Confirm your subscription, as a reply to the mail that asks for it.")
+    effect = _("Confirm your subscription, as a reply to the email that asks for it.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:

@@ -1,4 +1,4 @@
-"""Define a mail that contains commands, and what is known about its sender."""
+"""Define a message that contains commands, and what is known about its sender."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from digest.inbound.sender_proof import SenderProof
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandMail:
-    """A mail that contains commands, and what is known about its sender."""
+    """A message that contains commands, and what is known about its sender."""
 
     message: EmailMessage
     commands: Sequence[Command]
     proof: SenderProof | None = None
-    answered: AnsweredLetter | None = None  #: the letter that the mail answers, found by its reply address
+    answered: AnsweredLetter | None = None  #: the letter that the message answers, found by its reply address
 
     @property
     def unclear(self) -> list[Command]:
@@ -31,5 +31,5 @@ class CommandMail:
         return self.answered is not None and self.answered.subscriber_id == subscriber.id
 
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether it is proven that this subscriber sent the mail."""
+        """Return whether it is proven that this subscriber sent the message."""
         return self.proof is not None and self.answers_letter_of(subscriber)

@@ -32,7 +32,7 @@ def apply_reply(
 ) -> str | None:
     """Confirm the subscription or mail the link again; return the outcome.
 
-    Returns None if the confirmation has expired, or was used and the mail does not say yes. Raises
+    Returns None if the confirmation has expired, or was used and the message does not say yes. Raises
     MailIgnored for an automatic reply or spam, for an answer to an invitation other than yes, and if the
     subscriber's address is suppressed.
     """

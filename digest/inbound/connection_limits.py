@@ -29,8 +29,8 @@ class Stage(Enum):
 
     SILENT = "silent"  #: the client has sent nothing yet
     IDLE = "idle"  #: the client may send its next command
-    RECEIVING = "receiving"  #: the client is sending the content of a mail
-    STORING = "storing"  #: the client waits while we store its mail
+    RECEIVING = "receiving"  #: the client is sending the content of a message
+    STORING = "storing"  #: the client waits while we store its message
 
 
 #: When a limit is reached, a client may be disconnected for another after this many seconds in its stage.
@@ -45,7 +45,7 @@ class MailConnection:
     network: str
     close: Callable[[], None]  #: a function that sends the client the reason and closes the connection
     stage_entered_at: float  #: time at which the client entered its stage
-    mailed_at: float  #: time at which the client's last mail was stored; at first, time of the connection
+    mailed_at: float  #: time at which the client's last message was stored; at first, time of the connection
     stage: Stage = Stage.SILENT
 
     def enter(self, stage: Stage, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Find the commands in a mail. Pure.
+"""Find the commands in a message. Pure.
 
 A command is a whole line: the subject, or one of the first lines of the body. The commands end at the first
 line that is not one, so signatures and quoted letters are never read. A line that begins like a command and
@@ -13,16 +13,16 @@ from dataclasses import replace
 from digest.inbound import command_arguments, mail_text, reply_text
 from digest.inbound.command_kinds import KIND_OF_WORD, MAX_SENTENCE_LENGTH, Command, CommandLine, Verb
 
-MAX_COMMANDS = 10  #: maximum number of commands in one mail
+MAX_COMMANDS = 10  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
 
 CERTAIN_WORDS = reply_text.CERTAIN_WORDS  #: command words that can only refer to the digests
-#: Commands that contradict an `unsubscribe` in the same mail, so that it is unclear.
+#: Commands that contradict an `unsubscribe` in the same message, so that it is unclear.
 CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
 
 
 def parse_commands(content: bytes) -> list[Command]:
-    """Return the commands of a mail in order; the result is empty if the mail contains none."""
+    """Return the commands of a message in order; the result is empty if the message contains none."""
     message = mail_text.parse_mail(content)
     names = mail_text.names_of(message)
     subject, is_answer = mail_text.subject_of(message)
@@ -81,7 +81,7 @@ def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[st
 
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
-    """Return whether this command, in this mail, may be meant for something other than the digests."""
+    """Return whether this command, in this message, may be meant for something other than the digests."""
     word = reply_text.words_in(command.line, polite=False)[:1]
     if command.verb is Verb.UNSUBSCRIBE:
         return (has_text or changes) and not CERTAIN_WORDS.intersection(word)

@@ -1,4 +1,4 @@
-"""Read the subject and the text that a mail's sender wrote. Pure."""
+"""Read the subject and the text that a message's sender wrote. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from itertools import dropwhile, islice, zip_longest
 from digest.inbound import reply_text
 from digest.letters.headers import one_line
 
-#: Only this many bytes of a mail are parsed, since a mail may be crafted to make parsing slow.
+#: Only this many bytes of a message are parsed, since a message may be crafted to make parsing slow.
 MAX_BYTES = 32 * 1024
 #: Maximum number of characters read from a line, equal to the maximum length of a filter.
 MAX_LINE_LENGTH = 2000
-MAX_LINES = 20  #: maximum number of lines in a mail that are searched for commands
+MAX_LINES = 20  #: maximum number of lines in a message that are searched for commands
 
 HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
@@ -27,7 +27,7 @@ HTML_TAG = re.compile(r"<[^>]*>")
 
 
 def parse_mail(content: bytes) -> EmailMessage:
-    """Parse a mail, reading only its first bytes."""
+    """Parse a message, reading only its first bytes."""
     return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
 
 
@@ -38,7 +38,7 @@ def header_values(message: EmailMessage, name: str) -> list[str]:
     """
     try:
         return [str(value) for value in message.get_all(name, [])]
-    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted mail)
+    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted message)
         return [str(value) for each, value in message.raw_items() if each.lower() == name.lower()]
 
 
@@ -55,9 +55,9 @@ def names_of(message: EmailMessage) -> frozenset[str]:
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
-    """Return the subject without its prefixes, and whether the mail is a reply.
+    """Return the subject without its prefixes, and whether the message is a reply.
 
-    For a forwarded mail, return ("", True).
+    For a forwarded message, return ("", True).
     """
     subject = one_line(header_value(message, "Subject"))
     bare = reply_text.without_prefixes(subject)
@@ -82,18 +82,18 @@ def below_quote(lines: list[str]) -> Iterator[str]:
 
 
 def body_text(message: EmailMessage) -> str:
-    """Return a mail's plain text, or else its HTML converted to text; "" if neither is readable."""
+    """Return a message's plain text, or else its HTML converted to text; "" if neither is readable."""
     try:
         body = message.get_body(("plain", "html"))
         text = decoded(body) if body is not None else ""
         is_html = body is not None and body.get_content_subtype() == "html"
-    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted mail)
+    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted message)
         return ""
     return text_of_html(text) if is_html else text
 
 
 def decoded(part: MIMEPart) -> str:
-    """Return the text of a part of a mail; text in an unknown character set is read as UTF-8."""
+    """Return the text of a part of a message; text in an unknown character set is read as UTF-8."""
     try:
         return str(part.get_content())
     except (LookupError, ValueError):

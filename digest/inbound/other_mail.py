@@ -1,6 +1,6 @@
-"""Answer mail that contains no command with examples of commands, and pass the mail on to the operator.
+"""Answer mail that contains no command with examples of commands, and pass it on to the operator.
 
-Each address gets only one such answer a day; its later mails are still passed on, up to a limit. Spam,
+Each address gets only one such answer a day; its later messages are still passed on, up to a limit. Spam,
 automatic replies and mail with links from strangers get no answer, since their From lines may be forged.
 """
 
@@ -24,17 +24,17 @@ from digest.inbound.writer import MailIgnored
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
-MAX_PASSED_ON = 20_000  #: maximum number of characters of a mail that are passed on to the operator
-MAX_PASSED_ON_A_DAY = 5  #: maximum number of mails of one writer passed on to the operator per day
+MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
+MAX_PASSED_ON_A_DAY = 5  #: maximum number of messages of one writer passed on to the operator per day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MailOutcome:
-    """How a mail that a person may have written was processed."""
+    """How a message that a person may have written was processed."""
 
     outcome: str
-    #: Whether the mail is kept for the operator, because it may not be meant as a command.
+    #: Whether the message is kept for the operator, because it may not be meant as a command.
     needs_human: bool = False
 
 
@@ -47,7 +47,7 @@ def answer(
     *,
     now: datetime,
 ) -> MailOutcome:
-    """Answer a mail without commands, or raise MailIgnored; `answered` is the letter to which it replies."""
+    """Answer a message without commands, or raise MailIgnored; it replies to the letter `answered`, if any."""
     email = writer.address_of_writer(site, message)
     subscriber = answered_letter.reader_of(session, email, answered)
     is_reader = subscriber is not None and subscriber.state in {
@@ -73,7 +73,7 @@ def answer(
 
 
 def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001  (a condition)
-    """Return a context that suppresses MailIgnored if the mail was passed on to the operator."""
+    """Return a context that suppresses MailIgnored if the message was passed on to the operator."""
     return suppress(MailIgnored) if is_passed_on else nullcontext()
 
 
@@ -107,7 +107,7 @@ def answer_stranger(
 
 
 def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
-    """Raise MailIgnored if the writer of this mail may not be answered."""
+    """Raise MailIgnored if the writer of this message may not be answered."""
     if writer.is_marked_as_spam(message):
         raise MailIgnored("the mail is marked as spam or as forged")
     if writer.reads_as_automatic(message):
@@ -119,9 +119,9 @@ def check_writer(session: Session, site: Site, message: EmailMessage, email: str
 def pass_on(
     session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
 ) -> bool:
-    """Queue a letter that passes this mail on to the operator; return whether it was queued.
+    """Queue a letter that passes this message on to the operator; return whether it was queued.
 
-    Only a few mails from each sender are passed on per day, to protect the operator from a flood.
+    Only a few messages from each sender are passed on per day, to protect the operator from a flood.
     """
     if not rules.operator or rules.operator.casefold() == email.casefold():
         return False

@@ -25,7 +25,7 @@ def confirmation_url(message: SnsMessage) -> str:
 
 
 def store_notice(session: Session, message: SnsMessage, *, now: datetime) -> list[int]:
-    """Store a notice as a mail; return a list with its id, or an empty list for a repeated notice.
+    """Store a notice as a message; return a list with its id, or an empty list for a repeated notice.
 
     Commits.
     """

@@ -37,8 +37,8 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> None:
 
 
 def refuse_group(request: ReaderRequest, command: Command) -> None:
-    """Reply that the command to subscribe a group must be at the beginning of a mail."""
-    request.reply.add_outcome(command, _("Not done. Write this as the first line of a new mail."))
+    """Reply that the command to subscribe a group must be at the beginning of a message."""
+    request.reply.add_outcome(command, _("Not done. Write this as the first line of a new email."))
 
 
 # ── undo ────────────────────────────────────────────────────────────────────────────────────────
@@ -46,7 +46,7 @@ def refuse_group(request: ReaderRequest, command: Command) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingsBefore:
-    """The settings that commands can change at once, as they were before the mail's commands ran."""
+    """The settings that commands can change at once, as they were before the message's commands ran."""
 
     topics: dict[str, str]
     schedule: Schedule

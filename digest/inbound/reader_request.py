@@ -1,4 +1,4 @@
-"""Define a mail in which a reader sends commands, and the reply that the commands build."""
+"""Define a message in which a reader sends commands, and the reply that the commands build."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 @dataclass(kw_only=True, slots=True)
 class CommandReply:
-    """The outcomes of the commands in one mail, and the changes to fill in on the settings page."""
+    """The outcomes of the commands in one message, and the changes to fill in on the settings page."""
 
     is_trusted: bool = False  #: whether lasting changes take effect at once, because the sender is proven
     outcomes: list[dict[str, str]] = field(default_factory=list)
@@ -47,13 +47,13 @@ class CommandReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReaderRequest:
-    """A mail in which a reader sends commands, and our reply to it."""
+    """A message in which a reader sends commands, and our reply to it."""
 
     session: Session
     site: Site
     rules: MailRules
     subscriber: Subscriber
-    #: The letter that the mail answers, if that letter was sent to this reader.
+    #: The letter that the message answers, if that letter was sent to this reader.
     answered: AnsweredLetter | None
     reply: CommandReply
     now: datetime

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 MAX_NAME_LENGTH = 30  #: maximum number of characters in a word of a signature
 MAX_WORDS_IN_NAME = 6  #: maximum number of words in a line of a signature
-#: Maximum number of characters in a mail that are searched for phrases of automatic replies.
+#: Maximum number of characters in a message that are searched for phrases of automatic replies.
 MAX_CHARS_SEARCHED = 4000
 
 
@@ -186,7 +186,7 @@ def without_prefixes(subject: str) -> str:
 
 
 def is_forwarded(subject: str) -> bool:
-    """Return whether a subject has the prefix of a forwarded mail."""
+    """Return whether a subject has the prefix of a forwarded message."""
     return any(match["forward"] for match in prefixes_of(subject))
 
 

@@ -1,10 +1,10 @@
-"""Prove that a mail comes from the address in its From line: by DKIM, or by a trusted server's result. Pure.
+"""Prove that a message comes from the address in its From line: by DKIM or a trusted server's result. Pure.
 
 The signing domain must be the address's domain or a parent of it, since a domain controls its subdomains. The
-signature must cover From, To and Subject, each present exactly once, and the whole body. A signed mail to
+signature must cover From, To and Subject, each present exactly once, and the whole body. A signed message to
 another address, or with another subject, therefore proves nothing.
 
-The operator's mail server may have checked DKIM, SPF and DMARC itself, and added the results to the mail
+The operator's mail server may have checked DKIM, SPF and DMARC itself, and added the results to the message
 (Authentication-Results, RFC 8601). Of these headers, only the topmost counts, and only if it names the
 configured server, because that server adds its header above those of the sender.
 """
@@ -25,7 +25,7 @@ from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
-#: Maximum size of a mail in bytes, since a mail may be crafted to make verification slow.
+#: Maximum size of a message in bytes, since a message may be crafted to make verification slow.
 MAX_BYTES = 256 * 1024
 MAX_SIGNATURE_LENGTH = 4096
 #: Maximum number of signatures tried per mail; each needs a query to the sender's DNS server.
@@ -43,11 +43,11 @@ END_OF_HEADER = re.compile(rb"\n\r?\n")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SenderProof:
-    """What proves the sender of a mail."""
+    """What proves the sender of a message."""
 
-    domain: str  #: the domain that signed the mail, or that our mail server confirmed
+    domain: str  #: the domain that signed the message, or that our mail server confirmed
     message_id: str
-    date: str  #: the Date header as written in the mail
+    date: str  #: the Date header as written in the message
 
     def __str__(self) -> str:
         return f"by mail {self.message_id or 'without an id'} of {self.date or 'no date'}, confirmed by {self.domain}"
@@ -56,14 +56,14 @@ class SenderProof:
 def proof_of_sender(
     content: bytes, email: str, *, to: str, authserv_id: str, lookup: Lookup, now: datetime
 ) -> SenderProof | None:
-    """Return the proof that `email` sent this mail to `to`: our mail server's result or a DKIM signature."""
+    """Return the proof that `email` sent this message to `to`: our server's result or a DKIM signature."""
     return trusted_result(content, email, to=to, authserv_id=authserv_id) or prove_sender(
         content, email, to=to, lookup=lookup, now=now
     )
 
 
 def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
-    """Return the DKIM proof that the owner of `email` sent this mail to `to`; None if there is none."""
+    """Return the DKIM proof that the owner of `email` sent this message to `to`; None if there is none."""
     for place, tags in usable_signatures(content, email, to=to, now=now):
         try:
             fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
@@ -121,7 +121,7 @@ def checked_domain(result: Sequence[tuple[str, str]]) -> str:
 
 
 def proof_by(domain: str, message: EmailMessage) -> SenderProof:
-    """Return the proof of a mail's sender; `domain` is the domain that confirmed the sender."""
+    """Return the proof of a message's sender; `domain` is the domain that confirmed the sender."""
     return SenderProof(
         domain=domain,
         message_id=one_line(mail_text.header_value(message, "Message-ID"))[:MAX_QUOTED],
@@ -145,13 +145,13 @@ def usable_signatures(
 
 
 def parsed_header(content: bytes) -> EmailMessage:
-    """Return the header of a mail, parsed as a message without a body."""
+    """Return the header of a message, parsed as a message without a body."""
     end = END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES)
     return message_from_bytes(content[: end.end() if end else MAX_HEADER_BYTES], policy=policy.default)
 
 
 def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
-    """Return whether From, To and Subject have only one reading, and the mail is from `email` and to `to`."""
+    """Return whether From, To and Subject have only one reading, and name `email` and `to`."""
     if len(content) > MAX_BYTES or BARE_CR.search(content):
         return False
     if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
@@ -175,7 +175,7 @@ def is_written_as(line: str, email: str) -> bool:
 
 
 def is_usable(tags: dict[str, str], email: str, now: datetime) -> bool:
-    """Return whether a signature is by the sender's domain, covers the mail and has not expired."""
+    """Return whether a signature is by the sender's domain, covers the message and has not expired."""
     covered = {name.strip().lower() for name in tags.get("h", "").split(":")}
     expiry = tags.get("x", "")
     return (

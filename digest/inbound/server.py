@@ -1,7 +1,7 @@
 """Receive incoming mail over LMTP or SMTP (`DIGEST_INBOUND`).
 
-A mail is accepted once it is stored in the database. It is processed afterwards, and an error in processing
-does not affect the reply to the client. Clients that are silent, slow or numerous cannot use up all
+A message is accepted once it is stored in the database. It is processed afterwards, and an error in
+processing does not affect the reply to the client. Clients that are silent, slow or numerous cannot use up all
 connections or memory.
 """
 
@@ -43,12 +43,12 @@ from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
 
-#: Maximum size of a mail in bytes, enough for a report that quotes one of our letters.
+#: Maximum size of a message in bytes, enough for a report that quotes one of our letters.
 MAX_BYTES = 2 * 1024 * 1024
 MAX_RECIPIENTS = 20
 TIMEOUT_SECONDS = 60  #: maximum time in which a client must send its next command
-MAIL_SECONDS = 180  #: maximum time in which a client must send a mail
-SESSION_SECONDS = 300  #: maximum length of a session without a mail, whatever other commands the client sends
+MAIL_SECONDS = 180  #: maximum time in which a client must send a message
+SESSION_SECONDS = 300  #: maximum length of a session without a message, whatever commands the client sends
 #: Maximum number of connections accepted in one turn of the event loop; asyncio's default of 100 can exhaust
 #: the limit on open files.
 ACCEPTED_AT_ONCE = 16
@@ -56,26 +56,26 @@ ACCEPTED_AT_ONCE = 16
 WAITING_CONNECTIONS = 128
 CLOSE_SECONDS = 5  #: how long a client may take to read why it is disconnected
 TICK_SECONDS = 30  #: seconds between two runs that process mail left unprocessed
-PIECE_BYTES = 64 * 1024  #: size in bytes of the pieces in which an arriving mail is held in memory
+PIECE_BYTES = 64 * 1024  #: size in bytes of the pieces in which an arriving message is held in memory
 READ_BYTES = 32 * 1024  #: maximum number of bytes read at once; a line may be longer
-#: Maximum size in bytes of a small mail; only a few larger mails are received at a time.
+#: Maximum size in bytes of a small message; only a few larger messages are received at a time.
 SMALL_BYTES = 128 * 1024
-#: Maximum number of large mails received at a time, and the seconds that another large mail waits at most.
+#: Maximum number of large messages received at a time, and of seconds that another large message waits.
 LARGE_AT_ONCE, LARGE_SECONDS = 6, 30
-#: Maximum number of bytes of memory for all mails being received or stored.
+#: Maximum number of bytes of memory for all messages being received or stored.
 MAX_MEMORY_BYTES = MAX_CONNECTIONS * SMALL_BYTES + LARGE_AT_ONCE * MAX_BYTES
-#: Maximum number of mails stored at a time; it is low because each thread retains the memory of its largest
-#: mail.
+#: Maximum number of messages stored at a time; it is low because each thread retains the memory of its
+#: largest message.
 STORED_AT_ONCE = 2
-#: Maximum number of mails verified at a time; verification waits for the senders' DNS servers.
+#: Maximum number of messages verified at a time; verification waits for the senders' DNS servers.
 PROVED_AT_ONCE = 4
-#: Maximum number of mails that wait for verification; further mail is processed without verification.
+#: Maximum number of messages that wait for verification; further mail is processed without verification.
 MAX_AWAITING_PROOF = 100
 BUSY = "452 4.3.1 too busy, try again later"
 
 
 class Content:
-    """An arriving mail, held in pieces, because many large growing buffers would fragment the memory."""
+    """An arriving message, held in pieces, because many large growing buffers would fragment the memory."""
 
     def __init__(self) -> None:
         self.pieces, self.last, self.size = list[bytes](), bytearray(), 0
@@ -114,7 +114,7 @@ class MailReceiver:
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
         self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept a recipient if it is one of our addresses and its mail can be stored."""
+        """Accept a recipient if it is one of our addresses and its message can be stored."""
         del server, session, options
         if not inbound.is_accepted_recipient(self.context.site, address):
             return "550 5.1.1 no such address here"
@@ -143,7 +143,7 @@ class MailReceiver:
             inbound.check_storage(session, sender=sender, recipients=recipients)
 
     async def store(self, envelope: Envelope, content: Content) -> str:
-        """Store and process a mail, release its memory, and return the reply to the client."""
+        """Store and process a message, release its memory, and return the reply to the client."""
         sender, recipients = sender_of(envelope), [str(address) for address in envelope.rcpt_tos]
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -152,13 +152,13 @@ class MailReceiver:
         except inbound.InboxFull as error:
             return f"452 4.2.2 {error}, try again later"
         except Exception:
-            log.exception("a mail could not be stored; its sender will try again")
+            log.exception("a message could not be stored; its sender will try again")
             return "451 4.3.0 try again later"
         finally:
             self.release(content)
 
     async def admit_large(self, content: Content) -> bool:
-        """Wait until another large mail may be received; return False after too long a wait."""
+        """Wait until another large message may be received; return False after too long a wait."""
         try:
             await asyncio.wait_for(self.large.acquire(), LARGE_SECONDS)
         except TimeoutError:
@@ -167,14 +167,14 @@ class MailReceiver:
         return True
 
     def release(self, content: Content) -> None:
-        """Release the memory of a mail; for a large mail, also release its place among the large mails."""
+        """Release the memory of a message; a large message also frees its place among the large ones."""
         self.memory.release(content.size)
         if content.is_large:
             self.large.release()
         content.clear()
 
     def store_and_process(self, sender: str, recipients: list[str], content: bytes) -> str:
-        """Store a mail, then process it; raise InboxFull if it cannot be stored."""
+        """Store a message, then process it; raise InboxFull if it cannot be stored."""
         now = self.context.clock()
         with self.context.write_session() as session:
             inbound.check_storage(session, sender=sender, recipients=recipients, size=len(content))
@@ -188,12 +188,12 @@ class MailReceiver:
                 self.provers.submit(self.prove_and_process, numbers, now)
             else:
                 self.process(numbers, no_lookup, now)
-        except Exception:  # the mail is stored, so the next run processes it
+        except Exception:  # the message is stored, so the next run processes it
             log.exception("mails %s were stored but not processed; retrying", numbers)
         return "250 2.0.0 stored"
 
     def prove_and_process(self, numbers: list[int], now: datetime) -> None:
-        """Process stored mails with a lookup of DKIM keys, which can prove their senders."""
+        """Process stored messages with a lookup of DKIM keys, which can prove their senders."""
         try:
             self.process(numbers, self.context.lookup, now)
         except Exception:
@@ -202,7 +202,7 @@ class MailReceiver:
             self.awaiting_proof.release()
 
     def process(self, numbers: list[int], lookup: Lookup, now: datetime) -> None:
-        """Process stored mails."""
+        """Process stored messages."""
         with self.context.write_session() as session:
             for number in numbers:
                 inbound.process_mail(
@@ -226,7 +226,7 @@ def max_connections() -> int:
 
 
 def sender_of(envelope: Envelope) -> str:
-    """Return the envelope sender of a mail; "" for the `<>` of reports."""
+    """Return the envelope sender of a message; "" for the `<>` of reports."""
     return storable_sender((envelope.mail_from or "").strip("<>"))
 
 
@@ -287,7 +287,7 @@ class LongLineSmtp(SMTP):
         self.connection.close()
 
     def _reset_timeout(self, duration: float | None = None) -> None:
-        """Wait for the next command, but not beyond the maximum length of a session without a mail."""
+        """Wait for the next command, but not beyond the maximum length of a session without a message."""
         now = self.loop.time()
         self.connection.enter(Stage.IDLE, now)
         left = self.connection.mailed_at + SESSION_SECONDS - now
@@ -311,7 +311,7 @@ class LongLineSmtp(SMTP):
         await self.push("\r\n".join(replies))
 
     async def received(self, envelope: Envelope) -> str:
-        """Receive a mail, store it, and return the reply."""
+        """Receive a message, store it, and return the reply."""
         content = Content()
         try:
             refusal = await self.read_mail(content)
@@ -329,7 +329,7 @@ class LongLineSmtp(SMTP):
         return reply
 
     async def read_mail(self, content: Content) -> str:
-        """Read a mail up to its final dot; return "", or the reply with which the mail is refused."""
+        """Read a message up to its final dot; return "", or the reply with which the message is refused."""
         refusal, is_inside, count = "", False, 0
         while (line := await self.read_line()) != b".\r\n" or is_inside:
             text = line[1:] if line.startswith(b".") and not is_inside else line
@@ -343,7 +343,7 @@ class LongLineSmtp(SMTP):
         return refusal
 
     async def refusal_of(self, content: Content, line: bytes) -> str:
-        """Reserve memory for a line; return "", or the reply with which the mail is refused."""
+        """Reserve memory for a line; return "", or the reply with which the message is refused."""
         size = content.size + len(line)
         if size > MAX_BYTES:
             return "552 5.3.4 the mail is too large"

@@ -19,7 +19,7 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StorageUse:
-    """A number of mails, and their total size in bytes."""
+    """A number of messages, and their total size in bytes."""
 
     mails: int
     size: int
@@ -42,11 +42,11 @@ NOTICES = RECIPIENT.startswith("arn:")
 
 
 class InboxFull(DigestError):
-    """The reason why a mail cannot be stored now."""
+    """The reason why a message cannot be stored now."""
 
 
 def check_storage(session: Session, *, sender: str, recipients: list[str], size: int = 0) -> None:
-    """Raise InboxFull unless a mail of `size` bytes can be stored for each recipient."""
+    """Raise InboxFull unless a message of `size` bytes can be stored for each recipient."""
     for group in (True, False):
         inside = [each for each in recipients if is_signed_address(each) == group]
         if inside:
@@ -81,7 +81,7 @@ def is_signed_address(recipient: str) -> bool:
 
 
 def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse:
-    """Return the number and size of stored mails that meet the conditions."""
+    """Return the number and size of stored messages that meet the conditions."""
     mails, size = session.execute(
         select(func.count(), func.coalesce(func.sum(func.length(InboundMail.content)), 0)).where(*conditions)
     ).one()
@@ -89,5 +89,5 @@ def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse
 
 
 def is_full(session: Session) -> bool:
-    """Return whether another mail from a stranger might not fit into the storage."""
+    """Return whether another message from a stranger might not fit into the storage."""
     return not TOTAL_LIMIT.allows(stored_use(session, ~IS_SIGNED, ~NOTICES), StorageUse(mails=1, size=2 * MB))

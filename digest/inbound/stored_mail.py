@@ -19,7 +19,7 @@ KEEP_SHUNTED_FOR = timedelta(days=90)
 def store_mail(
     session: Session, *, sender: str, recipients: list[str], content: bytes, now: datetime
 ) -> list[int]:
-    """Store a mail once for each recipient, commit, and return the ids."""
+    """Store a message once for each recipient, commit, and return the ids."""
     rows = [
         InboundMail(
             received_at=now,
@@ -37,19 +37,19 @@ def store_mail(
 
 
 def list_mails(session: Session, *, limit: int | None = None) -> Iterator[InboundMail]:
-    """Yield the stored mails, oldest first, with only one in memory at a time."""
+    """Yield the stored messages, oldest first, with only one in memory at a time."""
     yield from session.scalars(
         select(InboundMail).order_by(InboundMail.id).limit(limit), execution_options={"yield_per": 1}
     )
 
 
 def count_mails(session: Session) -> int:
-    """Return the number of stored mails."""
+    """Return the number of stored messages."""
     return session.scalar(select(func.count()).select_from(InboundMail)) or 0
 
 
 def get_mail(session: Session, number: int) -> InboundMail:
-    """Return a mail, or raise NotFound."""
+    """Return a message, or raise NotFound."""
     row = session.get(InboundMail, number)
     if row is None:
         raise NotFound(f"There is no message {number}. See: digest inbox list")
@@ -57,13 +57,13 @@ def get_mail(session: Session, number: int) -> InboundMail:
 
 
 def delete_mail(session: Session, number: int) -> None:
-    """Delete a mail and commit; raise NotFound if no mail has this number."""
+    """Delete a message and commit; raise NotFound if no message has this number."""
     session.delete(get_mail(session, number))
     session.commit()
 
 
 def delete_old_mails(session: Session, *, now: datetime) -> int:
-    """Delete mails that could not be processed and are over 90 days old, and commit; return their number."""
+    """Delete unprocessable messages that are over 90 days old, and commit; return the number deleted."""
     old = delete(InboundMail).where(
         InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
     )

@@ -1,4 +1,4 @@
-"""Find out who wrote a mail, and whether a person wrote it. Pure."""
+"""Find out who wrote a message, and whether a person wrote it. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPAM_HEADERS = {
 
 
 class MailIgnored(Exception):
-    """The reason why a mail is neither processed nor answered, but kept for the operator to read."""
+    """The reason why a message is neither processed nor answered, but kept for the operator to read."""
 
 
 def address_of_writer(site: Site, message: EmailMessage) -> str:
@@ -58,7 +58,7 @@ def is_own_address(site: Site, email: str) -> bool:
 
 
 def is_marked_as_spam(message: EmailMessage) -> bool:
-    """Return whether an upstream mail server marked a mail as spam or as forged."""
+    """Return whether an upstream mail server marked a message as spam or as forged."""
     return any(
         sign.match(value)
         for name, sign in SPAM_HEADERS.items()
@@ -67,7 +67,7 @@ def is_marked_as_spam(message: EmailMessage) -> bool:
 
 
 def reads_as_automatic(message: EmailMessage) -> bool:
-    """Return whether a mail contains a phrase that is typical of automatic replies.
+    """Return whether a message contains a phrase that is typical of automatic replies.
 
     This catches automatic replies without the headers that mark such mail.
     """
@@ -84,7 +84,7 @@ def has_links(message: EmailMessage) -> bool:
 
 
 def answered_mail(message: EmailMessage) -> dict[str, str]:
-    """Return those fields of a mail that our answer needs: its subject and its Message-ID."""
+    """Return those fields of a message that our answer needs: its subject and its Message-ID."""
     subject = reply_text.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
     return {
         "answered_subject": safe_quote(subject),
@@ -93,7 +93,7 @@ def answered_mail(message: EmailMessage) -> dict[str, str]:
 
 
 def safe_quote(text: str) -> str:
-    """Return a quotation from a mail for our reply, or "" if it may be an advertisement in a forged mail."""
+    """Return a quotation from a message for our reply, or "" if the quotation may be forged advertising."""
     return (
         ""
         if ADVERTISING.search(text)

@@ -44,7 +44,7 @@ def note_activity(session: Session, subscriber: Subscriber, *, now: datetime) ->
 
 
 def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
-    """Record activity if the sender of a mail is a reader; ignore other senders."""
+    """Record activity if the sender of a message is a reader; ignore other senders."""
     subscriber = subscriber_rows.find(session, sender) if sender else None
     if subscriber is not None:
         note_activity(session, subscriber, now=received_at)

@@ -362,7 +362,8 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
     if result.outcome == SignUpOutcome.CAPPED:
         raise BadField(
-            "email", f"{email} got a confirmation mail recently; wait until tomorrow, or use --confirmed."
+            "email",
+            f"{email} got a confirmation mail in the last 24 hours, or three in the last 30 days; wait, or use --confirmed.",
         )
     subscriber = subscriber_rows.get(session, email)
     preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)

@@ -284,7 +284,7 @@ def preview_values(
 
 
 def show_sample(request: Request, form: SignUpForm, errors: Mapping[str, str]) -> Response:
-    """Show the digest that these topics would get now, looking as it would in a mail."""
+    """Show the digest that these topics would get now, looking as it would in an email."""
     context = request_context.context_of(request)
     checked = check_topics(request, form)
     if errors or checked:
@@ -381,7 +381,7 @@ async def subscribe(request: Request) -> Response:
 
 
 def show_as_email(request: Request) -> Response:
-    """Show today's papers as they would look in a mail; the page has only the mail's styles."""
+    """Show today's papers as they would look in an email; the page has only the email's styles."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())

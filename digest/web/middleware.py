@@ -31,7 +31,7 @@ MAX_DISCARDED = 16 * MEGABYTE
 PAGE_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 #: This policy also allows our own script file, which may send requests to this site only.
 SCRIPT_POLICY = f"{PAGE_POLICY}; script-src 'self'; connect-src 'self'"
-#: For a mail's HTML: allows its own styles but no scripts, and only inside our sandboxed frame.
+#: For an email's HTML: allows its own styles but no scripts, and only inside our sandboxed frame.
 MAIL_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'self'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation allow-popups"
@@ -128,7 +128,7 @@ def script_headers() -> dict[str, str]:
 
 
 def mail_headers() -> dict[str, str]:
-    """Return the headers with which a page can show a mail's HTML safely."""
+    """Return the headers with which a page can show an email's HTML safely."""
     return {"content-security-policy": MAIL_POLICY, "x-frame-options": "SAMEORIGIN"}
 
 
