@@ -5,8 +5,8 @@ bit for each paper. The matches of a filter are sorted once for all its subscrib
 
 * A paper can be in the digest only if a topic matches it; trending and relevance only order the papers.
 * Within a topic, papers are ordered by **worth**: first by the band of their relevance, then by the trending
-score in bits. There are `RELEVANCE_BANDS` bands of equal width. Votes decide the order within a band, but
-never put a paper before a paper of a higher band.
+  score in bits. There are `RELEVANCE_BANDS` bands of equal width. Votes decide the order within a band, but
+  never put a paper before a paper of a higher band.
 * Papers are picked in rounds: in each round every topic picks its best remaining paper. A broad topic
   therefore cannot displace the papers of other topics. If the last round has more picks than fit, the
   picks with the highest worth are kept.
@@ -79,7 +79,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
 
     sections: tuple[Section, ...]
     checked: int  #: number of papers considered for this edition
-    is_catch_up: bool = False  #: whether this is the first digest after a pause of several days
+    is_catch_up: bool = False  #: whether this is the first digest after a pause, and covers three days or more
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None
@@ -225,7 +225,7 @@ class RequestedTopic(NamedTuple):
 class DigestLimits:
     """The maximum and minimum number of papers in one subscriber's digest."""
 
-    #: maximum number of papers of all topics together, or of one topic if no other has matches
+    #: maximum number of papers of all topics together; one topic may fill the digest if no other matches
     papers: int = 10
     at_least: int = 1  #: minimum number of papers in a digest
 

@@ -1,7 +1,7 @@
 """Record which papers each subscriber was shown, so that no paper is shown twice.
 
 A row is written in the same transaction as the delivery. The row is deleted if the reader certainly did not
-see the delivery, or once no digest can consider the paper any more. Callers commit.
+see the letter, or once no digest can consider the paper any more. Callers commit.
 """
 
 from __future__ import annotations

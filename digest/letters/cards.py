@@ -48,7 +48,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """The content of a paper's card; all fields except the first three may be empty."""
+    """The content of a paper's card; all fields except `meta` and `href` may be empty."""
 
     meta: str
     href: str

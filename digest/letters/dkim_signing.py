@@ -1,8 +1,8 @@
 """Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
 
-Every header that readers or mailbox providers act on is signed, including the one-click header, which other
-DKIM programs omit. `From` and `Subject` are signed once more than they occur, so that a second `From` or
-`Subject` breaks the signature. A signature depends only on the message and the key, so it is the same on
+Every header that readers or mailbox providers act on is signed, including the one-click header, except those
+that mailing lists change in letters to groups. The most important headers, such as `From` and `Subject`, are
+signed once more than they occur, so that an added header of the same name breaks the signature. A signature depends only on the message and the key, so it is the same on
 every attempt.
 """
 
@@ -72,7 +72,7 @@ class Signer:
             raise BadField("dkim key", "It must be an RSA or an Ed25519 key.")
         if key.key_size < MIN_RSA_BITS:
             raise BadField(
-                "dkim key", f"It has {key.key_size} bits; mail servers require at least {MIN_RSA_BITS}."
+                "dkim key", f"It has {key.key_size} bits; it must have at least {MIN_RSA_BITS}."
             )
         return key
 

@@ -1,4 +1,4 @@
-"""Store presses in the database for as long as a delivery may need them for a retry."""
+"""Store presses in the database, for retries of letters and for the web pages of digests."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from digest.publishing import narrowing_suggestions
 from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchIndex, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
 
-#: The digest after a pause shorter than this is not called a catch-up.
+#: The first digest after a pause is called a catch-up if it covers at least this time.
 CATCH_UP_AFTER = timedelta(days=3)
 
 NO_MATCHES = rank_sets((), ())
@@ -70,7 +70,7 @@ def decide_digest(
     *,
     assembler: LetterAssembler,
 ) -> Decision:
-    """Return the content of this reader's edition, which no other function decides."""
+    """Decide the content of this reader's edition, for a real run, a preview or a dry run."""
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
     if reader.max_age_days is not None:
@@ -108,8 +108,8 @@ def decide_digest(
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
-    The first edition of a new reader considers the papers of the last 24 hours before its due time. If that
-    edition was missed, the next one considers papers from the sign-up on, if that is earlier.
+    The first edition of a new reader considers the papers since the confirmation, or since the sign-up if
+    there was none, and at least those of the last 24 hours before its due time.
     """
     if reader.considered_until is not None:
         return reader.considered_until, reader.considered_paper_id

@@ -91,7 +91,7 @@ def chunk_starts(session: Session, now: datetime, *, size: int) -> list[int]:
 
 
 def lock_due_readers(session: Session, *, after_id: int, limit: int, now: datetime) -> Sequence[Reader]:
-    """Lock and return the next due readers; a second publisher waits, and then they are no longer due.
+    """Lock and return the next due readers; a second publisher waits, and then skips them.
 
     Rows are read in id order. If the query used the index on due readers, both databases would read and sort
     all due readers for every chunk.

@@ -22,7 +22,7 @@ from digest.publishing.near_duplicates import near_duplicates
 
 log = logging.getLogger(__name__)
 
-#: A new subscriber's first digest considers papers first seen at most this long before its due time.
+#: A new subscriber's first digest considers at least the papers first seen this long before its due time.
 FIRST_LOOK = timedelta(hours=24)
 #: A trending paper may still be shown if it was first seen at most this long before `considered_until`.
 TRENDS_AGAIN_WITHIN = timedelta(days=7)

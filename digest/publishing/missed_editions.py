@@ -1,4 +1,4 @@
-"""Record the editions whose day ended before any run published them."""
+"""Record the editions that closed before any run published them."""
 
 from __future__ import annotations
 

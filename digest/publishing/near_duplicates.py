@@ -19,7 +19,7 @@ SHINGLE_WORDS = 5  #: words in a shingle
 SAMPLED_ONE_IN = 4  #: one shingle in four is compared; every machine selects the same shingles
 #: Minimum share of the shorter abstract's shingles that must occur in the other abstract.
 MIN_SHARED_SHARE = 0.6
-#: Minimum number of compared shingles in common; fewer (about 100 words) may be chance.
+#: Minimum number of compared shingles in common; six (about 30 words in a row) can hardly be chance.
 MIN_SHARED_SHINGLES = 6
 MAX_HOLDERS = 12  #: a shingle in more papers than this is a common phrase and is ignored
 MIN_TITLE_WORDS = 4  #: minimum number of words in a title for equal titles to prove a duplicate

@@ -37,7 +37,7 @@ def publish(
 ) -> PublishReport:
     """Publish every digest that is due at `now`, and return the counts.
 
-    If two runs publish at the same time, the second writes nothing and counts every digest as `already`.
+    If two runs publish at the same time, each digest is written once; the other run counts it as `already`.
     """
     press = prepare_press(session, site=site, templates=templates, caches=caches, now=now)
     total = PublishReport()

@@ -111,7 +111,7 @@ def public_sample(
 
 
 def edition_name(requested: RequestedSettings, now: datetime) -> str:
-    """Return the name of the daily edition from which the sample takes its papers."""
+    """Return the name of today's edition in the requested cadence, by default the daily one."""
     cadence = requested.schedule.cadence if requested.schedule else Cadence.DAILY
     return edition_schedule.edition_name(cadence, now.date())
 

@@ -1,4 +1,4 @@
-"""Score papers against a free-text description, with a fixed threshold for a match.
+"""Score papers against a free-text description; a paper matches if its score reaches a threshold.
 
 A description is reduced to the roots of its words ("generalise" and "generalization" have the same root) and
 to pairs of neighbouring roots. Papers are scored as in BM25; a word that occurs several times in the

@@ -127,8 +127,9 @@ class _FilterParser:
     def check(self, node: Node) -> None:
         """Reject a filter that matches almost every paper, or whose canonical form is too long to parse."""
         if not filter_tree.is_bounded(node):
+            what = "One side of this OR" if isinstance(node, filter_tree.Or) else "This"
             self.fail(
-                "This only excludes papers, so it matches almost everything; add a word",
+                f"{what} only excludes papers, so it matches almost everything; add a word",
                 *self.lexemes[0].span(),
                 suggestion=f"cat:cs.LG {node.canonical.replace('NOT ', 'ANDNOT ', 1)}"
                 if isinstance(node, filter_tree.Not)
@@ -286,7 +287,7 @@ class _FilterParser:
     # ── errors ──────────────────────────────────────────────────────────────────────────────────
 
     def too_deep(self, start: int) -> NoReturn:
-        self.fail(f"Brackets may be nested {MAX_LEVELS} deep", start, start + 1)
+        self.fail(f"Brackets may be nested at most {MAX_LEVELS} deep", start, start + 1)
 
     def unknown_field(self, found: re.Match[str]) -> NoReturn:
         if known := clauses.NO_FIELDS.get(found["name"].lower()):

@@ -223,7 +223,7 @@ def _typical_first(vectors: Sequence[Vector], cluster: Sequence[int]) -> list[in
 
 
 def frequent_authors(library: Sequence[Paper]) -> list[FrequentAuthor]:
-    """Return the authors of at least three papers, the most frequent first."""
+    """Return up to five authors of at least three papers each, the most frequent first."""
     spellings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for paper in library:
         for parts, author in {author_names.parts_of(author): author for author in paper.authors}.items():

@@ -24,7 +24,8 @@ MAX_NESTED = 8  #: maximum number of nested references from pack to pack
 def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
     """Return the filter with its packs resolved.
 
-    Raises BadFilter, with the position of a `use:`, if it fails or the resolved filter exceeds a limit.
+    Raises BadFilter, with the position of a `use:`, if a pack cannot be resolved or the resolved filter exceeds a
+    limit.
     """
     if not filter_.uses:
         return filter_

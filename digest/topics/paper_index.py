@@ -164,7 +164,7 @@ class PaperIndex:
         return word in self.postings.words
 
     def look_up(self, leaf: TextClause) -> int:
-        """Return the set of papers that a clause matches, without caching it.
+        """Return the set of papers that a clause matches, without caching the result.
 
         The search is not counted as a scan, because after a certain number of scans the table of pairs is
         built, which takes a second.
@@ -310,7 +310,7 @@ class PaperIndex:
         return found
 
     def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        """Return {paper: score} for a description, without caching it."""
+        """Return {paper: score} for a description, without caching the result."""
         roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
         scores: defaultdict[int, float] = defaultdict(float)
         for phrase, bits in chain(roots.items(), pairs.items()):

@@ -253,7 +253,7 @@ def test_lower_case_operators_are_words_with_a_note():
         ("", 1, 1, "at least one word", None),
         ("   ", 1, 1, "at least one word", None),
         ("-survey", 1, 1, "only excludes papers", "cat:cs.LG ANDNOT survey"),
-        ("a OR -b", 1, 1, "only excludes papers", None),
+        ("a OR -b", 1, 1, "One side of this OR only excludes papers", None),
         ("(a OR b", 1, 1, "never closed", "(a OR b)"),
         ("a) b", 2, 1, "never opened", None),
         ('ti:"abc', 4, 1, "never closed", '"abc"'),

@@ -51,7 +51,7 @@ class NumberedTitle:
 
     number: str
     title: str
-    href: str  #: the title’s link, because links within a letter do nothing in many mail programs
+    href: str  #: the URL of the paper, because links within a letter do nothing in many mail programs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,10 +69,10 @@ class PageSection:
 
     name: str
     topic: str
-    share: str  #: a text with the numbers of shown papers and of matches; empty if all are shown
+    share: str  #: the numbers of shown papers and of matches, in words; empty if all are shown
     underline: str
     cards: tuple[NumberedCard, ...]
-    more: str  #: a text with the number of papers left out; empty if a page lists them
+    more: str  #: the number of papers left out, in words; empty if a page lists them
     rest: str  #: the label of the link to the page that lists the papers left out
     rest_url: str
 
@@ -119,7 +119,7 @@ class DigestPage:
 
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
-    """Return the cadence of the edition, or `CATCH_UP` for the first digest after a pause."""
+    """Return the cadence of the edition, or `CATCH_UP` for the first digest after a pause of several days."""
     return figures_in_words.CATCH_UP if is_catch_up else edition.partition("-")[0]
 
 
@@ -134,7 +134,7 @@ class Layout(StrEnum):
 
 
 def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
-    """Return the layout: a digest of one topic begins with its first paper, a long digest with its titles.
+    """Return the layout: a digest of one topic begins with its first paper, a long weekly or monthly one with its titles.
 
     If customized templates have no part for this layout, the digest begins with the number of papers.
     """

@@ -47,7 +47,7 @@ def digest_templates(templates: Templates, site: Site, caches: Caches) -> tuple[
     """Return the digest letter's template pieces, HTML and text.
 
     The templates are split and checked once per process, which takes half a second. Workers call this
-    function before their first task. premailer runs only here, never for a single letter. Raises
+    function before their first task. For digests, premailer runs only here, never for a single letter. Raises
     SetupMismatch if the templates cannot be split.
     """
     key = templates.fingerprint, site

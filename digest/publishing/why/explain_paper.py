@@ -146,5 +146,5 @@ def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
         verdict = f"It was first seen before they subscribed, on {minute_text(joined_at)}."
         return question.answer(WhyCause.BEFORE, verdict)
     return question.answer(
-        WhyCause.LATE, "It arrived after the editions that could show it had been published."
+        WhyCause.LATE, "The editions that could have shown it were published before it arrived."
     )

@@ -23,10 +23,10 @@ VERDICTS = {
     DeliveryState.CLAIMED: "A worker is about to send it",
     DeliveryState.SENDING: "It is being sent, or the server's reply was lost",
     DeliveryState.SENT: "The mail server accepted it",
-    DeliveryState.FAILED: "The mail server refused it",
+    DeliveryState.FAILED: "It failed permanently",
     DeliveryState.EXPIRED: "It was not sent in time",
     DeliveryState.SUPPRESSED: "It was not sent",
-    DeliveryState.STUCK: "It may have arrived: several attempts got no reply",
+    DeliveryState.STUCK: "It is stuck until you retry it or give it up",
     DeliveryState.EMPTY: "There was nothing to send",
 }
 ADVICE = {
@@ -107,7 +107,7 @@ def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
 
 
 def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the edition that was due last; if none was in the last month, return the next one."""
+    """Return the edition that was due last; if none was due yet, return the next one."""
     past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
     found = next(past, None)
     return found or next_edition(subscribers.schedule_of(subscriber), now)
@@ -142,7 +142,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         reply = " ".join(str(part) for part in (attempt.code, attempt.reply) if part)
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
     if state is DeliveryState.QUEUED:
-        yield from (f"all mail is stopped: {one.reason}" for one in limits.active_stops(session))
+        yield from (f"{'digests are' if one.scope == limits.BULK else 'all mail is'} stopped: {one.reason}" for one in limits.active_stops(session))
     if state in ADVICE:
         yield ADVICE[state].format(number=row.id, id=row.provider_id or row.message_id or "its Message-ID")
     if row.attempts:
