@@ -289,6 +289,7 @@ def test_lower_case_operators_are_words_with_a_note():
         ("upvotes:9..3", 9, 4, "No number", "upvotes:>=20"),
         ("id:hello", 4, 5, "not an arXiv id", "id:2401.01234"),
         ('au:","', 5, 1, "family name", None),
+        ("au:wa*", 4, 3, "At least 3 letters are needed before a *", "au:wang*"),
         ('au:"Wang, Y*"', 5, 8, "only after a family name", 'au:"wang*"'),
         ("1au:wang_y*", 5, 7, "only after a family name", '1au:"wang*"'),
         ("cat:cx.LG", 5, 5, "no category", "cat:cs.LG"),

@@ -84,7 +84,7 @@ def describe_paper(question: WhyQuestion, reference: str) -> None:
 
 
 def late_dump(question: WhyQuestion) -> DumpRow | None:
-    """Return the dump that first contained the paper, if that dump was loaded days after its date."""
+    """Return the dump that first contained the paper, if that dump was loaded a day or more after its date."""
     return question.session.scalar(
         select(DumpRow)
         .join(AppearanceRow, AppearanceRow.dump_id == DumpRow.id)

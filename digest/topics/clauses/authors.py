@@ -30,8 +30,10 @@ def parse_person(value: str, *, first: bool) -> AuthorClause:
         names_given, names_family = author_names.parts_of(given), author_names.parts_of(family)
     else:
         names_given, names_family, comma = _unsorted(author_names.parts_of(plain), arxiv="_" in plain)
-    if not names_family or (starred and len(names_family[-1]) < SHORTEST_PREFIX):
+    if not names_family:
         raise ClauseError("Add a family name here", suggestion='au:"Wang, Yi"')
+    if starred and len(names_family[-1]) < SHORTEST_PREFIX:
+        raise ClauseError(f"At least {SHORTEST_PREFIX} letters are needed before a *", suggestion="au:wang*")
     star = "*" if starred else ""
     field = "1au" if first else "au"
     if starred and comma:
