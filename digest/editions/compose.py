@@ -79,7 +79,9 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
 
     sections: tuple[Section, ...]
     checked: int  #: number of papers considered for this edition
-    is_catch_up: bool = False  #: whether this is the first digest after a pause, and covers three days or more
+    is_catch_up: bool = (
+        False  #: whether this is the first digest after a pause, and covers three days or more
+    )
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None

@@ -71,9 +71,7 @@ class Signer:
         if not isinstance(key, RSAPrivateKey):
             raise BadField("dkim key", "It must be an RSA or an Ed25519 key.")
         if key.key_size < MIN_RSA_BITS:
-            raise BadField(
-                "dkim key", f"It has {key.key_size} bits; it must have at least {MIN_RSA_BITS}."
-            )
+            raise BadField("dkim key", f"It has {key.key_size} bits; it must have at least {MIN_RSA_BITS}.")
         return key
 
     @cached_property

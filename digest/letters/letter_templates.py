@@ -64,7 +64,10 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "welcome": ("manage_url", "unsubscribe_url"),
     "settings": ("manage_url", "unsubscribe_url"),  #: to a subscriber who signed up again
     "settings_link": ("manage_url", "unsubscribe_url"),  #: to a subscriber who asked for the link
-    "account_link": ("account_url", "unsubscribe_url"),  #: to a subscriber who asked on the settings page or by mail
+    "account_link": (
+        "account_url",
+        "unsubscribe_url",
+    ),  #: to a subscriber who asked on the settings page or by mail
     "new_address": ("new_address_url",),  #: to a subscriber's new address; with `moved_to`, to the old one
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),

@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     DEFERRED = "deferred"  #: the server asked us to try later (4xx)
     REFUSED = "refused"  #: the server permanently refused the message (5xx)
     IN_DOUBT = "in doubt"  #: no reply to the body, so it is unknown whether it was accepted (RFC 1047)
-    UNTRIED = "untried"  #: nothing was sent: the connection failed before this message's body
+    UNTRIED = "untried"  #: nothing of the body was sent: the connection failed or the time was over
 
 
 class Message(Struct, frozen=True, kw_only=True):

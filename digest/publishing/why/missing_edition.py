@@ -142,7 +142,10 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         reply = " ".join(str(part) for part in (attempt.code, attempt.reply) if part)
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
     if state is DeliveryState.QUEUED:
-        yield from (f"{'digests are' if one.scope == limits.BULK else 'all mail is'} stopped: {one.reason}" for one in limits.active_stops(session))
+        yield from (
+            f"{'digests are' if one.scope == limits.BULK else 'all mail is'} stopped: {one.reason}"
+            for one in limits.active_stops(session)
+        )
     if state in ADVICE:
         yield ADVICE[state].format(number=row.id, id=row.provider_id or row.message_id or "its Message-ID")
     if row.attempts:
