@@ -218,7 +218,7 @@ def test_an_automatic_mail_to_postmaster_is_kept_for_a_person(
 
     receive(warning, to=f"{name}@bounce.example.org", sender="noreply@isp.example")
 
-    assert kept(session) == [(MailState.SHUNTED, "an automatic mail to postmaster or abuse")]
+    assert kept(session) == [(MailState.SHUNTED, "an automatic message to postmaster or abuse")]
 
 
 def test_an_out_of_office_reply_changes_nothing(
