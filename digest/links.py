@@ -48,7 +48,7 @@ def mac(key: bytes, purpose: str, subject: str) -> str:
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:
-    """Return the HMAC-SHA256 of a text."""
+    """Return the HMAC-SHA256 of a string."""
     first, second = hmac_states(key)
     inner, outer = first.copy(), second.copy()
     inner.update(text.encode())

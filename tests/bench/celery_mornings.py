@@ -33,11 +33,11 @@ from tests.conftest import connected, fresh_database
 from tests.support import real_servers
 from tests.support.product_processes import Installation, installation
 
-PROCESSES = max(2, os.cpu_count() or 2)  #: of a worker: as many as there are cores, as `digest worker` does
-PATIENCE = 3_600  #: seconds, then something is wrong
-GLANCE = 0.5  #: seconds between two looks at memory
+PROCESSES = max(2, os.cpu_count() or 2)  #: worker processes: one per core, as in `digest worker`
+PATIENCE = 3_600  #: maximum number of seconds for a morning
+GLANCE = 0.5  #: seconds between two measurements of memory
 WAYS = ("ours", "middle", "naive")
-ROUNDS = 3  #: the best of which counts, of every way
+ROUNDS = 3  #: number of runs of each implementation, of which the best counts
 OURS = (sys.executable, "-m", "workers")
 DATABASE_SIZE = text("SELECT pg_database_size(current_database())")
 
@@ -58,18 +58,18 @@ class MorningCost:
     way: str
     readers: int
     mails: int = 0
-    sent_bytes: int = 0  #: of all letters together
-    stored_bytes: int = 0  #: by which the database has grown
+    sent_bytes: int = 0  #: number of bytes of all letters
+    stored_bytes: int = 0  #: number of bytes by which the database has grown
     seconds: float = 0.0
-    published: float = 0.0  #: seconds until all was in the outbox; the rivals have none
+    published: float = 0.0  #: seconds until all digests were in the outbox; rivals have no outbox
     memory: float = 0.0  #: MB of the largest process of a worker, at its peak
-    halfway: float = 0.0  #: the same when half of it had been delivered
-    cpu: dict[str, float] = field(default_factory=dict)  #: processor seconds by who used them
-    sink: str = ""  #: the language it is written in
+    halfway: float = 0.0  #: the same when half of the digests had been delivered
+    cpu: dict[str, float] = field(default_factory=dict)  #: processor seconds, keyed by process
+    sink: str = ""  #: the language that the sink is written in
 
     @property
     def rate(self) -> float:
-        """Return the digests a second."""
+        """Return the number of digests per second."""
         return self.mails / self.seconds
 
     @property
@@ -78,7 +78,7 @@ class MorningCost:
         return sum(used for name, used in self.cpu.items() if name != "sink") / self.mails
 
     def print_figures(self) -> None:
-        """Print them."""
+        """Print the figures."""
         spent = ", ".join(f"{name} {used / self.mails * 1e6:,.0f}" for name, used in self.cpu.items())
         print(
             f"   {self.way:6} {self.readers:>9,} readers {self.mails:>9,} digests in {self.seconds:7.2f} s"
@@ -107,7 +107,7 @@ def servers() -> Iterator[SharedServers]:
 
 @contextmanager
 def built_world(servers: SharedServers, world: World) -> Iterator[str]:
-    """Build a world and yield the name of its database, to copy from."""
+    """Build a world, and yield the name of its database, which is then copied."""
     with fresh_database(servers.database, template="template0") as url:
         began = time.perf_counter()
         with connected(url) as engine:
@@ -176,7 +176,7 @@ def best(
     ways: Sequence[str],
     samples: Mapping[str, int],
 ) -> dict[str, MorningCost]:
-    """Run some mornings of each implementation in turn, print all, and return the best: other load only slows."""
+    """Run some mornings of each implementation in turn, print them, and return the best, which other load slowed least."""
     every = defaultdict[str, list[MorningCost]](list)
     for turn in range(ROUNDS):
         for way in reversed(ways):
@@ -196,7 +196,7 @@ def run_morning(
     kept: Path | None = None,
     command: tuple[str, ...] = OURS,
 ) -> MorningCost:
-    """Run the morning on a copy of that world, and return its cost.
+    """Run the morning on a copy of the world, and return its cost.
 
     A rival may write to a `sample` of the readers; ours writes to all. With a folder for letters that are
     `kept`, the sink is the one that keeps them.
@@ -240,7 +240,7 @@ def wait_for_end(
     """Wait for the end, sampling the memory of the workers meanwhile."""
     looked = took = 0.0
     while not is_over(took):
-        time.sleep(min(max(took / 100, 0.02), GLANCE))  # looking costs, and a hundredth is near enough
+        time.sleep(min(max(took / 100, 0.02), GLANCE))  # an error of 1 % is acceptable
         took = time.perf_counter() - began
         assert took < PATIENCE, service.logs()[-4000:]
         if took - looked > GLANCE:
@@ -251,7 +251,7 @@ def wait_for_end(
 
 
 Start = Callable[[], object]
-IsOver = Callable[[float], bool]  #: takes the seconds passed so far
+IsOver = Callable[[float], bool]  #: a function that gets the seconds passed so far
 
 
 def ours(

@@ -10,7 +10,7 @@ from typing import Any
 from lxml import html
 
 HEADERS = ("Subject", "From", "To", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id")
-FEWEST = 50  #: letters that are to be compared
+FEWEST = 50  #: minimum number of letters to compare
 
 Letters = dict[str, bytes]  #: by recipient
 
@@ -36,7 +36,7 @@ def contents(message: bytes) -> Iterator[Any]:
 
 
 def elements(page: str) -> Iterator[tuple[Any, ...]]:
-    """Yield every element of a page as a browser has it, whichever inliner wrote it.
+    """Yield every element of a page as a browser parses it, in one spelling for all inliners.
 
     One may write `#FFF` and the other `#FFFFFF`, double quotes or single ones, a `tbody` or none.
     """
@@ -48,11 +48,11 @@ def elements(page: str) -> Iterator[tuple[Any, ...]]:
 
 
 def declarations(style: str) -> set[str]:
-    """Return the declarations of a style attribute, spelled in one way."""
+    """Return the declarations of a style attribute in a uniform spelling."""
     plain = re.sub(r"#(\w)(\w)(\w)\b", r"#\1\1\2\2\3\3", style.replace('"', "'"))
     return {re.sub(r"\s*([:,])\s*", r"\1", each.strip()).lower() for each in plain.split(";") if each.strip()}
 
 
 def text_of(element: Any) -> str:
-    """Return the text in an element and right behind it."""
+    """Return the text in an element and directly after it."""
     return " ".join(f"{element.text or ''} {element.tail or ''}".split())

@@ -33,7 +33,7 @@ from tests.bench.naive_rival import Morning, decide_digest, personalization_of, 
 CHUNK = 250  #: readers in a task
 COMMIT = 50  #: letters in a commit
 
-Topics = list[tuple[str, int, str]]  #: of one reader: names, ids and canonical filters
+Topics = list[tuple[str, int, str]]  #: the names, ids and canonical filters of one reader's topics
 
 
 @dataclass(kw_only=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from tests.bench import celery_mornings, workers
 from tests.bench.world import World
 
-GATE = 100  #: times faster than the naive way
-SAMPLE = 100  #: readers whom the naive way writes to
+GATE = 100  #: minimum speed-up over the naive implementation
+SAMPLE = 100  #: number of readers to whom the naive implementation writes
 WAYS = ("ours", "naive")
 
 

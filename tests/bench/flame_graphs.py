@@ -22,9 +22,9 @@ from tests.support.product_processes import ROOT
 from tests.support.real_servers import postgres
 
 PY_SPY = os.environ.get("PY_SPY") or shutil.which("py-spy") or ""
-RATE = 100  #: samples a second
+RATE = 100  #: samples per second
 STEPS = ("publish", "deliver")
-NO_BROKER = "redis://127.0.0.1:1/0"  #: these commands work without one
+NO_BROKER = "redis://127.0.0.1:1/0"  #: an address without a broker, which these commands do not need
 READERS, FILTERS = 20_000, 10_000
 
 

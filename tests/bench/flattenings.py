@@ -1,7 +1,7 @@
 """Convert pages of invented papers to text with every installed tool, and read the copies.
 
 Each cell shows `right/phantoms` for a page with that many papers: the papers with every field right, and the
-records that are no papers. For a copy that is not loaded, the reason is shown. Missing tools are listed.
+records that are not papers. For a copy that is not loaded, the reason is shown. Missing tools are listed.
 Tools written in Python run in the interpreter that FLATTENING_PYTHON names, otherwise in this interpreter.
 """
 
@@ -18,7 +18,7 @@ from tests.support.flattening_scores import FlatteningScore, score
 from tests.support.paper_pages import CARDS, InventedPaper
 
 MIN_RIGHT = 0.96
-MAX_HELD_TOOLS = 2  #: among the tools whose copies keep no addresses of papers
+MAX_HELD_TOOLS = 2  #: maximum number of tools without addresses whose copies are held
 #: Tools that drop titles or bylines, or join the fields of a card to one word.
 LOSSY_TOOLS = frozenset(
     ("trafilatura", "trafilatura-markdown", "readability", "readability-markdown", "beautifulsoup-plain")
@@ -38,7 +38,7 @@ class Measured:
 
     @property
     def is_right(self) -> bool:
-        """Return whether a copy that is loaded is read well enough; what a lossy tool drops cannot be read."""
+        """Return whether a loaded copy is read well enough; data that a lossy tool drops is not required."""
         is_enough = self.score.right >= MIN_RIGHT * self.papers or self.tool in LOSSY_TOOLS
         return bool(self.score.refused) or (self.score.phantoms == 0 and is_enough)
 

@@ -32,9 +32,9 @@ from tests.support.shared_caches import CACHES
 BEGIN = datetime(2026, 11, 20, 6, tzinfo=UTC)
 MORNING = timedelta(hours=6)
 SWEEP = timedelta(seconds=3)
-LETTER = timedelta(milliseconds=20)  #: that handing over one takes
+LETTER = timedelta(milliseconds=20)  #: the time that handing over a letter takes
 GREYLISTED_FOR = timedelta(minutes=5)
-HOURS, APART = 24, timedelta(minutes=5)  #: at which readers have their letters
+HOURS, APART = 24, timedelta(minutes=5)  #: number of due times, and the time between two of them
 READERS, SHARES = 1_500, (3, 10, 30, 60, 100)
 SHAPES = {"100 domains": 100, "10 domains": 10, "one domain": 1}
 FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "since": "", "facts": []}
@@ -42,12 +42,12 @@ FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "s
 
 @dataclass(kw_only=True)
 class GreylistingServer:
-    """A transport to servers some of which greylist; every message advances the clock."""
+    """A transport to servers, some of which greylist; every message advances the clock."""
 
     clock: Clock
-    domains: frozenset[str]  #: that greylist
+    domains: frozenset[str]  #: the domains that greylist
     first_seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    tried: Counter[str] = field(default_factory=Counter)  #: by recipient
+    tried: Counter[str] = field(default_factory=Counter)  #: number of attempts, keyed by recipient
 
     def send(self, window: Sequence[Message]) -> Iterator[Outcome]:
         """Accept or defer each letter."""
@@ -77,8 +77,8 @@ class MorningOutcome:
 
     states: Counter[str]
     never_tried: int
-    longest: timedelta  #: between a letter's hour and its being sent
-    tries: int  #: of one letter, at most
+    longest: timedelta  #: maximum time from a letter's due time until it is sent
+    tries: int  #: maximum number of attempts for one letter
     is_stopped: bool
 
     @property

@@ -31,8 +31,8 @@ from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 
 BEGAN = datetime(2026, 1, 1, 8, tzinfo=UTC)
-FLAT_AFTER = 420  #: days: the longest retention, and the nights around it
-MAY_GROW = 1.05  #: what a database takes for itself from one month to the next
+FLAT_AFTER = 420  #: days: the longest retention period and a margin
+MAY_GROW = 1.05  #: maximum growth factor of everything but the catalog
 LIBRARY = frozenset({"paper", "alias", "appearance", "signal", "dump", "change", "problem"})
 LIVING = ("autovacuum_naptime=1s", "autovacuum_vacuum_cost_delay=0", "fsync=off", "synchronous_commit=off")
 TABLES = {"deliveries": Delivery, "attempts": Attempt, "showings": Shown, "presses": PressRow}
@@ -42,7 +42,7 @@ TABLES = {"deliveries": Delivery, "attempts": Attempt, "showings": Shown, "press
 class Size:
     """The size of a database."""
 
-    mail: int  #: bytes in use by everything but the catalog
+    mail: int  #: number of bytes used by everything but the catalog
     library: int
     rows: dict[str, int]
 

@@ -26,11 +26,11 @@ from tests.conftest import connected, fresh_database
 from tests.support import real_servers
 
 CONSENT = "a benchmark"
-COMPARED = 300  #: readers whom both ways bring in
-GATE, GOAL = 5_000, 10_000  #: readers a second
-RATIO = 20  #: times the plain way
-FLAT = 1.1  #: times the memory of the first half
-LINEAR = 1.5  #: times the time of the first half; what looks at all that came before takes 3
+COMPARED = 300  #: number of readers that are added in both ways and compared
+GATE, GOAL = 5_000, 10_000  #: readers per second
+RATIO = 20  #: minimum speed-up over adding readers one by one
+FLAT = 1.1  #: maximum memory for all readers, relative to the first half
+LINEAR = 1.5  #: maximum time of the second half, relative to the first; a quadratic algorithm takes 3
 
 
 def main(full: bool) -> int:
@@ -98,7 +98,7 @@ def memory() -> int:
 
 
 def one_by_one(engine: Engine, rows: list[dict[str, Any]]) -> float:
-    """Add readers one by one and return the rate a second."""
+    """Add readers one by one and return the number of readers per second."""
     began = time.perf_counter()
     with db.write_session(engine) as session:
         for row in rows:

@@ -2,7 +2,7 @@
 
     make bench ARGS=letters
 
-Every reader gets a digest of ten cards with reason lines; no two digests are the same. The rivals are given the finished page, so they only pay for Jinja, inlining and `email`; what
+Every reader gets a digest of ten cards with reason lines; no two digests are the same. The rivals get the finished page, so that only Jinja, inlining and `email` are timed; what
 they make is compared with what we make before anything is timed.
 """
 
@@ -327,7 +327,7 @@ def main(full: bool) -> int:  # noqa: PLR0915  (one figure after another)
     by_usual = seconds(lambda: [usual.message(*one) for one in sample], 3) / len(sample)
     by_css = seconds(lambda: [css.message(*one) for one in sample], 3) / len(sample)
     rounds.append(seconds(lambda: all_letters(fresh, mailed), 20) / READERS)
-    ours = min(rounds)  # before the rivals and after them: what disturbs the machine comes and goes
+    ours = min(rounds)  # ours runs before and after the rivals, because the load of the machine varies
     cold = cold_start(made)
 
     print(f"   a message of {CARDS} cards: {octets / 1000:.1f} KB, {READERS} different ones")

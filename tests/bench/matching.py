@@ -115,7 +115,7 @@ def clause(chance: random.Random, pool: list[list[str]], people: Sequence[str]) 
 def filters(
     chance: random.Random, pool: list[list[str]], index: topics.PaperIndex, count: int
 ) -> dict[int, topics.Filter]:
-    """Return distinct filters of about three clauses in the part of the language all engines have."""
+    """Return distinct filters of about three clauses, in the part of the language that all engines support."""
     people = sorted({author.split()[1].lower() for paper in index.papers for author in paper.authors})
     shared: dict[str, bool] = {}
     found: dict[str, topics.Filter] = {}
@@ -171,7 +171,7 @@ def fts5_query(node: filter_tree.Node) -> str:
 
 
 class Fts5:
-    """SQLite's full-text index, in memory; one query a filter."""
+    """SQLite's full-text index, in memory, with one query per filter."""
 
     name = "SQLite FTS5"
 
@@ -438,7 +438,7 @@ def fill(best: array[int], found: dict[int, int], held: array[int]) -> None:
             bits ^= low
 
 
-#: Seconds for the top-10 lists of a million people.
+#: Maximum number of seconds for the top-10 lists of a million readers.
 LISTS_GATE = 10
-#: How many times faster we must be, with 100,000 filters over 2,000 papers.
+#: Minimum speed-up over each rival, with 100,000 filters on 2,000 papers.
 GATES = {Fts5.name: 15, Tantivy.name: 40, PlainLoop.name: 400}

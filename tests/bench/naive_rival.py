@@ -51,7 +51,7 @@ class Morning:
 
     site: Site
     press: Press
-    index: topics.PaperIndex  #: for the relevance alone, which is a decision and no matching
+    index: topics.PaperIndex  #: used only to compute relevance, not to match filters
     templates: Templates
     port: int
     now: datetime

@@ -47,12 +47,12 @@ def process_tree(root: int, counted: dict[int, ProcessUsage]) -> Iterator[int]:
 
 
 def processes() -> dict[int, ProcessUsage]:
-    """Return all processes by their numbers."""
+    """Return all processes, keyed by process id."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         found[int(folder.name)] = ProcessUsage(int(fields[1]), sum(map(int, fields[11:15])) / TICKS)
     return found

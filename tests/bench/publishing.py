@@ -1,4 +1,4 @@
-"""Measure how many digests a second are composed and published on one core, on SQLite and PostgreSQL.
+"""Measure how many digests per second are composed and published on one core, on SQLite and PostgreSQL.
 
     make bench ARGS="publishing --full"
 

@@ -32,7 +32,7 @@ from tests.support.product_processes import installation
 SECONDS, SPAN = 120.0, 60.0
 MIN_USED = 0.95
 MIGRATING = threading.Lock()  #: Alembic keeps its state in globals
-AT_ONCE = 3  #: cases that are measured side by side
+AT_ONCE = 3  #: number of cases that are measured at the same time
 FACTS = {"commands": [], "manage_url": "", "message": "It", "fix": "Fix it.", "since": "", "facts": []}
 
 
@@ -42,16 +42,16 @@ class RateCase:
 
     rate: str
     workers: int = 1
-    profile: str = ""  #: then the rate stands in the mail URL
+    profile: str = ""  #: the profile in the mail URL; if set, the rate is in the URL, too
 
     @property
     def per_second(self) -> float:
-        """Return the letters a second."""
+        """Return the number of letters per second."""
         return limits.parse_rates(self.rate)[0].per_second
 
     @property
     def most(self) -> float:
-        """Return how many letters 60 seconds may have."""
+        """Return the maximum number of letters in 60 seconds."""
         return self.per_second * (SPAN + (1 if self.profile == "ses" else 3))
 
     def settings(self, port: int) -> dict[str, str]:
@@ -113,7 +113,7 @@ def used(moments: Sequence[float], per_second: float, seconds: float) -> float:
 
 
 def worst(moments: Sequence[float], span: float) -> int:
-    """Return the most letters in any span of so many seconds."""
+    """Return the maximum number of letters in any period of this many seconds."""
     most = begin = 0
     for end, moment in enumerate(moments):
         while moments[begin] <= moment - span:
@@ -170,7 +170,7 @@ def play(number: int, case: RateCase, server: str, folder: Path) -> bool:
 
 
 def main(full: bool) -> int:
-    """Measure every case, some side by side."""
+    """Measure every case, several at the same time."""
     with (
         tempfile.TemporaryDirectory() as folder,
         real_servers.postgres() as server,

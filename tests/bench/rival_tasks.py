@@ -25,13 +25,13 @@ from digest.settings import load_settings
 from tests.bench import competent_rival, naive_rival
 from tests.support.shared_caches import CACHES
 
-FIRST = 20  #: letters that every worker writes before it is ready
+FIRST = 20  #: number of letters that every worker renders before it is ready
 
 app = Celery("rivals")
 app.conf.update(
     task_ignore_result=True,
     worker_prefetch_multiplier=1,
-    worker_proc_alive_timeout=300,  # it makes ready for so long
+    worker_proc_alive_timeout=300,  # maximum time for the warm-up
     broker_connection_retry_on_startup=True,
 )
 

@@ -22,7 +22,7 @@ from typing import Any
 from celery.signals import task_postrun, task_prerun
 
 COMMAND = (sys.executable, "-m", "tests.bench.sampling_profile")
-BETWEEN = 0.01  #: seconds from look to look: some thousandths of the worker's time
+BETWEEN = 0.01  #: seconds between two samples, which take less than 1 % of the worker's time
 KEPT_EVERY = 0.2  #: seconds
 OTHER, IDLE = "other", "between tasks"
 
@@ -87,7 +87,7 @@ class Watch:
         now = time.perf_counter()
         self.clock[self.key(frame)] += now - self.looked
         self.looked = now
-        if now - self.kept_at > KEPT_EVERY:  # whoever measures ends us once all is delivered, task or no task
+        if now - self.kept_at > KEPT_EVERY:  # this process is ended when all is delivered
             self.write_samples()
 
     def sample_processor(self, _signal: int, frame: FrameType | None) -> None:

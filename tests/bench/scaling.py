@@ -29,8 +29,8 @@ from tests.conftest import connected, fresh_database
 from tests.support.real_servers import postgres
 from tests.support.shared_caches import CACHES
 
-NEAR = 1.6  #: times the rate of one, by two on PostgreSQL
-ROUNDS = 2  #: the better of which counts
+NEAR = 1.6  #: minimum speed-up by a second process on PostgreSQL
+ROUNDS = 2  #: number of runs, of which the better counts
 
 
 def main(full: bool) -> int:
@@ -59,7 +59,7 @@ def main(full: bool) -> int:
 
 @dataclass(frozen=True)
 class WorkerRate:
-    """Readers a second, and the processor microseconds that the workers spent on one."""
+    """The number of readers per second, and the processor microseconds per reader."""
 
     readers: float
     cost: float
@@ -97,7 +97,7 @@ def sqlite_copy(folder: Path) -> Iterator[str]:
 
 
 def rate(world: World, press: str, count: int, copy: Callable[[], AbstractContextManager[str]]) -> WorkerRate:
-    """Return the rate at which so many processes publish the world."""
+    """Return the rate at which this many processes publish the world."""
     found = []
     for _round in range(ROUNDS):
         with copy() as url, ExitStack() as stack:

@@ -39,15 +39,15 @@ from tests.support.mail_sink import run_mail_sink
 from tests.support.real_servers import postgres
 from tests.support.shared_caches import CACHES
 
-PIPELINED_GATE = 5.0  #: times smtplib on a persistent connection
-POSTFIX_GATE = 1.3  #: times Postfix's own generator
-DELAYED_GATE = 3.8  #: times smtplib, where every reply takes 20 ms
-LEDGER_GATE = 0.35  #: of the rate without one
-FAR = 100  #: messages where every reply takes its time: the greeting must not count
+PIPELINED_GATE = 5.0  #: minimum speed-up over smtplib on a persistent connection
+POSTFIX_GATE = 1.3  #: minimum speed-up over Postfix's smtp-source
+DELAYED_GATE = 3.8  #: minimum speed-up over smtplib if every reply takes 20 ms
+LEDGER_GATE = 0.35  #: maximum share of the rate that recording deliveries may cost
+FAR = 100  #: number of messages if replies are delayed, so that the greeting's delay is negligible
 SMTP_SOURCE = os.environ.get("SMTP_SOURCE") or shutil.which("smtp-source", path="/usr/sbin:/usr/bin") or ""
 BYTES = 40_000
-ROUNDS = 7  #: the best of which counts: a busy machine only ever slows
-LEDGER_ROUNDS = 4  #: the same, of delivering with a ledger and without
+ROUNDS = 7  #: number of runs, of which the best counts, because other load only slows a run
+LEDGER_ROUNDS = 4  #: the same for delivering with and without recording
 SITE = Site(keys=(b"bench",))
 
 
@@ -193,16 +193,16 @@ def print_ledger_cost(server: str, folder: Path, count: int, port: int) -> float
 
 
 def ledger_share(engine: Engine, port: int) -> float:
-    """Write and send digests without a ledger and deliver the same with it, and return the share it takes.
+    """Send digests without recording them, deliver others with recording; return the share that recording takes.
 
-    The best of some rounds counts, of either way; each round has digests of its own.
+    The best of several rounds counts for each way; each round has digests of its own.
     """
     templates, site = Templates(settings.templates_dir()), world.SITE
     bare = kept = 9e9
     with db.write_session(engine) as session, closing(opened(port)) as transport:
         published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=world.NOW)
         analyse(engine)
-        part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops behind one
+        part = published.queued // (LEDGER_ROUNDS * 50) * 50  # whole windows: a run stops after one
         for _round in range(LEDGER_ROUNDS):
             bare = min(bare, send_without_ledger(session, transport, templates, part))
             kept = min(kept, deliver_some(session, transport, templates, part))
@@ -211,7 +211,7 @@ def ledger_share(engine: Engine, port: int) -> float:
 
 
 def deliver_some(session: db.Session, transport: SmtpTransport, templates: Templates, part: int) -> float:
-    """Deliver some of what is due, and return the seconds for one."""
+    """Deliver some of the due digests, and return the seconds per digest."""
     done = 0
 
     def progress(so_far: int) -> None:
@@ -232,8 +232,9 @@ def deliver_some(session: db.Session, transport: SmtpTransport, templates: Templ
 def send_without_ledger(
     session: db.Session, transport: SmtpTransport, templates: Templates, part: int
 ) -> float:
-    """Write and send the same without keeping anything, the collector held off as in a run; twice, for the
-    first time warms the cards.
+    """Render and send the same digests without recording anything, and return the seconds per digest.
+
+    They are sent twice, because the first time fills the caches. Garbage collection is paused, as in a run.
     """
     claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
     render_context = decision_inputs.load_context(
@@ -248,7 +249,7 @@ def send_without_ledger(
             window = claimed[start : start + 50]
             at = replace(
                 render_context, digests=decision_inputs.load_digests(window)
-            )  # to read a decision is part of writing
+            )  # reading a decision is part of rendering
             written = [render_delivery(at, each) for each in window]
             assert all(
                 outcome.verdict is Verdict.ACCEPTED

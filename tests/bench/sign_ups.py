@@ -39,7 +39,7 @@ from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
 
 A_SECOND = 50
-PATIENCE = 60.0  #: seconds for one answer
+PATIENCE = 60.0  #: maximum number of seconds for one response
 WEB = (sys.executable, "-m", "digest")
 
 
@@ -87,7 +87,7 @@ def holds(servers: SharedServers, world: World, template: str, folder: Path, cou
 
 @contextmanager
 def running_site(servers: SharedServers, url: str, port: int, folder: Path) -> Iterator[str]:
-    """Run one web process behind a trusted proxy, which is this program; yield its address."""
+    """Run one web process, with this program as its trusted proxy; yield the address of the web process."""
     own = free_port()
     settings = celery_mornings.service_settings(url, servers.broker, port) | {
         "PORT": str(own),

@@ -100,11 +100,11 @@ class RunningSink:
     language: str
 
     def accepted_count(self) -> int:
-        """Return how many messages it has accepted."""
+        """Return how many messages the sink has accepted."""
         return figures(self.port)[0]
 
     def accepted_bytes(self) -> int:
-        """Return how many bytes of messages it has accepted."""
+        """Return how many bytes of messages the sink has accepted."""
         return figures(self.port)[1]
 
 

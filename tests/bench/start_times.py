@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.conftest import ROOT
 
 BARE = (sys.executable, "-c", "import typer, sqlalchemy")
-HELP_GATE, GATE = 1.5, 2.5  #: times the bare imports
+HELP_GATE, GATE = 1.5, 2.5  #: maximum processor time relative to the bare imports
 #: How often each pair runs; its ratio is the median.
 FEW, MANY = 5, 15
 #: Commands that an operator waits for; those that send, load or check servers do far more than start.

@@ -22,11 +22,11 @@ from digest.papers import Paper
 from digest.papers.trending import Appearance, Evidence, rank
 
 START = datetime(2026, 9, 14, tzinfo=UTC)  # a Monday
-DAYS, WARM_UP = 46, 9  # 36 evenings are judged, the last day is only a target
+DAYS, WARM_UP = 46, 9  # 36 evenings are judged; only the votes of the last day are used
 PAPERS = 1_500
 DUMP_SIZE = 49
 FORGOTTEN = 25  #: days after which a source does not list a paper any more
-LEVEL = 0.005  #: closer than this is level
+LEVEL = 0.005  #: differences of nDCG below this count as equal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class PaperAttention:
     born: int
     votes: tuple[int, ...]
     comments: tuple[int, ...]
-    stars: tuple[int, ...] | None  #: as a total, with what the repository had before
+    stars: tuple[int, ...] | None  #: the total on each day, including stars from before the paper
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class ObservedPaper:
 
     name: str
     is_daily: bool = True  #: snapshots of every day, or today's only
-    missing: float = 0.0  #: the share of signals a source does not print
+    missing: float = 0.0  #: the share of signals that a source does not print
 
 
 SITUATIONS = (
@@ -86,7 +86,7 @@ def invented_month(chance: random.Random) -> list[PaperAttention]:
 
 
 def invented_paper(chance: random.Random, number: int) -> PaperAttention:
-    """Return one paper: its interest, how long it lasts, and perhaps a second wave."""
+    """Return one paper: its interest, how long the interest lasts, and perhaps a second wave."""
     born = chance.randrange(DAYS)
     interest = 4 * math.exp(chance.gauss(-0.6, 1.1))
     pace = 2.9 * math.exp(chance.gauss(0, 0.5))

@@ -22,15 +22,15 @@ from tests.bench.celery_mornings import MorningCost, SharedServers
 from tests.bench.compare_letters import compare
 from tests.bench.world import World
 
-GATE = 3_000  #: digests a second, in the full size; the goal is 10,000
-RATIOS = {"naive": (600, 1_000), "middle": (40, 60)}  #: times the rival's rate: the gate and the goal
+GATE = 3_000  #: minimum number of digests per second in the full size; the goal is 10,000
+RATIOS = {"naive": (600, 1_000), "middle": (40, 60)}  #: speed-ups: gate and goal
 MEMORY_GATE = 300  #: MB of a worker process at its peak
-GOAL = 90e-6  #: seconds of sending for a digest: a million in 90
-#: Of the rate of `smtp-source` processes that send one constant message: the gate and the goal.
+GOAL = 90e-6  #: goal for the seconds per digest: a million digests in 90 seconds
+#: Shares of the rate of `smtp-source` processes that send one constant message: the gate and the goal.
 SHARES = {"delivering": (0.6, 1.0), "in all": (0.4, 0.7)}
 SAMPLE = 50_000  #: maximum number of messages that each `smtp-source` sends
-TOPICS = (1, 10)  #: of a reader, at least and at most: the readers for whom these gates were set
-FLAT = 1.05  #: times the memory halfway; in a small size caches still fill
+TOPICS = (1, 10)  #: minimum and maximum number of topics of a reader
+FLAT = 1.05  #: maximum memory at the end, relative to halfway
 
 
 def main(full: bool) -> int:

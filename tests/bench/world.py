@@ -35,7 +35,7 @@ SITE = Site(
 )
 
 
-#: What filters look like in all benchmarks: about three clauses.
+#: The shapes of the filters in all benchmarks, with about three clauses each.
 SHAPES = (
     "{0}", "{0} AND {1}", "{0} OR {1}", "{0} OR {1} OR {2}", "{0} AND ({1} OR {2})", "{0} ANDNOT {1}",
     "({0} OR {1}) ANDNOT {2}", "({0} OR {1} OR {2}) AND ({3} OR {4})", "({0} AND {1}) OR ({2} AND {3})",
@@ -61,11 +61,11 @@ class World:
 
     papers: int = 500
     readers: int = 10_000
-    kept: int = 100  #: the first readers, whose letters are kept for comparison
-    topics: tuple[int, int] = (3, 3)  #: of a reader: at least, and at most
+    kept: int = 100  #: number of first readers, whose letters are kept for comparison
+    topics: tuple[int, int] = (3, 3)  #: minimum and maximum number of topics of a reader
     filters: int = 1_000
     now: datetime = NOW
-    at: str = "06:00"  #: when everybody wants to read
+    at: str = "06:00"  #: the local time of every reader's digest
 
     # ── papers ──────────────────────────────────────────────────────────────────────────────────
 
@@ -104,7 +104,7 @@ class World:
 
     @cached_property
     def interests(self) -> list[str]:
-        """Return distinct filters of about three clauses, the popular first."""
+        """Return distinct filters of about three clauses, the most popular first."""
         chance = random.Random(3)
         words, phrases = self.vocabulary
         made: dict[str, None] = {}

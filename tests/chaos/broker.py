@@ -21,7 +21,7 @@ from tests.support import real_servers
 from tests.support.faulty_smtp_server import FaultyServer, faulty_server
 from tests.support.product_processes import Installation, installation, wait_until
 
-EARLY, LATE = 60, 20  #: readers before the broker fails, and after
+EARLY, LATE = 60, 20  #: number of readers added before the broker fails, and of those added afterwards
 SLOW = 0.05  #: seconds that the mail server takes for each letter, which leaves time to break the broker
 
 
@@ -72,7 +72,7 @@ def service(folder: Path, url: str, broker: str, port: int) -> Iterator[Installa
 
 
 def subscribe(made: ChaosWorld, name: str, number: int) -> None:
-    """Add that many subscribers who are due."""
+    """Add this many subscribers who are due."""
     now = datetime.now(UTC)
     with db.write_session(made.engine) as session:
         for each in range(number):

@@ -36,7 +36,7 @@ class Errand:
     """The instructions for a process."""
 
     database: str
-    failpoint: str = ""  #: where it is killed
+    failpoint: str = ""  #: the failpoint at which the process is killed
 
 
 def run(errand: Errand) -> None:
@@ -62,7 +62,7 @@ def run(errand: Errand) -> None:
 
 
 def faults(engine: Engine, *, readers: int, mails: int) -> list[str]:
-    """Return the differences from a run without a crash; a mail whose reply was lost was sent again."""
+    """Return the differences from a run without a crash; a message whose reply was lost may have been sent twice."""
     with db.read_session(engine) as session:
         dumps = [(row.state, row.new == row.papers) for row in session.scalars(select(DumpRow))]
         papers, loaded = counted(session, PaperRow.id), session.scalars(select(DumpRow.papers)).all()

@@ -42,8 +42,8 @@ from tests.support.faulty_smtp_server import Fault, faulty_server
 FAILPOINTS = ("claimed", "written", "intending", "intended", "answered", "settling", "settled")
 PAST_A_LEASE = LEASE.total_seconds() + 0.5
 HOUR = 3600.0  #: seconds
-DRAIN_SECONDS = 240.0  #: for the letters that are open after hundreds of kills
-KILLS_PER_SECOND, FAILOVERS_PER_SECOND = 500 / 30, 10 / 30  #: of what `--seconds` says; they take longer
+DRAIN_SECONDS = 240.0  #: time for settling the letters that are open after hundreds of kills
+KILLS_PER_SECOND, FAILOVERS_PER_SECOND = 500 / 30, 10 / 30  #: for each second of `--seconds`
 
 
 class Unavailable(Exception):
@@ -76,18 +76,18 @@ class Result:
     broken: list[str]
 
 
-Run = Callable[[Ground, int, float], Result]  #: on what, with which seed, for how many seconds
+Run = Callable[[Ground, int, float], Result]  #: gets the ground, the seed and the number of seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailureCase:
     """One kind of failure."""
 
-    title: str  #: what happens
+    title: str  #: the failure in words
     run: Run
     on: tuple[str, ...] = ("sqlite", "postgresql")
-    short: tuple[str, ...] = ()  #: databases on which it is part of every test run
-    needs: str = ""  #: "server": its own, "standby": its own with a standby, or "disk": a small one
+    short: tuple[str, ...] = ()  #: databases on which the case is part of every test run
+    needs: str = ""  #: "server", "standby" (a server with a standby) or "disk" (a small disk)
 
 
 def in_world(
@@ -190,7 +190,7 @@ def die_on_errands(ground: Ground, _seed: int, _seconds: float) -> Result:
             hit += made.ends(process) == -signal.SIGKILL
         made.drain()
         result = judged(made, f"{hit} of {len(crash_points.FAILPOINTS)} instants hit")
-        # The sender repeats its first mail, whose reply was lost.
+        # The sender repeats its first message, whose reply was lost.
         wrong = crash_points.faults(made.engine, readers=readers, mails=2)
         made.engine.dispose()
     return replace(result, broken=[*result.broken, *wrong])
@@ -482,7 +482,7 @@ def ground(kind: str, *, needs: str = "", server: str = "") -> Iterator[Ground]:
 
 @contextmanager
 def standing(kind: str, folder: Path) -> Iterator[Ground]:
-    """Yield a migrated database with its files in that folder."""
+    """Yield a migrated database with its files in this folder."""
     if kind == "sqlite":
         yield Ground(url=migrated(f"sqlite:///{folder / 'chaos.sqlite3'}"))
         return
@@ -492,7 +492,7 @@ def standing(kind: str, folder: Path) -> Iterator[Ground]:
 
 
 def migrated(url: str) -> str:
-    """Create the schema there, and return the URL."""
+    """Create the schema in the database at a URL, and return the URL."""
     engine = db.make_engine(url)
     db.upgrade(engine)
     engine.dispose()
@@ -510,7 +510,7 @@ def fresh(server: str, name: str) -> str:
 
 @contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[Path]:
-    """Mount a disk of that size in memory, or raise Unavailable."""
+    """Mount a disk of this size in memory, or raise Unavailable."""
     folder.mkdir()
     mount = shutil.which("mount")
     options = f"size={size},mode=755"

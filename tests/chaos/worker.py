@@ -102,7 +102,7 @@ def keep_uncommitted(session: Any) -> None:
 class BrokenOutbox:
     """A broken outbox, and whether it breaks the fast path or the path with individual checks."""
 
-    design: Any  #: mixed into the real one
+    design: Any  #: the class that is mixed into the real outbox
     is_fast: bool = False
 
 
@@ -130,13 +130,13 @@ class Orders:
     server: MailServer
     window: int
     drains: bool = False  #: end when nothing is open
-    failpoint: str = ""  #: where it is killed
-    spared: int = 0  #: how often it passes there before
+    failpoint: str = ""  #: the failpoint at which the worker is killed
+    spared: int = 0  #: how often the worker passes this failpoint before it is killed
     mutant: str = ""
     steps: Sequence[
         tuple[float, float]
-    ] = ()  #: (seconds after the start, seconds by which its clock is then wrong)
-    largest_file: int = 0  #: the most bytes in a file it writes; 0 is no limit
+    ] = ()  #: (seconds after the start, seconds by which the worker's clock is then wrong)
+    largest_file: int = 0  #: maximum number of bytes in a file that the worker writes; 0 for no limit
 
 
 def shorten_waits() -> None:

@@ -1,4 +1,4 @@
-"""Define the world of a chaos run: subscribers with digests, a failing mail server, workers, and the promises.
+"""Define the world of a chaos run: subscribers with digests, a failing mail server, workers and promises.
 
 The promises are checked after each run.
 """
@@ -40,7 +40,7 @@ from tests.support import certificates
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.shared_caches import CACHES
 
-#: How long after an opt-out a worker may still send what it had begun when that was committed.
+#: How long after the commit of an opt-out a worker may still send a letter that it had already begun.
 BEGUN = timedelta(seconds=4)
 
 #: The promises that a broken design breaks.
@@ -134,9 +134,9 @@ class ChaosWorld:
     workers: list[ForkServerProcess] = field(default_factory=list)
     kills: int = 0
     freezes: int = 0
-    outages: int = 0  #: of the database
-    saved: Any = field(default_factory=lambda: FORKSERVER.Value("i"))  #: letters saved from doubt
-    left: dict[str, datetime] = field(default_factory=dict)  #: who opted out, and when that was committed
+    outages: int = 0  #: number of outages of the database
+    saved: Any = field(default_factory=lambda: FORKSERVER.Value("i"))  #: as in `count_saved`
+    left: dict[str, datetime] = field(default_factory=dict)  #: {subscriber who opted out: time of the commit}
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
 
@@ -154,7 +154,7 @@ class ChaosWorld:
         return worker
 
     def start_until(self, number: int, **details: Any) -> None:
-        """Start workers until that many run."""
+        """Start workers until this many are running."""
         for worker in [each for each in self.workers if not each.is_alive()]:
             self.forget(worker)
         while len(self.workers) < number:
@@ -216,7 +216,7 @@ class ChaosWorld:
     # ── people ──────────────────────────────────────────────────────────────────────────────────
 
     def opt_out(self, email: str) -> None:
-        """Unsubscribe somebody, and record when that was committed."""
+        """Unsubscribe somebody, and record when the opt-out was committed."""
         with db.write_session(self.engine) as session:
             subscribers.get(session, email).state = SubscriberState.UNSUBSCRIBED
             session.commit()
@@ -314,7 +314,7 @@ def certified(server: FaultyServer) -> Iterator[str]:
 
 
 def publish(engine: Engine, readers: int) -> None:
-    """Publish a digest of the sample for that many readers."""
+    """Publish a digest of the sample for this many readers."""
     now = datetime.now(UTC)
     templates = Templates(templates_dir())
     with db.write_session(engine) as session:

@@ -50,11 +50,11 @@ class Sight:
 
     width: int
     is_dark: bool
-    overflow: int  #: pixels that one would have to scroll sideways
+    overflow: int  #: number of pixels that are reached only by scrolling sideways
     words: int
-    first_title: int  #: pixels from the top to the first title of a paper; 0: there is none
+    first_title: int  #: pixels from the top to the first title of a paper; 0 if there is none
     sticking_out: tuple[str, ...]
-    faint: tuple[str, ...]  #: text with less contrast than WCAG 2.2 asks for
+    faint: tuple[str, ...]  #: text with less contrast than WCAG 2.2 requires
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def gallery(pages: dict[str, bytes], upstream: str = "") -> Iterator[str]:
                 self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), PageHandler)
     thread = threading.Thread(target=server.serve_forever)
@@ -140,7 +140,7 @@ def photograph(
 ) -> None:
     """Take a screenshot of pages side by side, each at its screen width and in full height.
 
-    With `at_most` it ends after so many pixels.
+    With `at_most`, the screenshot ends after this many pixels.
 
     They are shown in frames, since no window of a browser is as narrow as a phone.
     """

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def is_full() -> bool:
-    """Whether every judge checks everything."""
+    """Return whether every judge checks everything."""
     return os.environ.get("JUDGE") == "full"
 
 
@@ -114,10 +114,10 @@ class Exhibits:
 
     digest_html: Path
     digest_eml: Path
-    letters: Mapping[str, bytes]  #: what was delivered, as messages, by who got it
-    records: Mapping[str, str]  #: what the DNS would say of our keys
-    site: str  #: where the pages are served
-    pages: Mapping[str, str]  #: names of pages, and where on the site they are
+    letters: Mapping[str, bytes]  #: the delivered messages, keyed by recipient
+    records: Mapping[str, str]  #: the DNS records of our keys
+    site: str  #: the address at which the pages are served
+    pages: Mapping[str, str]  #: the path of each page on the site, keyed by name
 
     def html(self, name: str) -> bytes:
         """Return a page."""
@@ -175,7 +175,7 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
 
 
 def add_narrowing_suggestion(installation: Installation, email: str) -> None:
-    """Add to the reader's digest the suggestion that it would have after three full ones."""
+    """Add to the reader's digest the suggestion that it would have after three full digests."""
     engine = db.make_engine(Settings(data_dir=installation.data_dir).database)
     with db.write_session(engine) as session:
         delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()

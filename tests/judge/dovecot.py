@@ -57,7 +57,7 @@ class Mailboxes:
     folder: Path
 
     def mails(self, name: str) -> list[bytes]:
-        """Return the mails in a user's inbox."""
+        """Return the messages in a user's inbox."""
         return [path.read_bytes() for path in (self.folder / "home" / name / "mail" / "new").glob("*")]
 
     def log(self) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.product_processes import ROOT
 
-OURS = ROOT / ".judge"  #: what npm brings, outside git
+OURS = ROOT / ".judge"  #: the folder for npm packages, which git ignores
 VERSIONS = {
     "axe-core": "4.14.1", "caniemail": "1.0.5", "mailauth": "4.13.3", "playwright-core": "1.65.1",
     "vnu-jar": "26.9.27",
@@ -31,7 +31,7 @@ def program(name: str, *, package: str) -> str:
 
 
 def install(package: str) -> None:
-    """Install a Debian package, if we are root on a Debian."""
+    """Install a Debian package, if this process is root on a Debian system."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
     quietly: dict[str, Any] = {

@@ -160,7 +160,7 @@ NEWS = [
     }
 ]
 PACK = {"name": "lab", "version": 12, "puts_back": None}
-#: Letters that say something else in other cases, as (name, kind, what differs).
+#: Letters with different sentences in other cases, as (name, kind, values that differ).
 OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     (
         "welcome, without topics",
@@ -287,7 +287,7 @@ def digest_letter(*content: Any, **changes: Any) -> RenderedLetter:
 
 
 def digest_of(papers: int, *, dated_at: datetime) -> bytes:
-    """Return the mail of a digest of so many papers, some of them without links."""
+    """Return the message for a digest of this many papers, some of them without links."""
     kinds = (ATTENTION, FLOW, ROBOTS, BARE)
     batch = [
         replace(kinds[number % 4], id=number + 1, title=f"{kinds[number % 4].title}, part {number + 1}")
@@ -301,7 +301,7 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
 
 
 def mails(*, dated_at: datetime) -> dict[str, bytes]:
-    """Return the mail of every judged letter, by kind."""
+    """Return the message of every judged letter, by kind."""
     made = {}
     for kind, letter in judged().items():
         is_listed = kind in {"nothing_today", "invite", "changed"}
@@ -345,7 +345,7 @@ def write(kind: str, **changes: Any) -> RenderedLetter:
 
 
 def all_cases() -> dict[str, RenderedLetter]:
-    """Return digests, every other letter, and the cases in which they say something else, by name."""
+    """Return digests and every other letter, in each case in which their sentences differ, by name."""
     catch_up = structs.replace(trending(11, 12, 13), is_catch_up=True, matched=212)
     hostile_papers = HOSTILE, digest_of_hostile()
     return {
@@ -363,7 +363,7 @@ def all_cases() -> dict[str, RenderedLetter]:
 
 
 def group_digest(**changes: Any) -> tuple[RenderedLetter, bytes]:
-    """Return a digest for a mailing list, and the mail."""
+    """Return a digest for a mailing list, and its message."""
     assembler, digest, copy = parts_of_digest(**changes)
     shared = structs.replace(
         copy,

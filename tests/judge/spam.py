@@ -20,7 +20,7 @@ LOCAL = {
     "options.inc": 'dns { nameserver = ["127.0.0.1:1"]; timeout = 0.05s; retransmits = 1; }',
     "logging.inc": 'type = "console"; level = "error";',
 }
-#: As a server that the digest's own host hands the mail to would ask.
+#: The parameters with which a server would ask rspamd about a letter that it got from the digest's host.
 ENVELOPE = ("--ip", "192.0.2.10", "--hostname", "digest.example.org", "--from", "digest@digest.example.org")
 
 

@@ -1,4 +1,4 @@
-"""Judge how we classify bounces, with thirty years of labelled ones and a real Postfix.
+"""Judge how we classify bounces, with labelled bounces of thirty years and a real Postfix.
 
 The labelled bounces are part of the source distribution of flufl.bounce, which is downloaded for the test and
 then deleted. Each check must first detect a defect.
@@ -91,7 +91,7 @@ Read = Callable[[bytes], MailReport | None]
 
 
 def wrongly_read(corpus: list[LabelledBounce], read: Read) -> list[str]:
-    """Return the mails that `read` classifies other than their labels."""
+    """Return the bounces that `read` does not classify as they are labelled."""
     return [one.name for one in corpus if not agrees(read(one.content), one)]
 
 
@@ -191,7 +191,7 @@ class BouncePath:
         assert report.sent == len(names), self.log.read_text()
 
     def came_back(self, count: int) -> dict[int | None, BounceRow]:
-        """Return the bounces by delivery, once so many have arrived."""
+        """Return the bounces by delivery, once this many have arrived."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             with db.read_session(self.engine) as session:

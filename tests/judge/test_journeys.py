@@ -17,7 +17,7 @@ from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
 
 JOURNEYS = ("chips", "papers", "library", "filter", "corrections", "sample")
-#: (journey, device, color scheme, has script): in the short form each journey once, and each setting at least once.
+#: (journey, device, color scheme, has script): the short suite has each journey once and each setting at least once.
 SHORT = (
     ("chips", "phone", "light", True),
     ("papers", "desktop", "dark", True),

@@ -231,7 +231,7 @@ def test_mailauth_verifies_both_signatures_of_every_letter(node: str, exhibits: 
 
 # ── mail programs: caniemail ────────────────────────────────────────────────────────────────────
 
-#: What some mail programs do not show, by caniemail, and why a letter loses nothing by it.
+#: Features that some mail programs lack according to caniemail, and why a letter does not need them.
 ACCEPTED = {
     "@media": "narrow phones and the night: without it the letter is read as by day, at any width",
     "<style> element": "holds nothing but @media; all else stands on the elements",
@@ -424,8 +424,8 @@ def size_of(picture: Path) -> tuple[int, int]:
 
 # ── looks: Thunderbird ──────────────────────────────────────────────────────────────────────────
 
-PAGE_GROUND = "#F3F1EC"  #: around a letter, in light mode
-BRIGHT = 0.8  #: of all that a colour can shine
+PAGE_GROUND = "#F3F1EC"  #: the background around a letter in light mode
+BRIGHT = 0.8  #: minimum share of the full brightness
 
 
 def brightness(colours: Mapping[str, int]) -> float:

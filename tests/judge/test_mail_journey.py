@@ -1,4 +1,4 @@
-"""Test a reader's mails from subscribing on, through a real Postfix to us and back into a real Dovecot."""
+"""Test a reader's exchange of mail with the service, from sign-up on, through a real Postfix and Dovecot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COVERED = [b"from", b"to", b"subject", b"message-id"]
 
 @dataclass(kw_only=True)
 class Correspondence:
-    """A reader's mail program, and our side: what they write passes Postfix, and so do our answers."""
+    """A reader's mail program and the service; all messages between them pass through Postfix."""
 
     engine: Engine
     site: Site
@@ -59,7 +59,7 @@ class Correspondence:
     later: timedelta = timedelta()
 
     def write(self, body: str, *, to: str = US, subject: str = "Re: papers", is_signed: bool = True) -> None:
-        """Send a mail through Postfix, signed by the reader's mail server."""
+        """Send a message through Postfix, signed by the reader's mail server."""
         mail = EmailMessage()
         mail["From"], mail["To"], mail["Subject"] = f"Ada Ito <{ADA}>", to, subject
         mail["Message-ID"] = f"<{time.monotonic_ns()}@{DOMAIN}>"
@@ -93,7 +93,7 @@ class Correspondence:
         return mail
 
     def unread(self) -> list[bytes]:
-        """Return the new mails in the reader's mailbox."""
+        """Return the new messages in the reader's mailbox."""
         return [content for content in self.boxes.mails("ada") if content not in self.read]
 
     def has_queued(self) -> bool:
@@ -119,7 +119,7 @@ class Correspondence:
             return [topic.name for topic in subscribers.topics_of(session, subscribers.get(session, ADA))]
 
     def publish(self) -> None:
-        """Publish the reader's next digest, and let the clock of the worker be in its hour."""
+        """Publish the reader's next digest, and set the worker's clock to the hour of that digest."""
         due = self.reader().next_due_at
         assert due
         self.later = due + timedelta(minutes=1) - datetime.now(UTC)
@@ -134,7 +134,7 @@ class Correspondence:
 
 
 def text_of(mail: EmailMessage) -> str:
-    """Return the text of a mail on one line."""
+    """Return the text of a message on one line."""
     return " ".join(body_of(mail.as_bytes(), "plain").split())
 
 

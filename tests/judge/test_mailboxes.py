@@ -69,7 +69,7 @@ class MailboxPath:
         engine.dispose()
 
     def arrived(self, count: int) -> None:
-        """Wait until Dovecot has accepted so many mails from Postfix."""
+        """Wait until Dovecot has accepted this many letters from Postfix."""
         deadline = time.monotonic() + 30
         while self.log.read_text().count("status=sent") < count:
             assert time.monotonic() < deadline, self.log.read_text() + self.boxes.log()
@@ -120,7 +120,7 @@ def publish(mailway: MailboxPath, *names: str) -> None:
 
 
 def die(mailway: MailboxPath) -> None:
-    """Kill a worker once its server has accepted a mail."""
+    """Kill a worker once its server has accepted a letter."""
     worker = multiprocessing.get_context("fork").Process(target=mailway.deliver, kwargs={"dies": True})
     worker.start()
     worker.join(60)
@@ -146,7 +146,7 @@ def test_a_copy_after_a_crash_is_one_mail_in_a_mailbox_with_a_sieve_rule(mailway
 
 
 def inside(mail: bytes) -> bytes:
-    """Return a mail without the headers that servers added."""
+    """Return a letter without the headers that servers added."""
     return mail[mail.index(b"DKIM-Signature:") :]
 
 

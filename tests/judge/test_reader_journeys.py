@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 JOURNEYS = (
     "settings", "undo", "less", "save", "pause", "unsubscribe", "account", "why", "letter-links", "archive", "problems",
 )  # fmt: skip
-#: (journey, device, color scheme, has script): in the short form each journey once, and each setting at least once.
+#: (journey, device, color scheme, has script): the short suite has each journey once and each setting at least once.
 SHORT = (
     ("settings", "phone", "light", True),
     ("undo", "desktop", "light", False),

@@ -41,7 +41,7 @@ class Thunderbird:
     thunderbird: str
     screen: str  #: Xvfb
     camera: str  #: ImageMagick's import
-    counter: str  #: and its convert
+    counter: str  #: ImageMagick's convert
 
     def photograph(self, letter: Path, picture: Path, *, is_dark: bool = False) -> Path:
         """Take a picture of the window in which a letter is open."""

@@ -224,9 +224,9 @@ class Confirmation(Base):
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: JSON: the settings to apply when the request is confirmed
     requested_settings: Mapped[str] = mapped_column(default="{}")
-    #: the signed mail that requested the confirmation; copied to the consent
+    #: the signed message that requested the confirmation; copied to the consent
     evidence: Mapped[str] = mapped_column(default="")
-    #: keyed hash of the network that sent the form, or of the domain that signed the mail; deleted
+    #: keyed hash of the network that sent the form, or of the domain that signed the message; deleted
     #: after 72 hours
     network: Mapped[str] = mapped_column(String(16), default="")
     #: whether the address was suppressed at sign-up, so that confirming lifts the suppression

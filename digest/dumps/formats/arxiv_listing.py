@@ -45,7 +45,7 @@ MAX_LINE_LENGTH = 2_000
 
 
 def recognises(head: str) -> bool:
-    """Return whether the dump is a mail from arXiv or has entries separated by double backslashes."""
+    """Return whether the dump is a message from arXiv or has entries separated by double backslashes."""
     has_entries = "\\\\" in head and re.search(
         r"^\\\\\r?\n(?:arXiv:|Paper: |Paper \(|/\* )", head, re.MULTILINE
     )
@@ -53,7 +53,7 @@ def recognises(head: str) -> bool:
 
 
 def is_mail(head: str) -> bool:
-    """Return whether a text begins with the headers of a mail from arXiv."""
+    """Return whether a text begins with the headers of a message from arXiv."""
     if "\nDate: " not in head and not head.startswith("Date: "):
         return False
     headers = re.split(r"\r?\n\r?\n", head, maxsplit=1)[0]
@@ -85,7 +85,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def decode_mail(source: DumpInput) -> DumpInput:
-    """Return the mail with its transfer encoding (quoted-printable or base64) decoded."""
+    """Return the message with its transfer encoding (quoted-printable or base64) decoded."""
     mail = message_from_bytes(source.read_all(LARGEST_MAIL), policy=policy.default)
     body = mail.get_body(("plain",))
     text = f"Date: {mail['Date']}\nSubject: {mail['Subject']}\n\n{body.get_content() if body else ''}"
@@ -150,7 +150,7 @@ def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
                 continue
         if (
             ended or block is None
-        ) and text == "\\\\":  # the first entry of the file or of a further mail in the same file
+        ) and text == "\\\\":  # the first entry of the file or of a further message in the same file
             section, ended, block = "new", False, ListingEntry(line=number, section="new")
         if block is None or ended:
             continue

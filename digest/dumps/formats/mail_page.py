@@ -14,7 +14,7 @@ MIME = re.compile(
 
 
 def page_in_mail(content: bytes) -> bytes:
-    """Return the HTML or the text of a mail; return other content, and arXiv's mails, unchanged."""
+    """Return the HTML or the text of a message; return other content, and arXiv's listings, unchanged."""
     headers = re.split(rb"\r?\n\r?\n", content[:65536].lstrip(), maxsplit=1)[0]
     if not (HEADER.match(headers) and MIME.search(headers)):
         return content

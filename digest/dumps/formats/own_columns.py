@@ -1,6 +1,6 @@
 """Convert the columns of an operator's own JSON ("json") or CSV ("csv") to records.
 
-`title` is required; the other columns are optional. A list is a JSON list or a text separated by `;`. The
+`title` is required; the other columns are optional. A list is a JSON list or a string separated by `;`. The
 output of `digest papers --json`, in which `ids` and `signals` are objects, is also accepted. Common
 alternative column names are accepted (`summary`, `arxiv_id`, `date`, `url`).
 """

@@ -132,7 +132,7 @@ def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int
     papers = [one for one in found if isinstance(one, Record)]
     is_whole = not any(isinstance(one, RecordProblem) and one.reason.startswith("line ") for one in found)
     if is_whole and papers and size > MIN_SIZE and used < MIN_SHARE * size:
-        return f"its titles and abstracts have only {used:,} of the {size:,} characters"
+        return f"its titles and abstracts make up only {used:,} of the {size:,} characters"
     faults = faults_in(found)
     if not faults:
         return ""

@@ -80,7 +80,7 @@ class DumpInput:
         self.observed_on = observed_on  #: the day the dump was fetched, if known
         self.first_bytes = self.rewind().read(HEAD_BYTES)
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
-        self.is_quoted = is_quoted(head)  #: whether the dump was copied from a mail that quotes it with `>`
+        self.is_quoted = is_quoted(head)  #: whether the dump is quoted with `>`, as in a message
         self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
 
     def rewind(self) -> BinaryIO:
@@ -130,7 +130,7 @@ class DumpInput:
 
 
 def is_quoted(head: str) -> bool:
-    """Return whether every line begins with `>`, as in a mail that quotes a dump."""
+    """Return whether every line begins with `>`, as in a message that quotes a dump."""
     lines = [line for line in head.splitlines() if line.strip()]
     return len(lines) >= MIN_QUOTED and all(line.startswith(">") for line in lines)
 

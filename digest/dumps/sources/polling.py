@@ -358,7 +358,7 @@ def file_name(source_request: SourceRequest) -> str:
 
 
 def short_hash(text: str) -> str:
-    """Return the first eight hexadecimal digits of a text's SHA-256."""
+    """Return the first eight hexadecimal digits of a string's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
