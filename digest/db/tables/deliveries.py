@@ -43,7 +43,7 @@ class DeliveryState(StrEnum):
     #: the intent to send is committed; until the server replies, it is unknown whether the letter was sent
     SENDING = "sending"
     SENT = "sent"  #: the mail server accepted the letter
-    FAILED = "failed"  #: the mail server permanently refused the letter
+    FAILED = "failed"  #: the mail server permanently refused the letter, or the operator gave it up
     EXPIRED = "expired"  #: the letter was not sent in time, or was open when a backup was restored
     SUPPRESSED = "suppressed"  #: the letter was not sent, because the recipient must not get it any more
     #: the letter was in doubt too often, its bytes would differ now, or it cannot be rendered; the operator
