@@ -1,6 +1,6 @@
 """Convert pages of invented papers to text with every installed tool, and read the copies.
 
-Each cell shows `right/phantoms` for a page with that many papers: the papers with every field right, and the
+Each cell shows `right/phantoms` for a page with this many papers: the papers with every field right, and the
 records that are not papers. For a copy that is not loaded, the reason is shown. Missing tools are listed.
 Tools written in Python run in the interpreter that FLATTENING_PYTHON names, otherwise in this interpreter.
 """

@@ -45,8 +45,9 @@ class MarkFirst(Outbox):
 
 
 class NoIntent(Outbox):
-    """A mutant that does not commit its intent before the outcome. After a crash it sends again, and counts
-    no doubt.
+    """A mutant that does not commit the intent before the outcome.
+
+    After a crash, it sends the letter again without having counted a doubt.
     """
 
     def intend(self, intents: Any, *, lease: str, until: datetime) -> set[int]:
@@ -61,7 +62,7 @@ class NoIntent(Outbox):
 
 
 class MarkFirstInOneGo(postgresql.PostgresqlOutbox):
-    """The first mistake in the single statement of the fast path: its intent marks letters as sent."""
+    """The same mistake as in `MarkFirst`, in the single statement of the fast path."""
 
     @contextmanager
     def settle_and_intend(self, *given: Any, **details: Any) -> Iterator[Any]:

@@ -136,7 +136,7 @@ class ChaosWorld:
     freezes: int = 0
     outages: int = 0  #: number of outages of the database
     saved: Any = field(default_factory=lambda: FORKSERVER.Value("i"))  #: as in `count_saved`
-    left: dict[str, datetime] = field(default_factory=dict)  #: {subscriber who opted out: time of the commit}
+    left: dict[str, datetime] = field(default_factory=dict)  #: {address that opted out: time of the commit}
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────
 

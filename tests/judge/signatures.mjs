@@ -1,4 +1,4 @@
-// Verifies a message's DKIM signatures with mailauth: node signatures.mjs PACKAGE RECORDS < message.eml
+// Verify a message's DKIM signatures with mailauth: node signatures.mjs PACKAGE RECORDS < message.eml
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 

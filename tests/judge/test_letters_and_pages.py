@@ -25,7 +25,7 @@ from tests.support.mail_bodies import body_of
 HIGHEST_TITLE, BELOW_CONTENTS = 240, 260  #: pixels below the top at 375 px width
 PHONE = 375
 
-#: Outlook draws tables by attributes that the standard calls obsolete, and hides by a property of its own.
+#: Outlook formats tables by attributes that the standard calls obsolete, and hides elements by its own property.
 FOR_OUTLOOK = re.compile(
     r"The “(?:align|bgcolor|border|cellpadding|cellspacing|height|valign|width)” attribute on the "
     r"“(?:table|tr|td)” element is obsolete|CSS: “mso-"

@@ -34,8 +34,8 @@ def load_folder(
     """Load every complete file in the folder, oldest first, and move it to `done/` or `rejected/`.
 
     A file is complete when its size and modification time have not changed for `settle_seconds`. Hidden
-    files and files named like unfinished downloads are ignored until they are renamed, and so are
-    subfolders. Commits.
+    files and files named like unfinished downloads are ignored until they are renamed; all
+    subfolders are ignored. Commits.
     """
     folder.mkdir(parents=True, exist_ok=True)
     loaded = []
