@@ -233,12 +233,15 @@ def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
 
 
 def effect_in_words(effect: float) -> str:
-    """Return a clause's effect such as `leaves out 11 a day` or `adds 2 a week`; `effect` is papers a day."""
-    _ = figures_in_words.TRANSLATIONS.gettext
+    """Return a clause's effect such as `leaves out 11 papers a day`; `effect` is papers a day."""
+    _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
     if not effect:
         return _("changes nothing")
-    a_day = abs(effect)
-    often = _("%g a day") % a_day if a_day >= 1 else _("%d a week") % max(1, round(a_day * 7))
+    a_day, a_week = abs(effect), max(1, round(abs(effect) * 7))
+    if a_day >= 1:
+        often = ngettext("%g paper a day", "%g papers a day", 1 if a_day == 1 else 2) % a_day
+    else:
+        often = ngettext("%d paper a week", "%d papers a week", a_week) % a_week
     return (_("adds %s") if effect > 0 else _("leaves out %s")) % often
 
 

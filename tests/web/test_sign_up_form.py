@@ -347,7 +347,7 @@ def test_a_preview_shows_figures_titles_and_what_each_clause_does(served, papers
     assert '<span class="soft">(based on 1 day so far)</span>' in page
     assert "You would get these now:" in page
     assert page.count("<li dir=") == 5
-    assert "<code>OR quiet</code> adds 10 a day" in page
+    assert "<code>OR quiet</code> adds 10 papers a day" in page
     assert "<html" not in page
 
 
