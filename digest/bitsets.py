@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 #: For larger sets than this, it is faster to set the bits in a byte array.
@@ -14,9 +14,8 @@ WORD = (1 << WORD_BITS) - 1
 ScoredSets: TypeAlias = Sequence[tuple[float, int]]
 
 
-def bitset_of(numbers: Iterable[int]) -> int:
+def bitset_of(numbers: Collection[int]) -> int:
     """Return the set of `numbers`."""
-    numbers = [*numbers]
     if len(numbers) > MANY_NUMBERS:
         return bitset_of_many(numbers, max(numbers) + 1)
     bits = 0

@@ -144,13 +144,15 @@ class MatchIndex:
             if len(self.eligible_cache) >= 1024:
                 self.eligible_cache.clear()
             self.eligible_cache[key] = bitsets.bitset_of(
-                number
-                for number, paper in enumerate(self.press.papers)
-                if paper.first_seen_at <= now
-                and (
-                    is_news(paper, considered_until)
-                    or (paper.first_seen_at >= since and self.trends_again(number, considered_until))
-                )
+                [
+                    number
+                    for number, paper in enumerate(self.press.papers)
+                    if paper.first_seen_at <= now
+                    and (
+                        is_news(paper, considered_until)
+                        or (paper.first_seen_at >= since and self.trends_again(number, considered_until))
+                    )
+                ]
             )
         return self.eligible_cache[key]
 
@@ -162,9 +164,11 @@ class MatchIndex:
         """Return the papers published in the last `days` days."""
         if (days, today) not in self.young_cache:
             self.young_cache[days, today] = bitsets.bitset_of(
-                number
-                for number, paper in enumerate(self.press.papers)
-                if is_recently_published(paper, days, today)
+                [
+                    number
+                    for number, paper in enumerate(self.press.papers)
+                    if is_recently_published(paper, days, today)
+                ]
             )
         return self.young_cache[days, today]
 

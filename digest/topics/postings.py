@@ -179,7 +179,7 @@ class Postings:
             single = [words[0] for words in forms if len(words) == 1]
             if len(single) == len(forms):
                 return table.documents_in_a_row(single)
-        return bitsets.bitset_of(map(self._document_at.__getitem__, self._places(forms, gaps)))
+        return bitsets.bitset_of([*map(self._document_at.__getitem__, self._places(forms, gaps))])
 
     def _beside(self, lefts: Forms, rights: Forms, table: WordPairs) -> int:
         if len(lefts) == len(rights) == 1:
@@ -311,9 +311,11 @@ class Postings:
             bits &= self.documents_having(words)
         reach = len(forms) + between
         return bitsets.bitset_of(
-            document
-            for document in bitsets.members(bits)
-            if phrase_spellings.near_window(self.all_places(document, forms), reach)
+            [
+                document
+                for document in bitsets.members(bits)
+                if phrase_spellings.near_window(self.all_places(document, forms), reach)
+            ]
         )
 
     def all_places(self, document: int, forms: Sequence[Forms]) -> list[list[int]]:

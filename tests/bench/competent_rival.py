@@ -108,7 +108,7 @@ def matching_papers(state: WorkerState, number: int, canonical: str) -> RankedMa
         asked = topics.parse(canonical)
         query = fts5_query(asked.tree)
         rows = state.papers.execute("SELECT rowid FROM paper WHERE paper MATCH ?", (query,))
-        matches = bitsets.bitset_of(row[0] for row in rows)
+        matches = bitsets.bitset_of([row[0] for row in rows])
         press, index = state.morning.press, state.morning.index
         relevance = index.relevance(asked, matches) if matches else {}
         state.choices[number] = compose.rank_matches(matches, press.scores, relevance)

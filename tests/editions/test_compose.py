@@ -184,7 +184,7 @@ def test_a_near_duplicate_alone_keeps_its_worth():
 def test_the_order_is_by_worth_then_rank_and_of_near_duplicates_all_but_the_worthiest_lose(
     fit: dict[int, float], scores: list[float], alike: list[set[int]]
 ):
-    twins = {n: bitset_of(m for group in alike if n in group for m in group - {n}) for n in range(12)}
+    twins = {n: bitset_of([m for group in alike if n in group for m in group - {n}]) for n in range(12)}
     worth = {n: relevance_bits(fit[n]) + scores[n] for n in fit}
     before = {n: {m for m in worth if (-worth[m], m) < (-worth[n], n)} for n in worth}
     plain = {n: worth[n] - DUPLICATE_PENALTY_BITS * bool(twins[n] & bitset_of(before[n])) for n in worth}
