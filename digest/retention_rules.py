@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
+from digest import plurals
 from digest.errors import BadField
 
 FIELD = "DIGEST_KEEP"
@@ -67,4 +68,4 @@ def parse_still_reading(text: str) -> timedelta | None:
 
 def still_reading_text(span: timedelta | None) -> str:
     """Return DIGEST_STILL_READING as the operator writes it, such as `24 months` or `never`."""
-    return f"{round(span.days / DAYS_PER_MONTH)} months" if span else "never"
+    return plurals.count(round(span.days / DAYS_PER_MONTH), "month") if span else "never"

@@ -34,7 +34,7 @@ class SubscriberTopic:
     name: str
     filter_id: int
     canonical: str
-    resolved: str  #: the canonical filter after its packs were replaced by their filters
+    resolved: str  #: the canonical filter with its packs replaced by their filters
     resolved_filter_id: int  #: id of the resolved filter, which is used for matching
     typed: str  #: the filter as typed by the subscriber
     is_muted: bool = False  #: whether digests leave out the topic

@@ -81,7 +81,7 @@ def _occurrences(index: PaperIndex, leaf: TextClause, number: int) -> tuple[floa
 def _description_terms(
     index: PaperIndex, leaf: DescriptionClause, number: int
 ) -> Iterator[tuple[str, float, str]]:
-    """Yield (words, value, formula) for each root and pair of roots of a description in a paper."""
+    """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
     roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
     whole = sum(roots.values())
     written = {word_roots.root(word): word for word in reversed(leaf.words)}

@@ -26,7 +26,8 @@ NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respon
 #: mail again.
 RETRY_HEAD_START = timedelta(seconds=90)
 
-#: Status codes about the amount of mail to a domain, not about one message (RFC 3463, X.7.X).
+#: Temporary refusals by policy (RFC 3463, 4.7.X). Servers use them for greylisting and to limit our rate;
+#: several in a row suggest a rate limit.
 SLOW_DOWN = re.compile(r"\b4\.7\.\d+\b")
 #: Replies by which a provider such as SES limits all our mail, not mail to one recipient.
 SENDING_TOO_FAST = re.compile(r"throttling failure|maximum send(?:ing)? rate exceeded", re.IGNORECASE)

@@ -15,7 +15,7 @@ from typing import Any
 from digest.dumps.formats import field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
-#: The accepted names of each column, in lower case, without spaces, hyphens and underscores.
+#: The accepted names of each column, in lower case, without spaces, hyphens or underscores.
 COLUMN_ALIASES = {
     "title": ("title", "papertitle", "name"),
     "abstract": ("abstract", "summary", "description", "abstractnote", "abstracttext", "contenttext"),

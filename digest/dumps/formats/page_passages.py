@@ -88,7 +88,7 @@ class Passage:
 
     @property
     def is_text(self) -> bool:
-        """Return whether the passage is neither metadata nor part of the site."""
+        """Return whether the passage is text of a paper: not metadata, a fault or text of the site."""
         return not (self.found or self.fault or self.is_site or self.is_submitter)
 
     def has(self, *kinds: MetadataKind) -> bool:

@@ -93,7 +93,9 @@ class OpenEntry:
     line: int
     indent: int  #: number of spaces before the item; -1 for a heading
     lines: list[str] = field(default_factory=list)
-    is_closed: bool = False  #: whether a blank line ended the entry; an indented line may continue it
+    is_closed: bool = (
+        False  #: whether the entry has had a blank line; after it, only an indented line continues it
+    )
     may_end: bool = False  #: whether the last line was blank
 
     def add(self, text: str) -> None:
@@ -140,7 +142,7 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
 
 
 def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry | None:
-    """Return the entry that begins on a line, or None; a bullet may be a detail of the entry above it."""
+    """Return the entry that begins on a line; None if none does, as for a bullet about the entry above it."""
     if heading := HEADING.fullmatch(text):
         is_linked = bool(list_entries.links_in(list_entries.as_markdown(heading["text"])))
         return OpenEntry(line=number, indent=-1, lines=[heading["text"]] if is_linked else [])

@@ -99,7 +99,7 @@ def doi_of(entry: Element) -> list[str]:
 
 
 def first_child(entry: Element, *names: str) -> Element | None:
-    """Return the first child with one of these names, or None."""
+    """Return the child with the first of these names that the entry has, or None."""
     return next((found for name in names if (found := xml_stream.child(entry, name)) is not None), None)
 
 

@@ -98,14 +98,14 @@ def addresses_of(host: str, port: int) -> list[str]:
 class Fetcher:
     """Fetches documents over HTTPS from public addresses.
 
-    `loopback` also allows connections to this machine without TLS. The option is for tests only and has no
+    `loopback` also allows plain HTTP and connections to this machine. The option is for tests only and has no
     setting.
     """
 
     agent: str
     loopback: bool = False
     resolve: Resolve = addresses_of
-    trust: ssl.SSLContext | None = None  #: the accepted certificates; None for those that this machine trusts
+    trust: ssl.SSLContext | None = None  #: the authorities to trust; None for those that this machine trusts
     most_bytes: int = MAX_BYTES
     most_seconds: float = MAX_SECONDS
     max_silence: float = MAX_SILENT_SECONDS
