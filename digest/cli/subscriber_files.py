@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from digest.subscribers import CsvRows, ImportReport, JsonRows
 
 STANDARD = Path("-")  #: stdin or stdout
-MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept of a line; the others are skipped
+MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
 #: Maximum number of characters skipped in a line. A longer line is an error, since a device may produce
 #: endless lines.
 MAX_SKIPPED = 100_000_000
@@ -82,7 +82,7 @@ def import_file(
 ) -> None:
     """Import subscribers from a CSV or JSON Lines file.
 
-    A subscriber whose row has the state active becomes active, but only with --consent or a column consent. Without this consent or without a state, a subscriber becomes pending and gets one invitation; one invitation a minute is sent. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Files exported from listmonk are accepted.
+    A subscriber whose row has the state active becomes active, but only with --consent or a column consent. Without this consent or a state, the subscriber becomes pending and gets a single invitation. Invitations are sent at a rate of one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Files exported from listmonk are accepted.
     """
     from digest.subscribers import ImportReport, use_cases
 

@@ -260,7 +260,7 @@ class ApplyProposal(MailCommand):
     verb = Verb.APPLY
     words = ("yes", "ok")
     usage = "yes"
-    effect = _("Apply what we proposed, as a reply to the proposal.")
+    effect = _("As a reply to a proposal: make the change that we proposed.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -349,7 +349,7 @@ class Confirm(MailCommand):
     verb = Verb.CONFIRM
     words = ("confirm",)
     usage = "yes"
-    effect = _("Confirm your subscription, as a reply to the email that asks for it.")
+    effect = _("As a reply to the confirmation letter: confirm your subscription.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:

@@ -76,7 +76,7 @@ def read(text: str, expand_like: Callable[[str], str] = str) -> Pack:
         )
     paragraphs = list(_paragraphs(text.removeprefix("\ufeff")))
     if not paragraphs:
-        _PackLine(1, "").refuse("This file is empty.", suggestion="pack: lab")
+        _PackLine(1, "").refuse("This pack is empty.", suggestion="pack: lab")
     head, *others = paragraphs
     name, description = _head(head)
     if not others:

@@ -73,8 +73,8 @@ def test_line_breaks_of_any_system_and_a_mark_at_the_beginning_make_no_differenc
 @pytest.mark.parametrize(
     ("text", "line", "column", "message", "suggestion"),
     [
-        ("", 1, 1, "This file is empty", "pack: lab"),
-        ("# only a remark\n", 1, 1, "This file is empty", "pack: lab"),
+        ("", 1, 1, "This pack is empty", "pack: lab"),
+        ("# only a remark\n", 1, 1, "This pack is empty", "pack: lab"),
         ("nlp = LLM", 1, 1, "begins with its name", "pack: lab"),
         ("description: for us\n\nnlp = LLM", 1, 1, "begins with its name", "pack: lab"),
         ("pack: Our Lab\n\nnlp = LLM", 1, 7, "lower-case letters", "our-lab"),
