@@ -40,7 +40,7 @@ class Claimed:
 class Rendered:
     """A window of rendered letters."""
 
-    claimed: Claimed  #: all letters that we hold, including this window
+    claimed: Claimed  #: all letters that this worker has claimed, including this window
     window: Sequence[Letter]
     intended: Mapping[int, RenderedDelivery] | None = (
         None  #: letters whose intent is committed; None before the first commit

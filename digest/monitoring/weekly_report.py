@@ -52,7 +52,7 @@ def last_monday(now: datetime, timezone: str) -> date:
 
 
 def dedupe_key(monday: date) -> str:
-    """Return the key of the letter that is sent from this Monday on."""
+    """Return the dedupe key of the weekly report that is due on `monday`."""
     return f"weekly-report-{monday}"
 
 

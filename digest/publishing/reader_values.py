@@ -73,7 +73,7 @@ class Decision(NamedTuple):
     digest: Digest
     eligible: int  #: the papers that the edition could show, as a bitset
     covers_from: datetime
-    #: whether fewer than `min_papers` papers matched; they remain new for the next edition
+    #: whether fewer than `min_papers` papers matched; if so, they remain new for the next edition
     is_too_few: bool
     pending: PendingFollowups | None = None  #: updates to papers that the reader was sent earlier
 

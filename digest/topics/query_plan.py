@@ -26,7 +26,7 @@ class QueryPlan:
             self.slots = {key: self.add(filter_.tree) for key, filter_ in filters.items()}
 
     def _add_clauses(self, filters: Iterable[Filter]) -> None:
-        """Add the clauses of filters; those with the same words are adjacent, because they share a result."""
+        """Add the clauses of filters; those with the same words are adjacent, so that they share a result."""
         found: dict[str, Leaf] = {}
         nodes = [filter_.tree for filter_ in filters]
         for node in nodes:  # the loop appends to `nodes`

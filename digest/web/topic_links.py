@@ -1,4 +1,4 @@
-"""Show the page to which the Topics and Pause links in a digest lead.
+"""Show the page that the Topics and Pause links in a digest open.
 
 Digests may be forwarded, so these links cannot make lasting changes: the settings link is mailed only to the
 subscriber, and a pause can be ended on the same page.

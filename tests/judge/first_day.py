@@ -96,7 +96,7 @@ DAY = (
     ),
     Step(
         heading="Importing people",
-        text="`--dry-run` names each bad row by its line. The import loads the good rows and reports the bad ones again. The sample reader is removed when you set a mail server.",
+        text="`--dry-run` reports each bad row with its line number. The import loads the good rows and reports the bad ones again. The sample reader is removed when you set a mail server.",
         typed=(
             "digest subscribers import people.csv --consent 'asked in the seminar' --dry-run",
             "digest subscribers import people.csv --consent 'asked in the seminar'",

@@ -18,7 +18,7 @@ class SubscriberState(StrEnum):
     PENDING = "pending"
     ACTIVE = "active"  #: the address is confirmed and gets digests
     PAUSED = "paused"  #: the digests are paused until a date, or until the subscriber resumes
-    UNSUBSCRIBED = "unsubscribed"  #: the address gets no digests, only a goodbye letter and answers
+    UNSUBSCRIBED = "unsubscribed"  #: the address gets no digests, only a goodbye letter and replies
 
 
 class AbstractLength(StrEnum):
