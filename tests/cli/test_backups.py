@@ -239,4 +239,4 @@ def test_a_line_that_a_crash_cut_off_is_written_again(digest: Digest, tmp_path: 
         "unsubscribed",
         "2026-11-20T08:30:00+00:00",
     )
-    assert "ada" not in whole
+    assert "ada@" not in whole  # "ada" alone may be part of the hash

@@ -178,7 +178,7 @@ def test_replies_are_recorded_once_when_the_database_is_back(
     assert fates(engine) == ALL_SENT
     assert sorted(message.recipient for message in memory.messages) == READERS
     messages = [record.getMessage() for record in caplog.records if "database" in record.getMessage()]
-    assert [line.split(";")[0] for line in messages if "Lost" in line] == [
+    assert [line.split(";")[0] for line in messages if "recording" in line] == [
         f"The database failed while recording the outcome of {plurals.count(min(window, 3), 'letter')}"
     ]
     assert len(messages) == 2
