@@ -51,11 +51,21 @@ def draw(step: str, settings: dict[str, str], folder: Path) -> None:
     """Run one command of the product under the profiler, and draw its stacks."""
     picture = ROOT / "docs" / "pictures" / f"flame-{step}.svg"
     options = ["--rate", str(RATE), "--function", "--output", str(picture)]
-    command = [PY_SPY, "record", *options, "--", sys.executable, "-m", "digest"]
+    command = [
+        PY_SPY,
+        "record",
+        *options,
+        "--",
+        sys.executable,
+        "-m",
+        "digest",
+        "--data-dir",
+        str(folder),
+        step,
+    ]
     environment = {f"DIGEST_{name}": value for name, value in settings.items()}
-    subprocess.run(
-        [*command, "--data-dir", str(folder), step], check=True, cwd=ROOT, env={**os.environ, **environment}
-    )
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **environment})
+    picture.write_text(picture.read_text().replace(" ".join(command), f"digest {step}"))  # as its title
 
 
 if __name__ == "__main__":
