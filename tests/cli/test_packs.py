@@ -42,7 +42,7 @@ def test_lint_checks_a_pack_and_publishes_nothing(digest: Digest, lab: Path) -> 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "No such file"), (b"\xff\xfe", "is not UTF-8"), (b"", "file is empty"), (b"\0" * 60_000, "at most 50,000")],
+    [(None, "No such file"), (b"\xff\xfe", "is not UTF-8"), (b"", "pack is empty"), (b"\0" * 60_000, "at most 50,000")],
 )  # fmt: skip
 def test_an_invalid_pack_is_refused_in_one_line(
     digest: Digest, tmp_path: Path, content: bytes | None, message: str
