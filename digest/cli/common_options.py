@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -95,9 +95,16 @@ Now = Annotated[
         show_default=False,
     ),
 ]
+
+
+def number_option(name: str, metavar: str, help_text: str) -> Any:
+    """Return an option with a whole number of at least 1; the help does not show its default."""
+    return typer.Option(name, parser=positive_number, metavar=metavar, help=help_text, show_default=False)
+
+
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", parser=positive_number, metavar="N", help="Show at most N.", show_default=False),
+    number_option("--limit", "N", "Show at most N."),
 ]
 OutDir = Annotated[
     Path,

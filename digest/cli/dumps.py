@@ -10,7 +10,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, failures, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, day, positive_number
+from digest.cli.common_options import AsJson, Limit, Now, current_time, day, number_option, positive_number
 from digest.papers import DumpOrder
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ AsHistory = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")]
 Show = Annotated[
     int | None,
-    typer.Option(
-        "--show",
-        parser=positive_number,
-        metavar="N",
-        help="Print the first N papers of each dump as they are stored.",
-        show_default=False,
-    ),
+    number_option("--show", "N", "Print the first N papers of each dump as they are stored."),
 ]
 
 

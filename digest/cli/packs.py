@@ -12,7 +12,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, terminal
-from digest.cli.common_options import AsJson, Now, current_time, positive_number
+from digest.cli.common_options import AsJson, Now, current_time, number_option
 from digest.cli.consent import DryRun, Yes, require_yes
 from digest.errors import UsageError
 
@@ -88,13 +88,7 @@ def show(
     name: Name,
     version: Annotated[
         int | None,
-        typer.Option(
-            "--version",
-            parser=positive_number,
-            metavar="N",
-            help="The version to print. Default: the newest.",
-            show_default=False,
-        ),
+        number_option("--version", "N", "The version to print. Default: the newest."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
+from digest.cli.common_options import AsJson, Limit, Now, current_time, number_option
 
 if TYPE_CHECKING:
     from digest.db import Session
@@ -48,13 +48,7 @@ def papers(
     ] = "",
     dump_id: Annotated[
         int | None,
-        typer.Option(
-            "--dump",
-            parser=positive_number,
-            metavar="ID",
-            help="Only papers of this dump.",
-            show_default=False,
-        ),
+        number_option("--dump", "ID", "Only papers of this dump."),
     ] = None,
     order: Annotated[
         SortOrder | None,
@@ -87,13 +81,7 @@ Reference = Annotated[
 ]
 OnlyOfDump = Annotated[
     int | None,
-    typer.Option(
-        "--dump",
-        parser=positive_number,
-        metavar="ID",
-        help="Every paper that only this dump lists.",
-        show_default=False,
-    ),
+    number_option("--dump", "ID", "Every paper that only this dump lists."),
 ]
 
 

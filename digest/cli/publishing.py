@@ -17,7 +17,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, dry_run, failures, sources, terminal
-from digest.cli.common_options import AsJson, Now, OutDir, current_time, positive_number
+from digest.cli.common_options import AsJson, Now, OutDir, current_time, number_option
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -97,13 +97,7 @@ def deliver(
     now: Now = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit",
-            parser=positive_number,
-            metavar="N",
-            help="Deliver at most N letters.",
-            show_default=False,
-        ),
+        number_option("--limit", "N", "Deliver at most N letters."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
