@@ -19,15 +19,7 @@ from digest.delivery.outbox.attempts import (
     record_attempts,
     record_provider_ids,
 )
-from digest.delivery.outbox.backoff import (
-    expire_open,
-    forget_recipient,
-    make_due,
-    next_attempt_at,
-    postpone,
-    readdress_queued,
-    withdraw_letter,
-)
+from digest.delivery.outbox.backoff import make_due, next_attempt_at, postpone
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.delivery_listing import (
     count_by_state,
@@ -67,6 +59,12 @@ from digest.delivery.outbox.transitions import (
     NextWindow,
     Outbox,
     renewed_lease,
+)
+from digest.delivery.outbox.withdrawals import (
+    expire_open,
+    forget_recipient,
+    readdress_queued,
+    withdraw_letter,
 )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import DeliveryState, Subscriber, SubscriberState
-from digest.delivery.outbox.backoff import MAX_IN_DOUBT
+from digest.delivery.outbox.stuck_deliveries import MAX_IN_DOUBT
 from digest.delivery.outbox.transitions import ClaimedDelivery
 from digest.editions.schedule import Cadence, Schedule
 

@@ -1,4 +1,4 @@
-"""Send stuck deliveries once more or give them up, as the operator decides."""
+"""Decide when a letter in doubt is stuck; send it once more or give it up, as the operator decides."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Delivery, DeliveryState
-from digest.delivery.outbox.backoff import MAX_IN_DOUBT
 from digest.delivery.outbox.enqueue import LETTER_LIFE
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids
+
+MAX_IN_DOUBT = 3  #: number of attempts in doubt after which a letter is stuck and the operator decides
 
 GIVEN_UP = "given up by the operator: the letter may have arrived"
 
