@@ -198,9 +198,10 @@ class _FilterParser:
     def fielded(self) -> Node:
         """Read `field:value`, `field:"words"` or `field:(query)`."""
         found = self.take()
-        field = clauses.field_named(found["name"])
-        if field is None:
-            self.unknown_field(found)
+        try:
+            field = clauses.field_named(found["name"])
+        except ClauseError as mistake:
+            self.fail(mistake.message, *found.span("name"), suggestion=mistake.suggestion, cause=mistake)
         if found["value"]:
             return self.leaf(field, found["value"], found.start("value"))
         following = self.kinds[self.at]
@@ -288,15 +289,6 @@ class _FilterParser:
 
     def too_deep(self, start: int) -> NoReturn:
         self.fail(f"Brackets may be nested at most {MAX_LEVELS} deep", start, start + 1)
-
-    def unknown_field(self, found: re.Match[str]) -> NoReturn:
-        if known := clauses.NO_FIELDS.get(found["name"].lower()):
-            self.fail(known[0], *found.span("name"), suggestion=known[1])
-        self.fail(
-            f"There is no field {found['name'][:40]}; put the word in quotes to search for it as it is",
-            *found.span("name"),
-            suggestion=clauses.field_suggestion(found["name"]),
-        )
 
     def missing(self, kind: str | None, after: re.Match[str] | None = None) -> NoReturn:
         """Reject the next lexeme, which cannot begin a clause, with a message about the missing part."""

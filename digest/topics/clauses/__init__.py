@@ -9,10 +9,8 @@ if TYPE_CHECKING:
     from digest.topics.clauses.field_names import (
         FIELDS,
         MISTYPED,
-        NO_FIELDS,
         SIGNALS,
         field_named,
-        field_suggestion,
     )
     from digest.topics.clauses.pack_references import LONGEST_NAME, NAME, make_use
     from digest.topics.clauses.parse_clause import clause, read_quoted_clause, text_clause
@@ -26,13 +24,11 @@ __all__ = [
     "MAX_CHARACTERS",
     "MISTYPED",
     "NAME",
-    "NO_FIELDS",
     "SIGNALS",
     "WIDEST",
     "ClauseError",
     "clause",
     "field_named",
-    "field_suggestion",
     "make_use",
     "read_quoted_clause",
     "text_clause",

@@ -1,8 +1,10 @@
-"""List the field names and the operators of the filter language."""
+"""List the field names and the operators of the filter language, and reject unknown fields."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
+
+from digest.topics.clauses.clause_error import ClauseError
 
 #: Every spelling of a field's name, with the canonical name.
 FIELDS = {
@@ -50,10 +52,28 @@ MISTYPED = {
 NO_BARE_WORD = OPERATORS.union(MISTYPED)
 
 
-def field_named(written: str) -> str | None:
-    """Return the canonical name of the field or signal that `written` names, or None if there is none."""
+def field_named(written: str) -> str:
+    """Return the canonical name of the field or signal that `written` names.
+
+    Raises ClauseError if there is none, with a suggestion if the name is close to a field's.
+    """
     lowered = written.lower()
-    return FIELDS.get(lowered) or (lowered if lowered in SIGNALS else None)
+    if lowered in SIGNALS:
+        return lowered
+    if lowered not in FIELDS:
+        raise unknown_field(written)
+    return FIELDS[lowered]
+
+
+def unknown_field(written: str) -> ClauseError:
+    """Return the error for a field that the language lacks."""
+    if known := NO_FIELDS.get(written.lower()):
+        message, instead = known
+        return ClauseError(message, suggestion=instead)
+    return ClauseError(
+        f"There is no field {written[:40]}; put the word in quotes to search for it as it is",
+        suggestion=field_suggestion(written),
+    )
 
 
 def field_suggestion(written: str) -> str | None:
