@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from digest.publishing.candidate_papers import overflow_papers, positions, positions_now
     from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
     from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
     from digest.publishing.decide_digest import considered_until_of
     from digest.publishing.digest_preview import Preview, decide_for, edition_for, preview
-    from digest.publishing.match_index import is_news, is_recently_published
-    from digest.publishing.paper_eligibility import overflow_papers, positions, positions_now
+    from digest.publishing.paper_eligibility import is_news, is_recently_published
     from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
-    from digest.publishing.sample_letters import (
+    from digest.publishing.visitor_sample import (
         DEFAULT_PAPERS,
         SampleDigest,
         public_sample,

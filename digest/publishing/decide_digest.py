@@ -20,7 +20,8 @@ from digest.editions.compose import (
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters.press import LetterAssembler
 from digest.publishing import narrowing_suggestions
-from digest.publishing.match_index import FIRST_LOOK, ConsideredUntil, MatchIndex, start_of_day
+from digest.publishing.match_index import MatchIndex
+from digest.publishing.paper_eligibility import FIRST_LOOK, ConsideredUntil, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
 
 #: The first digest after a pause is called a catch-up if it covers at least this time.

@@ -16,7 +16,8 @@ from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, Su
 from digest.editions import shown as shown_papers
 from digest.letters.press import Press
 from digest.publishing import pending_updates
-from digest.publishing.match_index import FIRST_LOOK, TRENDS_AGAIN_WITHIN, MatchIndex
+from digest.publishing.match_index import MatchIndex
+from digest.publishing.paper_eligibility import FIRST_LOOK, TRENDS_AGAIN_WITHIN
 from digest.publishing.reader_values import GatheredInputs, Reader, Topic
 
 #: Whether the reader has paused since the last digest, so that the next one is the first after the pause.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from functools import cached_property
 
 from digest import bitsets, topics
@@ -17,16 +17,16 @@ from digest.editions import compose
 from digest.editions.compose import RankedMatches
 from digest.errors import BadFilter
 from digest.letters.press import Press
-from digest.papers import Paper, trending
 from digest.publishing.near_duplicates import near_duplicates
+from digest.publishing.paper_eligibility import (
+    TRENDING_SCORE,
+    TRENDS_AGAIN_WITHIN,
+    ConsideredUntil,
+    is_news,
+    is_recently_published,
+)
 
 log = logging.getLogger(__name__)
-
-#: A new subscriber's first digest considers at least the papers first seen this long before its due time.
-FIRST_LOOK = timedelta(hours=24)
-#: A trending paper may still be shown if it was first seen at most this long before `considered_until`.
-TRENDS_AGAIN_WITHIN = timedelta(days=7)
-ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes, with a margin; see `is_news`
 
 #: Mean memory of a cached filter or clause in bytes, without its two sets, which have a bit for each paper.
 FILTER_BYTES = 1_600
@@ -35,13 +35,6 @@ MAX_BYTES = 170_000_000
 
 #: For more new filters than this, the table of word pairs is built first, not after 160 slower searches.
 MANY_FILTERS = 200
-
-#: The time, and the id of the last paper, up to which papers were considered.
-ConsideredUntil = tuple[datetime, int | None]
-
-#: A paper with a higher score is trending; it is expected to get clearly more votes a day than a new paper
-#: without signals.
-TRENDING_SCORE = trending.NEWCOMER_SCORE + trending.MIN_REASON_BITS
 
 
 class MatchIndex:
@@ -173,28 +166,6 @@ class MatchIndex:
         return self.young_cache[days, today]
 
 
-def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
-    """Return whether a paper is newer than the last one that was considered.
-
-    A paper first seen before the considered time is also new if its id is higher: it came with a second dump
-    of the day, or with a dump that was loading while the edition was published.
-    """
-    moment, last_id = considered_until
-    if paper.first_seen_at > moment:
-        return True
-    return (
-        last_id is not None
-        and paper.id > last_id
-        and paper.first_seen_at >= start_of_day(moment - ARRIVAL_RACE)
-    )
-
-
-def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published (or, without a date, first seen) in the last `days` days."""
-    born = paper.published or paper.first_seen_at.astimezone(UTC).date()
-    return born >= today - timedelta(days=days)
-
-
 def parse_or_none(canonical: str) -> topics.Filter | None:
     """Parse a stored filter; return None if the current filter language rejects it."""
     try:
@@ -202,8 +173,3 @@ def parse_or_none(canonical: str) -> topics.Filter | None:
         return topics.resolve_filter(filter_, {})  # no packs, since the filter is resolved already
     except BadFilter:
         return None
-
-
-def start_of_day(moment: datetime) -> datetime:
-    """Return the start of the UTC day of `moment`."""
-    return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)

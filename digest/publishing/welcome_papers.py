@@ -20,7 +20,8 @@ from digest.letters.press import LetterAssembler, Press, assembler_of, card_of_p
 from digest.papers import catalog
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
-from digest.publishing.match_index import FIRST_LOOK, MatchIndex
+from digest.publishing.match_index import MatchIndex
+from digest.publishing.paper_eligibility import FIRST_LOOK
 from digest.publishing.reader_values import GatheredInputs, Reader
 from digest.site_profile import Site
 from digest.subscribers import WelcomePapers

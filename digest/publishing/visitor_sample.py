@@ -20,7 +20,8 @@ from digest.papers import PublicRules
 from digest.papers.trending import Ranked
 from digest.publishing.decide_digest import digest_limits
 from digest.publishing.due_readers import match_index_of
-from digest.publishing.match_index import FIRST_LOOK, MatchIndex, start_of_day
+from digest.publishing.match_index import MatchIndex
+from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
 from digest.subscribers import RequestedSettings
 
 LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if no paper of the last day matches
