@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 from digest import db, failpoints, plurals
 from digest.caches import Caches
 from digest.db.tables import DeliveryState, Lane
-from digest.delivery import database_retries, decision_inputs, limits, outbox, settlement, window_checks
+from digest.delivery import database_retries, limits, outbox, rendering_inputs, settlement, window_checks
 from digest.delivery.limits import SendLimits, Wait
 from digest.delivery.message_rendering import RenderContext, RenderedDelivery, render_delivery
 from digest.delivery.outbox import ClaimedDelivery, NextWindow, Outbox
@@ -184,7 +184,7 @@ def load(worker: Worker, held: Claimed) -> Claimed:
         worker.session.commit()
         worker.tally["deferred"] += len(waits)
     deliveries = [each for each in held.deliveries if each.id not in waits]
-    context = decision_inputs.load_context(
+    context = rendering_inputs.load_context(
         worker.session, worker.context, deliveries, known_filters=held.context.filters, caches=worker.caches
     )
     worker.policy.troubled = limits.load_troubled_domains(worker.session, now=now)

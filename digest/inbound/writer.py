@@ -9,7 +9,7 @@ from email.utils import getaddresses
 from digest import addresses
 from digest.errors import BadField
 from digest.inbound import mail_text, reply_text
-from digest.letters import figures_in_words
+from digest.letters import figures_in_words, subject_lines
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
@@ -97,5 +97,5 @@ def safe_quote(text: str) -> str:
     return (
         ""
         if ADVERTISING.search(text)
-        else figures_in_words.cut_at_word(text, figures_in_words.MAX_SUBJECT_LENGTH)
+        else figures_in_words.cut_at_word(text, subject_lines.MAX_SUBJECT_LENGTH)
     )

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from digest.letters import excerpts, figures_in_words
+from digest.letters import excerpts, figures_in_words, line_wrapping
 from digest.letters.excerpts import SKIPPED
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine, readable
@@ -123,7 +123,7 @@ def make_card(
 def link_text(link: Link) -> str:
     """Return a link in plain text: on one line if it fits, else the URL on its own line."""
     line = f"{link.label}: {link.href}"
-    return line if len(line) <= figures_in_words.LINE_WIDTH else f"{link.label}:\n{link.href}"
+    return line if len(line) <= line_wrapping.LINE_WIDTH else f"{link.label}:\n{link.href}"
 
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:

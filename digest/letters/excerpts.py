@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from digest.letters.figures_in_words import cut_at_word
-from digest.letters.sentences import first_sentences, sentence_ends, to_sentence_end
+from digest.letters.sentence_ends import first_sentences, sentence_ends, to_sentence_end
 
 MAX_EXCERPT_LENGTH = 320
 MAX_SENTENCES = 40  #: maximum number of sentences of an abstract that are considered

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache, partial
 from gettext import NullTranslations
 from math import ceil
 
@@ -18,15 +16,12 @@ TRANSLATIONS = NullTranslations()
 _ = TRANSLATIONS.gettext
 ngettext = TRANSLATIONS.ngettext
 
-MAX_SUBJECT_LENGTH = 60
-MAX_PREHEADER_LENGTH = 90
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
 MAX_REQUESTED_NAMED = 5  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
 MAX_REQUESTED_NAME = 40
-LINE_WIDTH = 72  #: maximum width of a line of the plain-text part, in columns
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
@@ -36,14 +31,6 @@ GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
 KEEP_DIGESTS, NARROW_TOPIC = _("Keep my digests"), _("Narrow this topic")
-CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause of several days
-#: Characters that are two columns wide, such as Chinese; a line may break between any two of them.
-WIDE_SIGNS = (
-    "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
-)
-WIDE_SIGN = re.compile(f"[{WIDE_SIGNS}]")
-UNBREAKABLE = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
-fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
 MONTHS = (
     _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
     _("September"), _("October"), _("November"), _("December"),
@@ -162,18 +149,6 @@ def papers_for_you(papers: int) -> str:
     return ngettext("%d paper for you", "%d papers for you", papers) % papers
 
 
-@lru_cache(maxsize=1024)  # every letter has a headline; most letters have fewer than 30 papers
-def headline(cadence: str, weekday: int, papers: int) -> str:
-    """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
-    if cadence == CATCH_UP:
-        return ngettext("While you were away: %d paper", "While you were away: %d papers", papers) % papers
-    span = {"weekly": _("Your week"), "monthly": _("Your month")}.get(cadence) or DAYS[weekday]
-    return ngettext("%(span)s in %(num)d paper", "%(span)s in %(num)d papers", papers) % {
-        "span": span,
-        "num": papers,
-    }
-
-
 def more_on_topic(topic: str) -> str:
     """Return a heading such as `More: Diffusion`, for the papers after the one in the headline.
 
@@ -187,16 +162,6 @@ def share_of_matches(papers: int, matches: int) -> str:
     return ngettext("%(papers)d of %(matches)d match", "%(papers)d of %(matches)d matches", matches) % {
         "papers": papers,
         "matches": matches,
-    }
-
-
-def catch_up_headline(matched: int, papers: int) -> str:
-    """Return a headline such as `While you were away: the top 9 of 212 matches`."""
-    if papers == 1:
-        return _("While you were away: the top one of %d matches") % matched
-    return _("While you were away: the top %(papers)d of %(matched)d matches") % {
-        "matched": matched,
-        "papers": papers,
     }
 
 
@@ -224,40 +189,6 @@ def cut_at_word(text: str, max_length: int) -> str:
     has_connective = TRAILING_CONNECTIVES.search(whole_words, max(len(whole_words) - LONGEST_CONNECTIVE, 0))
     shorter = TRAILING_CONNECTIVES.sub("", whole_words) if has_connective else whole_words
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
-
-
-def subject(cadence: str, title: str, count: int) -> str:
-    """Return a subject such as `Flow Matching, and 4 more`; only a catch-up's subject names no paper."""
-    if cadence == CATCH_UP:
-        return ngettext(
-            "While you were away: the top paper",
-            "While you were away: the top %(num)d papers",
-            count,
-        ) % {"num": count}
-    if cadence in ("weekly", "monthly"):
-        span = _("Your month") if cadence == "monthly" else _("Your week")
-        lead = _("%s: %d papers, led by ") % (span, count) if count > 1 else f"{span}: "
-        return lead + cut_at_word(title, MAX_SUBJECT_LENGTH - len(lead))
-    rest = _("and %d more") % (count - 1) if count > 1 else ""
-    whole = f"{title}, {rest}" if rest else title
-    return (
-        whole
-        if len(whole) <= MAX_SUBJECT_LENGTH
-        else f"{cut_at_word(title, MAX_SUBJECT_LENGTH - len(rest) - 1)} {rest}".rstrip()
-    )
-
-
-def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
-    """Return the preheader, which mail programs show after the subject: a title, and a second one if it fits.
-
-    `titles` begins with the second paper or, in a catch-up, whose subject names no paper, with the first.
-    """
-    lead = _("First: ") if is_catch_up else _("Also: ")
-    title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))
-    if len(titles) > 1 and len(title) <= 42:
-        rest = MAX_PREHEADER_LENGTH - len(lead) - len(title) - 3
-        return f"{lead}{title} · {cut_at_word(titles[1], rest)}"
-    return lead + title
 
 
 def subscription_reason(topics: Sequence[str]) -> str:
@@ -369,47 +300,3 @@ def followup_text(kind: str, text: str) -> str:
         if detail
         else _("A new version changes most of the abstract")
     )
-
-
-# ── the text part ───────────────────────────────────────────────────────────────────────────────
-
-
-def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
-    """Return `text` on lines of at most `measure` columns; a longer word gets its own line."""
-    if not text.isascii() and WIDE_SIGN.search(text):
-        return "\n".join(wide_lines(text, measure))
-    if len(text) <= measure:
-        return text
-    is_even = " ".join(text.split()) == text
-    return "\n".join(wrapped_lines(text, measure)) if is_even else fill(text, measure)
-
-
-def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the same lines as `fill`, but faster, for a text without consecutive spaces."""
-    start = 0
-    while len(text) - start > measure:
-        end = text.rfind(" ", start, start + measure + 1)
-        if end < 0:
-            end = text.find(" ", start + measure)
-        if end < 0:
-            break
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
-
-
-def wrap_with_bar(text: str) -> str:
-    """Return `text` on several lines, each of which begins with a vertical bar."""
-    return "| " + wrap(text, measure=LINE_WIDTH - 2).replace("\n", "\n| ")
-
-
-def wide_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines of a text that contains characters two columns wide, such as Chinese."""
-    line, taken = "", 0
-    for word in UNBREAKABLE.findall(text):
-        columns = len(word) + bool(WIDE_SIGN.match(word))
-        if taken + columns > measure and line.strip():
-            yield line.rstrip()
-            line, taken = "", 0
-        line, taken = line + (word if line else word.lstrip()), taken + columns
-    yield line.rstrip()

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from digest.letters.headers import Header, header_block
-from digest.letters.letter_templates import RenderedLetter
+from digest.letters.letter_rendering import RenderedLetter
 from digest.site_profile import Site
 
 MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break

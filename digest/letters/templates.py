@@ -13,7 +13,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from digest.letters import figures_in_words
+from digest.letters import figures_in_words, line_wrapping
 from digest.letters.cards import link_text
 from digest.letters.headers import break_addresses
 
@@ -108,8 +108,8 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
         unlinked=break_addresses,
         in_words=figures_in_words.topics_in_words,
         as_text=mark_link_text if is_cutting else link_text,
-        wrapped=str if is_cutting else figures_in_words.wrap,  # values are wrapped before they are filled in
-        barred=str if is_cutting else figures_in_words.wrap_with_bar,
+        wrapped=str if is_cutting else line_wrapping.wrap,  # values are wrapped before they are filled in
+        barred=str if is_cutting else line_wrapping.wrap_with_bar,
     )
     return made
 

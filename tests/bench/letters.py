@@ -34,7 +34,7 @@ from digest.editions.compose import Digest, Section
 from digest.letters import Personalization, Templates, dkim_signing, press
 from digest.letters.cards import CardForm
 from digest.letters.dkim_signing import Signer
-from digest.letters.letter_templates import FILLER
+from digest.letters.letter_rendering import FILLER
 from digest.letters.press import LetterAssembler, Press
 from digest.links import unsubscribe_url
 from digest.papers import Paper

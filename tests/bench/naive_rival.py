@@ -38,7 +38,7 @@ from digest.db.tables import (
 from digest.editions.compose import Digest, DigestLimits, RankedMatches, RequestedTopic, compose, rank_matches
 from digest.letters import Personalization, Templates, list_headers, personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
-from digest.letters.letter_templates import FILLER
+from digest.letters.letter_rendering import FILLER
 from digest.letters.press import LetterAssembler, Press
 from digest.papers import fold
 from digest.site_profile import Site

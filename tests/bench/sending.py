@@ -25,7 +25,7 @@ from sqlalchemy import Engine, update
 
 from digest import db, gc_control, publishing, settings
 from digest.db.tables import Delivery, DeliveryState, Lane
-from digest.delivery import decision_inputs, delivery_run, outbox
+from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.message_rendering import RenderContext, render_delivery
 from digest.delivery.outbox import AttemptRecord, Intent
 from digest.delivery.transports import Message, Verdict
@@ -237,7 +237,7 @@ def send_without_ledger(
     They are sent twice, because the first time fills the caches. Garbage collection is paused, as in a run.
     """
     claimed = outbox.open_outbox(session).claim(lane=Lane.BULK, now=world.NOW, limit=part)
-    render_context = decision_inputs.load_context(
+    render_context = rendering_inputs.load_context(
         session, RenderContext(site=world.SITE, templates=templates), claimed, known_filters={}, caches=CACHES
     )
     session.commit()
@@ -248,7 +248,7 @@ def send_without_ledger(
         for start in range(0, len(claimed), 50):
             window = claimed[start : start + 50]
             at = replace(
-                render_context, digests=decision_inputs.load_digests(window)
+                render_context, digests=rendering_inputs.load_digests(window)
             )  # reading a decision is part of rendering
             written = [render_delivery(at, each) for each in window]
             assert all(

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, db, gc_control, publishing, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
-from digest.delivery import decision_inputs, delivery_run, outbox
+from digest.delivery import delivery_run, outbox, rendering_inputs
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports import Message, Outcome, Transport
 from digest.delivery.transports.memory import MemoryTransport
@@ -620,12 +620,12 @@ def test_run_loads_each_filter_once_and_caches_a_limited_number(
     def naming(*numbers: int | None) -> list[Any]:
         return [SimpleNamespace(sections=[SimpleNamespace(filter_id=each)]) for each in numbers]
 
-    known = decision_inputs.load_filters(session, naming(1, 2, None), {})
+    known = rendering_inputs.load_filters(session, naming(1, 2, None), {})
     assert known == {1: "word1", 2: "word2"}
-    assert decision_inputs.load_filters(session, naming(2, 1), known) is known
-    assert decision_inputs.load_filters(session, naming(3), known) == {**known, 3: "word3"}
-    monkeypatch.setattr(decision_inputs, "MAX_KNOWN", 2)
-    assert decision_inputs.load_filters(session, naming(1, 3), known) == {1: "word1", 3: "word3"}
+    assert rendering_inputs.load_filters(session, naming(2, 1), known) is known
+    assert rendering_inputs.load_filters(session, naming(3), known) == {**known, 3: "word3"}
+    monkeypatch.setattr(rendering_inputs, "MAX_KNOWN", 2)
+    assert rendering_inputs.load_filters(session, naming(1, 3), known) == {1: "word1", 3: "word3"}
 
 
 def test_run_claims_no_more_than_its_limit(

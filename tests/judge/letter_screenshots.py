@@ -25,7 +25,7 @@ from digest.letters import (
     render_letter,
     reply_headers,
 )
-from digest.letters.letter_templates import REQUIRED_CONTEXT
+from digest.letters.letter_rendering import REQUIRED_CONTEXT
 from digest.letters.reason_lines import ReasonLine
 from digest.monitoring import weekly_report
 from digest.monitoring.activity import Activity, Series

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from digest.letters import Templates, make_card, press
 from digest.letters.cards import Card, CardForm, safe_url
-from digest.letters.figures_in_words import cut_at_word, fill, wrap, wrap_with_bar
+from digest.letters.figures_in_words import cut_at_word
+from digest.letters.line_wrapping import fill, wrap, wrap_with_bar
 from digest.letters.reason_lines import ReasonLine
 from digest.papers import Organization, Paper
 from digest.site_profile import Site

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from digest.dumps import formats
 from digest.letters.excerpts import MAX_EXCERPT_LENGTH, excerpt
-from digest.letters.sentences import sentence_ends, to_sentence_end
+from digest.letters.sentence_ends import sentence_ends, to_sentence_end
 from digest.papers import Record, display
 from tests.dumps import DAY
 

@@ -15,7 +15,7 @@ from jinja2.exceptions import SecurityError
 
 from digest import links
 from digest.letters import RenderedLetter, Templates, make_card, render_letter
-from digest.letters.letter_templates import REQUIRED_CONTEXT, derived_context, template_of_page
+from digest.letters.letter_rendering import REQUIRED_CONTEXT, derived_context, template_of_page
 from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
 from tests.letters.invented_papers import FLOW, NOW

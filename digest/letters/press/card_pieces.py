@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
-from digest.letters.figures_in_words import wrap, wrap_with_bar
+from digest.letters.line_wrapping import wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html
 from digest.letters.press import digest_page

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
-from digest.letters import Personalization, figures_in_words
+from digest.letters import Personalization, figures_in_words, line_wrapping, subject_lines
 from digest.letters.cards import (
     MAX_TITLE_LENGTH,
     Card,
@@ -120,7 +120,7 @@ class DigestPage:
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
     """Return the cadence of the edition, or `CATCH_UP` for the first digest after a pause of several days."""
-    return figures_in_words.CATCH_UP if is_catch_up else edition.partition("-")[0]
+    return subject_lines.CATCH_UP if is_catch_up else edition.partition("-")[0]
 
 
 class Layout(StrEnum):
@@ -159,7 +159,7 @@ def make_page(
     titles = [one.card.title for one in cards]
     line = figures_in_words.checked_line(digest.checked, sum(count_words(one.card) for one in cards))
     return DigestPage(
-        subject=figures_in_words.subject(cadence, titles[0], len(titles)),
+        subject=subject_lines.subject(cadence, titles[0], len(titles)),
         preheader=preheader(titles, line, is_catch_up=digest.is_catch_up),
         headline=titles[0] if is_led else headline(digest, cadence, copy.day, len(titles)),
         lead=untitled(cards[0]) if is_led else None,
@@ -230,7 +230,7 @@ def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
 def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
     """Return a preheader that names papers not in the subject, or `checked` if there are no such papers."""
     named = papers_in_preheader(titles, is_catch_up=is_catch_up)
-    return figures_in_words.preheader(named, is_catch_up=is_catch_up) if named else checked
+    return subject_lines.preheader(named, is_catch_up=is_catch_up) if named else checked
 
 
 Named = TypeVar("Named")
@@ -303,8 +303,8 @@ def has_catch_up_headline(digest: Digest, papers: int) -> bool:
 def headline(digest: Digest, cadence: str, day: date, papers: int) -> str:
     """Return the headline: the day, week or month and its number of papers, or the matches of a catch-up."""
     if has_catch_up_headline(digest, papers):
-        return figures_in_words.catch_up_headline(digest.matched, papers)
-    return figures_in_words.headline(cadence, day.weekday(), papers)
+        return subject_lines.catch_up_headline(digest.matched, papers)
+    return subject_lines.headline(cadence, day.weekday(), papers)
 
 
 def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, ...]:
@@ -378,7 +378,7 @@ def anchor_name(place: int) -> str:
 def underline(topic: str, share: str) -> str:
     """Return the line of hyphens under a topic's heading in plain text."""
     length = len(topic) + len(f" ({share})" if share else "")
-    return "-" * min(length, figures_in_words.LINE_WIDTH)
+    return "-" * min(length, line_wrapping.LINE_WIDTH)
 
 
 def title_of(press: Press, paper_id: int) -> str:

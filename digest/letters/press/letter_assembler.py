@@ -18,10 +18,17 @@ from msgspec.structs import replace
 from digest import links
 from digest.caches import Caches
 from digest.editions.compose import Digest, FollowUp
-from digest.letters import Personalization, RenderedLetter, figures_in_words, list_headers, reply_to
+from digest.letters import (
+    Personalization,
+    RenderedLetter,
+    figures_in_words,
+    list_headers,
+    reply_to,
+    subject_lines,
+)
 from digest.letters.cards import CardForm
-from digest.letters.figures_in_words import wrap
 from digest.letters.headers import header_block, one_line, subject_line
+from digest.letters.line_wrapping import wrap
 from digest.letters.mime import (
     MAX_LINE_LENGTH,
     SOFT_BREAK,
@@ -521,7 +528,7 @@ class LetterAssembler:
 
     def encode_subject(self, cadence: str, lead: int, count: int) -> tuple[str, bytes, EncodedPair]:
         """Return the subject as text, as a header value, and as the encoded title of the page."""
-        subject = figures_in_words.subject(cadence, self.title(lead), count)
+        subject = subject_lines.subject(cadence, self.title(lead), count)
         return subject, subject_line(subject).encode(), encode_words(subject)
 
     def encode_preheader(self, papers: Sequence[int], checked: str, *, is_catch_up: bool) -> EncodedPair:
@@ -532,7 +539,7 @@ class LetterAssembler:
     def encode_named_papers(self, papers: tuple[int, ...], is_catch_up: bool) -> EncodedPair:  # noqa: FBT001 - part of the cache key
         """Encode the preheader that names these papers."""
         titles = [*map(self.title, papers)]
-        return encode_words(figures_in_words.preheader(titles, is_catch_up=is_catch_up))
+        return encode_words(subject_lines.preheader(titles, is_catch_up=is_catch_up))
 
     def encode_lead_headline(self, paper: int) -> tuple[EncodedPair, EncodedPair]:
         """Encode the opening of the headline's link, and the headline, which is the paper's title."""

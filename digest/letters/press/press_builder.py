@@ -12,8 +12,8 @@ from digest.errors import SetupMismatch
 from digest.letters import Templates
 from digest.letters.piece_templates import PieceTemplate
 from digest.letters.press import self_check
+from digest.letters.press.cut_digest_templates import cut_digest_templates
 from digest.letters.press.press_value import Press
-from digest.letters.press.sample_letter import cut_digest_templates
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
 

@@ -17,7 +17,7 @@ from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, NarrowingS
 from digest.errors import SetupMismatch
 from digest.letters import Personalization, RenderedLetter, Templates
 from digest.letters.css_inlining import inline
-from digest.letters.letter_templates import FILLER
+from digest.letters.letter_rendering import FILLER
 from digest.letters.piece_templates import PieceTemplate
 from digest.letters.press.letter_assembler import LetterAssembler
 from digest.letters.press.press_value import Press

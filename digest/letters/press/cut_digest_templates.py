@@ -8,7 +8,7 @@ from typing import Any
 from digest.letters import Templates
 from digest.letters.cards import Card, Link
 from digest.letters.css_inlining import inline
-from digest.letters.letter_templates import FILLER
+from digest.letters.letter_rendering import FILLER
 from digest.letters.piece_templates import PieceTemplate, cut_at_marks, placeholder_mark
 from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site

@@ -1,0 +1,58 @@
+"""Wrap the lines of the plain-text part of letters."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import partial
+
+LINE_WIDTH = 72  #: maximum width of a line of the plain-text part, in columns
+#: Characters that are two columns wide, such as Chinese; a line may break between any two of them.
+WIDE_SIGNS = (
+    "\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003fffd"
+)
+WIDE_SIGN = re.compile(f"[{WIDE_SIGNS}]")
+UNBREAKABLE = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
+fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+
+
+def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
+    """Return `text` on lines of at most `measure` columns; a longer word gets its own line."""
+    if not text.isascii() and WIDE_SIGN.search(text):
+        return "\n".join(wide_lines(text, measure))
+    if len(text) <= measure:
+        return text
+    is_even = " ".join(text.split()) == text
+    return "\n".join(wrapped_lines(text, measure)) if is_even else fill(text, measure)
+
+
+def wrapped_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield the same lines as `fill`, but faster, for a text without consecutive spaces."""
+    start = 0
+    while len(text) - start > measure:
+        end = text.rfind(" ", start, start + measure + 1)
+        if end < 0:
+            end = text.find(" ", start + measure)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def wrap_with_bar(text: str) -> str:
+    """Return `text` on several lines, each of which begins with a vertical bar."""
+    return "| " + wrap(text, measure=LINE_WIDTH - 2).replace("\n", "\n| ")
+
+
+def wide_lines(text: str, measure: int) -> Iterator[str]:
+    """Yield the lines of a text that contains characters two columns wide, such as Chinese."""
+    line, taken = "", 0
+    for word in UNBREAKABLE.findall(text):
+        columns = len(word) + bool(WIDE_SIGN.match(word))
+        if taken + columns > measure and line.strip():
+            yield line.rstrip()
+            line, taken = "", 0
+        line, taken = line + (word if line else word.lstrip()), taken + columns
+    yield line.rstrip()

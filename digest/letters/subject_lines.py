@@ -1,0 +1,71 @@
+"""Write the subject of a digest, its preheader, and its headline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from digest.letters.figures_in_words import DAYS, TRANSLATIONS, cut_at_word
+
+_ = TRANSLATIONS.gettext
+ngettext = TRANSLATIONS.ngettext
+
+MAX_SUBJECT_LENGTH = 60
+MAX_PREHEADER_LENGTH = 90
+CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause of several days
+
+
+@lru_cache(maxsize=1024)  # every letter has a headline; most letters have fewer than 30 papers
+def headline(cadence: str, weekday: int, papers: int) -> str:
+    """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
+    if cadence == CATCH_UP:
+        return ngettext("While you were away: %d paper", "While you were away: %d papers", papers) % papers
+    span = {"weekly": _("Your week"), "monthly": _("Your month")}.get(cadence) or DAYS[weekday]
+    return ngettext("%(span)s in %(num)d paper", "%(span)s in %(num)d papers", papers) % {
+        "span": span,
+        "num": papers,
+    }
+
+
+def catch_up_headline(matched: int, papers: int) -> str:
+    """Return a headline such as `While you were away: the top 9 of 212 matches`."""
+    if papers == 1:
+        return _("While you were away: the top one of %d matches") % matched
+    return _("While you were away: the top %(papers)d of %(matched)d matches") % {
+        "matched": matched,
+        "papers": papers,
+    }
+
+
+def subject(cadence: str, title: str, count: int) -> str:
+    """Return a subject such as `Flow Matching, and 4 more`; only a catch-up's subject names no paper."""
+    if cadence == CATCH_UP:
+        return ngettext(
+            "While you were away: the top paper",
+            "While you were away: the top %(num)d papers",
+            count,
+        ) % {"num": count}
+    if cadence in ("weekly", "monthly"):
+        span = _("Your month") if cadence == "monthly" else _("Your week")
+        lead = _("%s: %d papers, led by ") % (span, count) if count > 1 else f"{span}: "
+        return lead + cut_at_word(title, MAX_SUBJECT_LENGTH - len(lead))
+    rest = _("and %d more") % (count - 1) if count > 1 else ""
+    whole = f"{title}, {rest}" if rest else title
+    return (
+        whole
+        if len(whole) <= MAX_SUBJECT_LENGTH
+        else f"{cut_at_word(title, MAX_SUBJECT_LENGTH - len(rest) - 1)} {rest}".rstrip()
+    )
+
+
+def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:
+    """Return the preheader, which mail programs show after the subject: a title, and a second one if it fits.
+
+    `titles` begins with the second paper or, in a catch-up, whose subject names no paper, with the first.
+    """
+    lead = _("First: ") if is_catch_up else _("Also: ")
+    title = cut_at_word(titles[0], MAX_PREHEADER_LENGTH - len(lead))
+    if len(titles) > 1 and len(title) <= 42:
+        rest = MAX_PREHEADER_LENGTH - len(lead) - len(title) - 3
+        return f"{lead}{title} · {cut_at_word(titles[1], rest)}"
+    return lead + title

@@ -1,0 +1,80 @@
+"""Subjects, preheaders and headlines of digests."""
+
+from __future__ import annotations
+
+import pytest
+
+from digest.letters import subject_lines
+
+LONG = "A title that goes on about vector fields, straight paths and noise for longer than any subject line"
+
+
+@pytest.mark.parametrize(
+    ("papers", "words"),
+    [
+        (1, "While you were away: the top one of 212 matches"),
+        (9, "While you were away: the top 9 of 212 matches"),
+    ],
+)
+def test_a_catch_up_says_how_many_papers_matched(papers: int, words: str) -> None:
+    assert subject_lines.catch_up_headline(212, papers) == words
+
+
+@pytest.mark.parametrize(
+    ("cadence", "count", "words"),
+    [
+        ("daily", 1, "Cups"),
+        ("daily", 3, "Cups, and 2 more"),
+        (subject_lines.CATCH_UP, 1, "While you were away: the top paper"),
+        (subject_lines.CATCH_UP, 9, "While you were away: the top 9 papers"),
+        ("weekly", 1, "Your week: Cups"),
+        ("weekly", 4, "Your week: 4 papers, led by Cups"),
+        ("monthly", 4, "Your month: 4 papers, led by Cups"),
+    ],
+)
+def test_the_subject_names_the_top_paper_and_counts_the_others(cadence: str, count: int, words: str) -> None:
+    assert subject_lines.subject(cadence, "Cups", count) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "end"), [(1, "straight paths…"), (3, "vector fields… and 2 more")], ids=["one", "several"]
+)
+def test_a_long_title_is_cut_and_the_count_of_the_others_stays(count: int, end: str) -> None:
+    subject = subject_lines.subject("daily", LONG, count)
+
+    assert subject.endswith(end)
+    assert len(subject) <= subject_lines.MAX_SUBJECT_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        (["Cups"], "Also: Cups"),
+        (["Cups", "Robots that ask"], "Also: Cups · Robots that ask"),
+        (
+            [LONG, "Cups"],
+            "Also: A title that goes on about vector fields, straight paths and noise for longer than…",
+        ),
+    ],
+    ids=["one", "two", "a long one leaves no space for the next"],
+)
+def test_the_preheader_names_one_more_paper_or_two_short_ones(others: list[str], shown: str) -> None:
+    assert subject_lines.preheader(others) == shown
+
+
+def test_the_preheader_of_a_catch_up_names_the_first_paper() -> None:
+    shown = subject_lines.preheader(["Cups", "Robots that ask"], is_catch_up=True)
+
+    assert shown == "First: Cups · Robots that ask"
+
+
+@pytest.mark.parametrize(
+    ("cadence", "papers", "headline"),
+    [
+        ("daily", 5, "Friday in 5 papers"), ("weekdays", 1, "Friday in 1 paper"),
+        ("weekly", 23, "Your week in 23 papers"), ("monthly", 23, "Your month in 23 papers"),
+        (subject_lines.CATCH_UP, 5, "While you were away: 5 papers"),
+    ],
+)  # fmt: skip
+def test_the_headline_names_the_day_week_or_month(cadence: str, papers: int, headline: str) -> None:
+    assert subject_lines.headline(cadence, 4, papers) == headline
