@@ -110,6 +110,7 @@ def render_front(
         "front_page",
         today=today,
         earlier=public_archive.earlier_list(context, session, today.day) if today else None,
+        whole_list=public_archive.whole_list(context, session, today) if today else None,
         interests=starter_rates(context, session),
         is_closed=context.settings.signup == frozenset(),
         guesses_zone=form is EMPTY_FORM,

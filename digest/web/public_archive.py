@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date
@@ -23,6 +24,7 @@ from digest.web import feeds, page_rendering, request_context, starter_topics, t
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
 PAGES_AT_ONCE = 4  #: maximum number of lists of papers made at the same time
+PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
 #: Pages that belong to one reader, which crawlers should not request.
 PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 
@@ -69,13 +71,13 @@ def show_topic(request: Request) -> Response:
 
 
 def list_page(request: Request, place: str, *, title: str, filter_text: str | None) -> Response:
-    """Return the page with a day's list, which links to the days before and after."""
+    """Return a page of a day's list, with links to the list's other pages and to the days around it."""
     context = open_archive(request)
     with db.read_session(context.engine) as session:
         days = listed_days(context, session)
         day = requested_day(request, days)
         chosen = topics.parse(filter_text) if filter_text else None
-        found = trending.list_of_day(context, session, day, chosen)
+        found = trending.list_of_day(context, session, day, chosen, requested_page(request))
     if found is None:
         raise HTTPException(404)
     number = days.index(day)
@@ -84,6 +86,7 @@ def list_page(request: Request, place: str, *, title: str, filter_text: str | No
         "day",
         title=title,
         found=found,
+        path=f"{place}/{day}",
         earlier=DayLink(href=f"{place}/{days[number - 1]}", label=short_day(days[number - 1]))
         if number
         else None,
@@ -119,6 +122,23 @@ def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | 
     is_yesterday = (context.clock().astimezone(UTC).date() - earlier[-1]).days == 1
     label = figures_in_words.TRANSLATIONS.gettext("Yesterday") if is_yesterday else short_day(earlier[-1])
     return DayLink(href=f"/days/{earlier[-1]}", label=label)
+
+
+def whole_list(context: AppContext, session: Session, today: trending.TrendingList) -> str | None:
+    """Return the path of the list with all papers of `today`.
+
+    Returns None if `today` has all of them, or if the archive does not show that day.
+    """
+    is_open = context.settings.archive != "off" and today.day in listed_days(context, session)
+    return f"/days/{today.day}" if is_open and today.listed > len(today.cards) else None
+
+
+def requested_page(request: Request) -> int:
+    """Return the page number in the URL, by default 1; raise 404 if it is not a number from 1 to 999."""
+    text = request.query_params.get("page", "1")
+    if not PAGE_NUMBER.fullmatch(text):
+        raise HTTPException(404)
+    return int(text)
 
 
 def requested_day(request: Request, days: list[date]) -> date:

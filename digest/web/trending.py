@@ -19,8 +19,9 @@ from digest.papers.trending import Ranked
 from digest.site_profile import Site
 from digest.topics import Filter, PaperIndex
 
-MAX_SHOWN = 10
-MAX_LISTS = 256  #: maximum number of cached lists of past days and topics; each takes 50 KB
+MAX_SHOWN = 10  #: maximum number of papers on the front page and in the feed
+PAGE_SIZE = 30  #: maximum number of papers on one page of a day's list
+MAX_LISTS = 96  #: maximum number of cached pages of the lists of days and topics; each takes up to 150 KB
 MAX_RANKINGS = 2  #: maximum number of cached rankings; each has an index of tens of megabytes
 #: Numbers of days before the latest dump; the shortest period that has papers is ranked.
 REACH_DAYS = (8, 36, 400)
@@ -28,13 +29,21 @@ REACH_DAYS = (8, 36, 400)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrendingList:
-    """The trending papers of one day."""
+    """The trending papers of one day, or one page of them."""
 
     day: date
     heading: str
-    checked: int  #: number of papers from which these were chosen
+    checked: int  #: number of papers from which the list was chosen
+    listed: int  #: number of papers on all pages of the list
+    page: int = 1  #: number of this page
+    skipped: int = 0  #: number of papers on the pages before this one
     ranked: tuple[Ranked, ...]
     cards: tuple[Card, ...]
+
+    @property
+    def following(self) -> int:
+        """Return the number of papers on the next page, or 0 if this is the last page."""
+        return max(0, min(PAGE_SIZE, self.listed - self.skipped - len(self.cards)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +71,12 @@ def todays_list(context: AppContext, session: Session) -> TrendingList | None:
 
 
 def list_of_day(
-    context: AppContext, session: Session, day: date, filter: Filter | None = None
+    context: AppContext, session: Session, day: date, filter: Filter | None = None, page: int = 1
 ) -> TrendingList | None:
-    """Return the list as it was at the end of a UTC day; None if there was no dump on that day.
+    """Return one page of the list as it was at the end of a UTC day.
 
-    With a filter, the list contains only papers that match the filter.
+    Returns None if there was no dump on that day, or if the list does not have this page. With a filter, the
+    list contains only papers that match the filter.
     """
     now = min(context.clock(), datetime.combine(day, time.max, UTC))
 
@@ -75,16 +85,29 @@ def list_of_day(
         if found is None or found.day != day:
             return None
         heading = list_heading(day, context.clock())
-        return make_list(context.site, found, heading=heading, filter=filter)
+        made = make_list(
+            context.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE
+        )
+        return made if made.cards or page == 1 else None
 
-    key = (catalog.state(session), day, filter, context.clock().date())
+    key = (catalog.state(session), day, filter, page, context.clock().date())
     return context.caches.get_or_make("list of a day", key, make, bound=MAX_LISTS)
 
 
-def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | None = None) -> TrendingList:
-    """Return the best papers of a ranking; with a filter, only papers that match it."""
+def make_list(
+    site: Site,
+    found: DayRanking,
+    *,
+    heading: str,
+    filter: Filter | None = None,
+    page: int = 1,
+    page_size: int = MAX_SHOWN,
+) -> TrendingList:
+    """Return one page of a ranking, by default the best papers; with a filter, only papers that match it."""
     matches = found.index.matches(filter) if filter else -1
-    chosen = [one for rank, one in enumerate(found.ranked) if matches >> rank & 1][:MAX_SHOWN]
+    listed = [one for rank, one in enumerate(found.ranked) if matches >> rank & 1]
+    skipped = (page - 1) * page_size
+    chosen = listed[skipped : skipped + page_size]
     shown = [
         cards.make_card(
             one.paper,
@@ -94,7 +117,14 @@ def make_list(site: Site, found: DayRanking, *, heading: str, filter: Filter | N
         for one in chosen
     ]
     return TrendingList(
-        day=found.day, heading=heading, checked=len(found.ranked), ranked=tuple(chosen), cards=tuple(shown)
+        day=found.day,
+        heading=heading,
+        checked=len(found.ranked),
+        listed=len(listed),
+        page=page,
+        skipped=skipped,
+        ranked=tuple(chosen),
+        cards=tuple(shown),
     )
 
 

@@ -74,6 +74,64 @@ def test_a_past_day_keeps_its_list(served, papers, yesterday, now):
     assert cards.findall(after) == cards.findall(before) != []
 
 
+def load_many(served, at: datetime, count: int) -> None:
+    """Load a dump with some papers whose titles contain their positions."""
+    with served.writing() as session:
+        dump = DumpRow(
+            sha256="2" * 64, path="many.txt", state=DumpState.LOADED, observed_at=at, read_at=at, date=at.date()
+        )
+        session.add(dump)
+        records = [
+            Record(title=f"Gravel {number:02d}.", ids={"arxiv": f"2611.{number:05d}"}, position=number)
+            for number in range(1, count + 1)
+        ]
+        catalog.add(session, records, dump=dump)
+        session.commit()
+
+
+def listed_papers(page: str) -> list[tuple[str, str]]:
+    """Return the number and the title of each paper on a page."""
+    return re.findall(r'id="p(\d+)".*?(Gravel \d\d)', page, re.DOTALL)
+
+
+def test_every_paper_of_a_day_can_be_reached_from_the_front_page(served, now):
+    load_many(served, now - timedelta(hours=1), 65)
+    front = served.client.get("/").text
+
+    path = re.findall(r'href="([^"]+)">Show all 65 papers<', front)[0]
+    found = []
+    while path:
+        page = served.client.get(path).text
+        found.append(listed_papers(page))
+        path = next(iter(re.findall(r'href="([^"]+)">Next \d+ papers? →<', page)), "")
+
+    assert len(listed_papers(front)) == 10
+    assert [len(some) for some in found] == [30, 30, 5]
+    assert [int(number) for some in found for number, _ in some] == list(range(1, 66))
+    assert len({title for some in found for _, title in some}) == 65
+    assert "Papers 61 to 65 of 65" in page
+    assert f'href="/days/{now.date()}?page=2">← Previous papers<' in page
+
+
+def test_a_short_list_has_one_page(served, now):
+    load_many(served, now - timedelta(hours=1), 10)
+
+    assert "Show all" not in served.client.get("/").text
+    assert "Papers 1 to" not in served.client.get(f"/days/{now.date()}").text
+
+
+def test_the_front_page_does_not_link_to_a_closed_archive(sqlite_url, tmp_path, clock, now):
+    closed = next(opened(settings_for(sqlite_url, tmp_path, archive="off"), clock))
+    load_many(closed, now - timedelta(hours=1), 20)
+
+    assert "Show all" not in closed.client.get("/").text
+
+
+@pytest.mark.parametrize("page", ["0", "2", "-1", "1000", "two", "", "²"])
+def test_a_page_that_a_list_does_not_have_is_not_found(served, papers, now, page):
+    assert served.client.get(f"/days/{now.date()}?page={page}").status_code == 404
+
+
 @pytest.mark.parametrize("day", ["2026-11-01", "2026-11-21", "yesterday", "2026-11-20x", "20261120"])
 def test_a_day_without_a_list_is_not_found(served, papers, day):
     assert served.client.get(f"/days/{day}").status_code == 404
