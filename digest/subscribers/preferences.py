@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import AbstractLength, StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables import AbstractLength, SettingsChange, StillReadingStep, Subscriber, SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
@@ -113,7 +113,7 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
     """Pause a subscriber, or change a pause, until a date or until they resume.
 
-    Returns False if the subscriber is neither active nor paused. Raises BadField if the date is not in the
+    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither active nor paused. Raises BadField if the date is not in the
     future.
     """
     if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
@@ -122,6 +122,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
         return False
     subscriber.state = SubscriberState.PAUSED
     subscriber.paused_until = until
+    forget_last_change(session, subscriber)
     session.flush()
     return True
 
@@ -130,7 +131,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
     """End a subscriber's pause; return False if they are not paused.
 
     The next digest also covers the papers of the pause, because `considered_until` is not advanced during a
-    pause.
+    pause. Earlier changes of settings can then no longer be undone.
     """
     if subscriber.state != SubscriberState.PAUSED:
         return False
@@ -139,8 +140,14 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
     subscriber.is_resumed = True
     subscriber.still_reading_step = StillReadingStep.NONE
     subscriber.next_due_at = None
+    forget_last_change(session, subscriber)
     session.flush()
     return True
+
+
+def forget_last_change(session: Session, subscriber: Subscriber) -> None:
+    """Delete the record of the latest change of settings, so that an undo does not skip a newer pause."""
+    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
 
 
 def resume_due(session: Session, now: datetime) -> int:

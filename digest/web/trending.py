@@ -85,9 +85,7 @@ def list_of_day(
         if found is None or found.day != day:
             return None
         heading = list_heading(day, context.clock())
-        made = make_list(
-            context.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE
-        )
+        made = make_list(context.site, found, heading=heading, filter=filter, page=page, page_size=PAGE_SIZE)
         return made if made.cards or page == 1 else None
 
     key = (catalog.state(session), day, filter, page, context.clock().date())

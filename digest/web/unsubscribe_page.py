@@ -18,6 +18,7 @@ from digest import addresses, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
+from digest.editions import schedule
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
@@ -120,9 +121,16 @@ def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | No
     )
 
 
-def next_due(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return in words when the next digest is due, or None if that is not known yet."""
-    due = subscriber.next_due_at
-    return (
-        figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
-    )
+def next_due(context: AppContext, subscriber: Subscriber) -> str:
+    """Return in words when an active subscriber's next digest is due.
+
+    After a pause, that is today if today's edition is open and has not been decided.
+    """
+    now, due = context.clock(), subscriber.next_due_at
+    if due is None:
+        times = subscribers.schedule_of(subscriber)
+        today, decided = schedule.open_edition(times, now), subscriber.considered_until
+        if today and (decided is None or decided < today.due_at):
+            return figures_in_words.TRANSLATIONS.gettext("today, if there are new papers")
+        due = schedule.next_edition(times, now).due_at
+    return figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)

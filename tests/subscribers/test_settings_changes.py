@@ -114,6 +114,21 @@ def test_a_change_of_a_filter_is_not_described_as_another_order(
     assert change.sentences == ("“Robots” is now robot* AND arm. Before: robot*.",)
 
 
+def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    use_cases.save_settings(session, site, alice, max_papers=5, now=now)
+    use_cases.pause_with_letter(session, site, alice, None, now=now)
+    assert use_cases.undo_change(session, site, alice, now=now) == ()
+
+    use_cases.save_settings(session, site, alice, max_papers=7, now=now)
+    assert subscribers.last_change(session, alice, now=now)
+    use_cases.end_pause(session, alice)
+
+    assert subscribers.last_change(session, alice, now=now) is None
+    assert alice.max_papers == 7
+
+
 def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:

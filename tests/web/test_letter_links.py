@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import time, timedelta
 
 import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest import links
+from digest import links, subscribers
 from digest.db.tables import Delivery, Shown, SubscriberState
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
@@ -347,8 +347,39 @@ def test_a_pause_has_an_end_and_can_be_resumed_early(served, manage_path):
     served.client.post(manage_path, data={"do": "pause", "days": "14"})
     assert "Paused until 4 December 2026" in served.client.get(manage_path).text
 
-    served.client.post(manage_path, data={"do": "resume"})
+    page = pressed(served, manage_path, do="resume")
     assert served.subscriber("alice@uni.edu").state == SubscriberState.ACTIVE
+    assert "Welcome back. Your next digest will include the best papers you missed." in page
+
+
+@pytest.mark.parametrize(
+    ("at", "was_decided", "when"),
+    [
+        ("13:00", False, "Friday 13:00, UTC"),
+        ("08:00", False, "today, if there are new papers"),
+        ("08:00", True, "Saturday 08:00, UTC"),
+    ],
+)
+def test_the_page_after_a_pause_names_the_day_of_the_next_digest(
+    served, alice, manage_path, at, was_decided, when
+):
+    with served.writing() as session:
+        reader = subscribers.get(session, alice.email)
+        reader.at = time.fromisoformat(at)
+        reader.considered_until = served.clock.now - timedelta(hours=0 if was_decided else 24)
+        session.commit()
+    short = path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
+
+    for path in (manage_path, short):
+        served.client.post(path, data={"do": "pause", "days": "7"})
+        assert f"Next digest: {when}." in pressed(served, path, do="resume")
+
+
+def test_a_pause_withdraws_the_offer_to_undo_an_earlier_change(served, manage_path):
+    assert "Undo" in pressed(served, manage_path, do="mute", topic="Vision")
+
+    assert "Undo" not in pressed(served, manage_path, do="pause", days="7")
+    assert "Undo" not in pressed(served, manage_path, do="resume")
 
 
 def test_the_settings_of_an_unsubscribed_reader_show_one_button_to_resubscribe(served, manage_path):

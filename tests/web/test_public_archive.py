@@ -78,7 +78,12 @@ def load_many(served, at: datetime, count: int) -> None:
     """Load a dump with some papers whose titles contain their positions."""
     with served.writing() as session:
         dump = DumpRow(
-            sha256="2" * 64, path="many.txt", state=DumpState.LOADED, observed_at=at, read_at=at, date=at.date()
+            sha256="2" * 64,
+            path="many.txt",
+            state=DumpState.LOADED,
+            observed_at=at,
+            read_at=at,
+            date=at.date(),
         )
         session.add(dump)
         records = [
@@ -99,7 +104,8 @@ def test_every_paper_of_a_day_can_be_reached_from_the_front_page(served, now):
     front = served.client.get("/").text
 
     path = re.findall(r'href="([^"]+)">Show all 65 papers<', front)[0]
-    found = []
+    found: list[list[tuple[str, str]]] = []
+    page = ""
     while path:
         page = served.client.get(path).text
         found.append(listed_papers(page))
