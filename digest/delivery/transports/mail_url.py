@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from digest.delivery.limits.limit_rules import ServerShare, parse_server_rates
-from digest.delivery.limits.rates import BURST_SECONDS, SES_BURST_SECONDS
+from digest.delivery.limits.rates import BURST_SECONDS
+from digest.delivery.transports.provider_profiles import PROFILES, ProviderProfile
 from digest.errors import BadField
 
 FOLDER_FORMATS = {"maildir", "eml", "memory"}  #: the URL schemes of destinations that are not servers
@@ -17,33 +18,6 @@ DEFAULT_PORTS = {"smtp": 25, "smtps": 465, "lmtp": 24}
 OPTIONS = {"starttls", "cafile", "profile", "weight", "rate"}
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 ESCAPING_HINT = "In a password write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25."
-
-#: Headers that providers replace; a DKIM signature over these headers would break.
-REWRITTEN_BY_PROFILE = {"ses": frozenset({"message-id", "date"}), "postfix": frozenset[str]()}
-
-#: Patterns that find the provider's id of a letter in the server's reply to the final dot. Postfix keeps our
-#: Message-ID but logs queue ids; `digest trace` finds the letter by its queue id.
-PROVIDER_ID_PATTERNS = {
-    "ses": re.compile(r"Ok <?([\w.-]{8,100})"),
-    "postfix": re.compile(r"queued as ([\w.-]{5,100})"),
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Timeouts:
-    """Timeouts in seconds.
-
-    Sending one window takes less in total than the task's time limit of 780 seconds. After the final dot, a
-    server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before
-    the dot, giving up is harmless.
-    """
-
-    window: float = 30  #: time after which no further message of the window begins
-    connect: float = 30  #: time limit for the greeting, TLS and the login together
-    command: float = 30
-    body: float = 60
-    dot: float = 600
-    quit: float = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,21 +106,19 @@ class MailUrl:
     shares: tuple[ServerShare, ...] = ()  #: the servers with their rates; empty if no server has a rate
 
     @property
-    def profiles(self) -> set[str]:
-        """Return the profile names of the providers behind the servers."""
-        return {server.profile for server in self.servers}
+    def profiles(self) -> list[ProviderProfile]:
+        """Return the profiles of the providers behind the servers."""
+        return [PROFILES[server.profile] for server in self.servers if server.profile]
 
     @property
     def rewritten_headers(self) -> frozenset[str]:
         """Return the headers that the providers replace with their own."""
-        return frozenset[str]().union(
-            *[REWRITTEN_BY_PROFILE.get(each, frozenset()) for each in self.profiles]
-        )
+        return frozenset[str]().union(*[profile.rewritten_headers for profile in self.profiles])
 
     @property
     def burst(self) -> float:
-        """Return the capacity of token buckets in seconds of their rate; for Amazon SES it is smaller."""
-        return SES_BURST_SECONDS if "ses" in self.profiles else BURST_SECONDS
+        """Return the capacity of token buckets in seconds of their rate: the smallest of any provider."""
+        return min([profile.burst for profile in self.profiles], default=BURST_SECONDS)
 
     def __str__(self) -> str:
         return ", ".join(server.name for server in self.servers) or f"{self.folder_format}://{self.folder}"
@@ -194,8 +166,8 @@ def parse_options(query: str) -> dict[str, str]:
     if not (weight.isdecimal() and 1 <= int(weight) <= 100):
         raise invalid_url(f"the weight {weight!r} is not a number from 1 to 100.")
     profile = options.get("profile")
-    if profile and profile not in REWRITTEN_BY_PROFILE:
-        raise invalid_url(f"{profile} is not a profile; write {' or '.join(REWRITTEN_BY_PROFILE)}.")
+    if profile and profile not in PROFILES:
+        raise invalid_url(f"{profile} is not a profile; write {' or '.join(PROFILES)}.")
     return options
 
 

@@ -18,8 +18,15 @@ from msgspec.structs import replace
 
 from digest import addresses
 from digest.delivery.transports import Message, Outcome, Verdict, make_outcome
-from digest.delivery.transports.mail_url import PROVIDER_ID_PATTERNS, MailServer, Timeouts
-from digest.delivery.transports.smtp_socket import ConnectionBroken, ProtocolDesync, SmtpReply, SmtpSocket
+from digest.delivery.transports.mail_url import MailServer
+from digest.delivery.transports.provider_profiles import provider_id_in
+from digest.delivery.transports.smtp_socket import (
+    ConnectionBroken,
+    ProtocolDesync,
+    SmtpReply,
+    SmtpSocket,
+    Timeouts,
+)
 
 __all__ = ["MailServer", "SmtpTransport", "Timeouts"]
 
@@ -308,12 +315,6 @@ def redact_login(text: str, server: MailServer) -> str:
 def credentials(server: MailServer) -> tuple[str, str]:
     """Return user and password encoded for AUTH PLAIN, and the password encoded for AUTH LOGIN."""
     return encode_base64(f"{chr(0)}{server.user}{chr(0)}{server.password}"), encode_base64(server.password)
-
-
-def provider_id_in(profile: str, reply: str) -> str:
-    """Return the provider's id for an accepted letter, or an empty string if the reply has none."""
-    named = PROVIDER_ID_PATTERNS[profile].search(reply)
-    return named[1] if named else ""
 
 
 def is_expected_code(phase: str, code: int) -> bool:

@@ -9,6 +9,7 @@ import ssl
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -250,3 +251,20 @@ def connect_socket(family: int, address: Any, deadline: float) -> socket.socket:
         opened.close()
         raise
     return opened
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeouts:
+    """Timeouts in seconds.
+
+    Sending one window takes less in total than the task's time limit of 780 seconds. After the final dot, a
+    server may take ten minutes (RFC 5321, 4.5.3.2.6), and giving up earlier would cause duplicates. Before
+    the dot, giving up is harmless.
+    """
+
+    window: float = 30  #: time after which no further message of the window begins
+    connect: float = 30  #: time limit for the greeting, TLS and the login together
+    command: float = 30
+    body: float = 60
+    dot: float = 600
+    quit: float = 2
