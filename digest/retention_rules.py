@@ -1,4 +1,4 @@
-"""Parse how long old rows and files are kept, and how long readers may be inactive. Pure."""
+"""Define how long old rows and files are kept, and how long readers may be inactive. Pure."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ MIN_DAYS = {
     "dumps": 1,
 }  #: minimum days that each kind is kept; `digest why` needs the deliveries of the last 180 days
 MAX_DAYS = 36_500
+#: A press, from which digests are made, has papers of at most the last 36 days, so a paper shown before that
+#: can never be new again.
+KEEP_SHOWN_FOR = timedelta(days=180)
+#: How long the press of a digest is stored; without the press, the digest's web page cannot be shown.
+KEEP_PRESSES_FOR = timedelta(days=60)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,13 +15,8 @@ from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
 from digest.editions import shown
 from digest.letters import press_store
-from digest.retention_rules import Retention
+from digest.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 
-#: A press, from which digests are made, has papers of at most the last 36 days, so a paper shown before that
-#: can never be new again.
-KEEP_SHOWN_FOR = timedelta(days=180)
-#: How long the press of a digest is stored; without the press, the digest's web page cannot be shown.
-KEEP_PRESSES_FOR = timedelta(days=60)
 PAUSE_SECONDS = 0.01  #: seconds between two batches, in which other processes can write to SQLite
 
 

@@ -13,7 +13,7 @@ from digest.db.tables import Lane
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
-from digest.publishing.pending_updates import last_mail_at
+from digest.publishing.pending_updates import are_overdue, last_mail_at
 from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
 from digest.site_profile import Site
 from digest.topics.filter_tree import And, Node, Not, TextClause
@@ -31,7 +31,7 @@ def needs_letter(decision: Decision, now: datetime) -> bool:
     """
     if decision.digest.sections:
         return False
-    if decision.pending is not None and decision.pending.is_overdue(now):
+    if decision.pending is not None and are_overdue(decision.pending, now):
         return True
     if decision.is_too_few or not decision.digest.checked:
         return False

@@ -25,6 +25,7 @@ from digest.publishing.reader_values import PendingFollowups, Reader
 
 MAX_DELAY = timedelta(days=2)  #: maximum time between a dump's date and its arrival
 MAX_AGE = timedelta(days=60)  #: a change older than this is not sent
+MAX_WAIT = timedelta(days=7)  #: maximum time for which updates wait for a digest with papers
 MAX_FOLLOWUPS = 20  #: maximum number of updates in a digest; withdrawals come first
 
 KINDS_BY_GRAVITY = ("withdrawn", "published", "rewritten")
@@ -60,6 +61,11 @@ def load_pending(
             if news:
                 found[reader_id] += news
     return {number: pending_of_changes(some) for number, some in found.items()}
+
+
+def are_overdue(pending: PendingFollowups, now: datetime) -> bool:
+    """Return whether a reader's updates may no longer wait for a digest with papers."""
+    return now - pending.since >= MAX_WAIT
 
 
 def last_mail_at(reader: Reader) -> datetime:

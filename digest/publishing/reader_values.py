@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime, time
 from typing import NamedTuple
 
 from digest.editions.compose import Digest, FollowUp
 from digest.editions.schedule import Edition
 
 Topic = tuple[str, int]  #: a topic's name and the id of its filter
-
-FOLLOWUPS_MAY_WAIT = timedelta(days=7)  #: maximum time for which updates wait for a digest with papers
 
 
 class Reader(NamedTuple):
@@ -59,10 +57,6 @@ class PendingFollowups:
 
     news: tuple[FollowUp, ...]
     since: datetime
-
-    def is_overdue(self, now: datetime) -> bool:
-        """Return whether the updates may no longer wait for a digest with papers."""
-        return now - self.since >= FOLLOWUPS_MAY_WAIT
 
 
 class Decision(NamedTuple):
