@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, Refill, Reservation, SendLimits, TroubledDomains, Wait
+from digest.delivery.limits.canary import MIN_LETTERS
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.transports import Outcome, Verdict
@@ -25,7 +26,6 @@ log = logging.getLogger(__name__)
 LASTING_WAIT = timedelta(minutes=5)  #: if no digest may be sent for this long, all due digests are postponed
 POSTPONE_BATCH = 5_000  #: number of letters postponed in one transaction
 THRESHOLD_CHECK_INTERVAL = timedelta(seconds=2)  #: minimum time between two checks of the stop thresholds
-MIN_CANARY_LETTERS = 10  #: minimum number of letters in a canary; a smaller canary is not conclusive
 
 
 @dataclass(kw_only=True)
@@ -112,7 +112,7 @@ class SendPolicy:
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
             )
             self.canary_waits |= limits.canary_waits(
-                self.session, self.rules, new, due=due, min_canary=MIN_CANARY_LETTERS, now=now
+                self.session, self.rules, new, due=due, min_canary=MIN_LETTERS, now=now
             )
             self.session.commit()
 

@@ -6,13 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from digest.delivery.limits.limit_rules import (
-    parse_canary,
-    parse_conversation_limits,
-    parse_rates,
-    parse_send_hours,
-    parse_warm_up,
-)
+from digest.delivery.limits.canary import parse_canary
+from digest.delivery.limits.limit_rules import parse_conversation_limits, parse_rates
+from digest.delivery.limits.send_hours import parse_send_hours
+from digest.delivery.limits.warm_up import parse_warm_up
 from digest.errors import BadField
 from tests.conftest import NOW
 

@@ -13,7 +13,8 @@ from digest.delivery.limits.conversations import Conversations
 from digest.delivery.limits.decisions import ALL_MAIL, Allowed, Refill
 from digest.delivery.limits.domain_pauses import DomainRecord, Pause
 from digest.delivery.limits.limit_rules import ServerShare
-from digest.delivery.limits.rates import Bucket, Quota, WarmUp
+from digest.delivery.limits.rates import Bucket, Quota
+from digest.delivery.limits.warm_up import WarmUp
 from tests.conftest import NOW
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

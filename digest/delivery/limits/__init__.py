@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from digest.delivery.limits.canary import Canary, parse_canary
     from digest.delivery.limits.decisions import ALL, BULK, Allowed, Refill, Wait
     from digest.delivery.limits.domain_pauses import (
         NO_REPLY_PAUSE,
@@ -30,20 +31,16 @@ if TYPE_CHECKING:
         threshold_warnings,
     )
     from digest.delivery.limits.limit_rules import (
-        Canary,
-        SendHours,
         SendLimits,
-        parse_canary,
         parse_conversation_limits,
         parse_rates,
-        parse_send_hours,
         parse_shared_limits,
         parse_stop_thresholds,
-        parse_warm_up,
         thresholds_text,
     )
     from digest.delivery.limits.limiter import STOPPED_PREFIX, Limiter, Reservation, Window
-    from digest.delivery.limits.rates import MAX_TOKEN_WAIT, WarmUp
+    from digest.delivery.limits.rates import MAX_TOKEN_WAIT
+    from digest.delivery.limits.send_hours import SendHours, parse_send_hours
     from digest.delivery.limits.shared_limits import (
         active_pauses,
         canary_waits,
@@ -55,6 +52,7 @@ if TYPE_CHECKING:
         release,
         reserve,
     )
+    from digest.delivery.limits.warm_up import WarmUp, parse_warm_up
 else:
     __getattr__ = lazy_exports(__name__, __file__)
 

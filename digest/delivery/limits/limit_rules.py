@@ -1,10 +1,7 @@
-"""Parse the limits that the operator sets. Pure.
+"""Parse the rates and stop thresholds that the operator sets, and hold all limits in one value. Pure.
 
 DIGEST_RATES       50/s, 100000/day, example.org 20/min, 20 at once, example.org 2 at once
 DIGEST_MAIL_URL    smtp://relay.example.org:587?rate=14/s,50000/day     rates of one server
-DIGEST_SEND_HOURS  06:00-22:00
-DIGEST_WARM_UP     2026-11-20, or with your own table: 2026-11-20: 200, 500, 1000
-DIGEST_CANARY      2% for 30 min
 DIGEST_STOP_AT     bounces 10%, complaints 0.3%, deferred 50%, policy 20%
 """
 
@@ -13,26 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
-from zlib import crc32
 
 from digest.addresses import ascii_domain
-from digest.delivery.limits.decisions import Wait
-from digest.delivery.limits.rates import BURST_SECONDS, ONE_DAY, UNIT_SECONDS, Rate, WarmUp
-from digest.editions.schedule import local_instant, parse_time, zone_of
+from digest.delivery.limits.canary import Canary
+from digest.delivery.limits.rates import BURST_SECONDS, UNIT_SECONDS, Rate
+from digest.delivery.limits.send_hours import SendHours
+from digest.delivery.limits.warm_up import WarmUp
 from digest.errors import BadField
 
 RATE_PATTERN = re.compile(
     r"(?:(?P<domain>[\w.-]+\.[\w-]+)\s+)?(?P<amount>[1-9]\d*)\s*(?:/\s*(?P<unit>s|min|h|day)|(?P<once>at once))"
 )
-#: Maximum number of letters on each day of a warm-up, unless the operator sets a table. After the last day
-#: there is no limit.
-DEFAULT_WARM_UP = (
-    200, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 25_000, 40_000, 70_000, 100_000, 150_000, 250_000, 400_000,
-)  # fmt: skip
 
-ONE_MINUTE = timedelta(minutes=1)
-CANARY_PATTERN = re.compile(r"(?P<share>\d+(?:\.\d+)?)\s*%\s+for\s+(?P<amount>[1-9]\d*)\s*(?P<unit>min|h)")
 STOP_THRESHOLD_PATTERN = re.compile(
     r"(?P<what>bounces|complaints|deferred|policy)\s+(?P<share>\d+(?:\.\d+)?)\s*%"
 )
@@ -45,55 +34,6 @@ class ServerShare:
     name: str
     weight: int = 1
     rates: tuple[Rate, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SendHours:
-    """The hours of the day in which bulk mail is sent."""
-
-    opens: time
-    closes: time
-    zone: str
-
-    def __str__(self) -> str:
-        return f"{self.opens:%H:%M}-{self.closes:%H:%M}"
-
-    def opens_at(self, now: datetime) -> datetime | None:
-        """Return when mail may be sent again, or None if it may be sent now."""
-        zone = zone_of(self.zone)
-        today = now.astimezone(zone).date()
-        for day in (today - ONE_DAY, today):  # compare UTC times: one local hour in autumn occurs twice
-            opens = local_instant(day, self.opens, zone)
-            closes = local_instant(day if self.opens < self.closes else day + ONE_DAY, self.closes, zone)
-            if now < opens:
-                return opens
-            if now < closes:
-                return None
-        return local_instant(today + ONE_DAY, self.opens, zone)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Canary:
-    """The share of an edition that is sent first, and how long the other letters wait for the results."""
-
-    share: float
-    wait: timedelta
-
-    def __str__(self) -> str:
-        return f"{self.share * 100:g}% for {self.wait // ONE_MINUTE} min"
-
-    def is_first(self, delivery_id: int) -> bool:
-        """Return whether this letter is in the canary; the letter's id decides, so all workers agree."""
-        return crc32(f"canary {delivery_id}".encode()) / 2**32 < self.share
-
-    def wait_for(self, edition: str, until: datetime, now: datetime) -> Wait:
-        """Return how long the rest of an edition waits, at most the configured time.
-
-        A time stored by a machine with a wrong clock therefore cannot prolong the wait.
-        """
-        ends_at = min(until, now + self.wait)
-        share = f"{self.share * 100:g} %"
-        return Wait(ends_at, f"the first {share} of {edition} are a canary until {ends_at:%H:%M} UTC")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,51 +126,6 @@ def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]
     if any(rule["domain"] or rule["once"] for rule in match_rules(text, setting)):
         raise BadField(setting, f"{text!r} is not a server rate; write rate=14/s,50000/day.")
     return parse_rates(text, server=server, setting=setting, burst=burst)
-
-
-def parse_send_hours(text: str, zone: str) -> SendHours | None:
-    """Parse hours such as `06:00-22:00`, or raise BadField; return None for an empty string."""
-    if not text.strip():
-        return None
-    opens, dash, closes = text.partition("-")
-    if not dash:
-        raise BadField("DIGEST_SEND_HOURS", f"{text!r} is not a range of hours; write 06:00-22:00.")
-    begin, end = (parse_time(part.strip(), field="DIGEST_SEND_HOURS") for part in (opens, closes))
-    if begin == end:
-        raise BadField("DIGEST_SEND_HOURS", "the hours are empty; to send all day, leave the setting empty.")
-    return SendHours(opens=begin, closes=end, zone=zone)
-
-
-def parse_warm_up(text: str, zone: str) -> WarmUp | None:
-    """Parse a warm-up such as `2026-11-20` or `2026-11-20: 200, 500`; return None for an empty string.
-
-    Raises BadField if the text cannot be parsed, or if an amount is below 1.
-    """
-    day, _, table = text.strip().partition(":")
-    if not day:
-        return None
-    try:
-        amounts = tuple(int(part) for part in table.split(",")) if table.strip() else DEFAULT_WARM_UP
-        found = WarmUp(since=date.fromisoformat(day.strip()), table=amounts, zone=zone)
-    except ValueError:
-        found = None
-    if found is None or min(found.table) < 1:
-        raise BadField(
-            "DIGEST_WARM_UP",
-            f"{text!r} is not a warm-up; write its first day, 2026-11-20, or 2026-11-20: 200, 500.",
-        )
-    return found
-
-
-def parse_canary(text: str) -> Canary | None:
-    """Parse a canary such as `2% for 30 min`, or raise BadField; return None for an empty string."""
-    if not text.strip():
-        return None
-    match = CANARY_PATTERN.fullmatch(text.strip())
-    if match is None or not 0 < float(match["share"]) < 100:
-        raise BadField("DIGEST_CANARY", f"{text!r} is not a canary; write 2% for 30 min.")
-    wait = timedelta(seconds=int(match["amount"]) * UNIT_SECONDS[match["unit"]])
-    return Canary(share=float(match["share"]) / 100, wait=wait)
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:

@@ -7,15 +7,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from digest.delivery.limits.conversations import Conversations
-from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, Allowed, Refill, Wait
+from digest.delivery.limits.decisions import (
+    ALL,
+    ALL_MAIL,
+    BULK,
+    Allowed,
+    Refill,
+    Wait,
+)
 from digest.delivery.limits.domain_pauses import Pause
 from digest.delivery.limits.limit_rules import ServerShare
-from digest.delivery.limits.rates import Allowance
+from digest.delivery.limits.rates import Bucket, Quota
+from digest.delivery.limits.warm_up import WarmUp
 
 #: How long stopped letters wait before they are checked again, unless mail is resumed earlier.
 STOP_RECHECK = timedelta(hours=1)
 STOPPED_PREFIX = "stopped: "  #: the start of the reason why a stopped letter waits
 
+Allowance = Bucket | Quota | WarmUp
 Decision = Allowed | Wait
 Shortage = tuple[Allowance, Wait]  #: an allowance that has no token, and the wait until it has one
 

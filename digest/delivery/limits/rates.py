@@ -1,15 +1,14 @@
-"""Count sent letters in token buckets (per second or minute), quotas (per hour or day) and warm-ups. Pure."""
+"""Count sent letters in token buckets (per second or minute) and in quotas (per hour or day). Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import TypeVar
 
 from digest.delivery.limits.decisions import ALL_MAIL, MAX_CLOCK_SKEW, Refill, Wait, is_ahead
-from digest.editions.schedule import local_instant, zone_of
 
 UNIT_SECONDS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
 UNIT_NAMES = {seconds: unit for unit, seconds in UNIT_SECONDS.items()}
@@ -21,7 +20,6 @@ MAX_TOKEN_WAIT = timedelta(seconds=10)
 #: Capacity of a bucket, in seconds of its rate. Workers wait for tokens, so the capacity only needs to cover
 #: short delays of a worker.
 BURST_SECONDS = 2.0
-SES_BURST_SECONDS = 0.5  #: the capacity for Amazon SES, which counts letters per second
 
 Part = TypeVar("Part", int, date)
 
@@ -166,60 +164,6 @@ class Quota:
     def release(self, count: int) -> Quota:
         """Return the quota with `count` fewer letters counted as sent."""
         return replace(self, used=reduce_latest(self.used, count))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WarmUp:
-    """The number of letters allowed on the first day with mail, on the second, and so on.
-
-    Days without mail do not count, because they do not improve the sender's reputation.
-    """
-
-    since: date
-    table: tuple[int, ...]
-    zone: str
-    used: Mapping[date, int] = field(default_factory=dict)
-    waiting: int = 0  #: number of letters that wait
-    scope = ALL_MAIL
-
-    def __str__(self) -> str:
-        return f"{self.since}: {', '.join(map(str, self.table))}"
-
-    def day_of(self, now: datetime) -> date:
-        """Return the date at `now` in the operator's time zone."""
-        return now.astimezone(zone_of(self.zone)).date()
-
-    def at(self, now: datetime) -> WarmUp:
-        """Return the warm-up unchanged, because its counts do not depend on the time."""
-        return self
-
-    def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait until tomorrow, or None if more letters may be sent today."""
-        today = self.day_of(now)
-        place = self.place(today)
-        if place is None or self.used.get(today, 0) < self.table[place]:
-            return None
-        reason = f"all {self.table[place]} letters of day {place + 1} of the warm-up were sent"
-        return Wait(local_instant(today + ONE_DAY, time(), zone_of(self.zone)), reason)
-
-    def place(self, today: date) -> int | None:
-        """Return the number of days with mail before today, or None before and after the warm-up."""
-        place = sum(day < today and used > 0 for day, used in self.used.items())
-        return place if today >= self.since and place < len(self.table) else None
-
-    def take(self, now: datetime) -> WarmUp:
-        """Return the warm-up with one more letter counted today; outside the warm-up, return it unchanged."""
-        today = self.day_of(now)
-        if self.place(today) is None:
-            return self
-        return replace(self, used={**self.used, today: self.used.get(today, 0) + 1})
-
-    def release(self, count: int) -> WarmUp:
-        """Return the warm-up with `count` fewer letters counted."""
-        return replace(self, used=reduce_latest(self.used, count))
-
-
-Allowance = Bucket | Quota | WarmUp
 
 
 def reduce_latest(used: Mapping[Part, int], count: int) -> dict[Part, int]:

@@ -22,8 +22,9 @@ from digest.delivery.limits.conversations import ConversationLease, Conversation
 from digest.delivery.limits.decisions import ALL_MAIL, Wait
 from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, TroubledDomains, domain_of
 from digest.delivery.limits.limit_rules import SendLimits
-from digest.delivery.limits.limiter import Limiter, Reservation, Window
-from digest.delivery.limits.rates import EPOCH, Allowance, Bucket, Quota, WarmUp
+from digest.delivery.limits.limiter import Allowance, Limiter, Reservation, Window
+from digest.delivery.limits.rates import EPOCH, Bucket, Quota
+from digest.delivery.limits.warm_up import WarmUp
 
 #: How long rows are kept after their pause, conversation or canary has ended: longer than a month, because
 #: the canary of a monthly edition is needed for a month.
