@@ -1,7 +1,8 @@
 """Back up the service into one SQLite file, and restore it without mailing anybody twice.
 
-backup_file     write and open a backup        restored_state  what a restore changes in the database
-opt_out_file    opt-outs outside the database   restore         copy a backup into an empty database
+backup_file     write and open a backup         restore           copy a backup into an empty database
+opt_out_file    opt-outs outside the database   reapply_opt_outs  opt-outs made since the backup
+                                                expire_past       letters and editions due before the restore
 """
 
 from digest.backups.backup_file import BackupFile, open_backup, write_backup

@@ -14,9 +14,10 @@ from sqlalchemy import Connection, Engine, delete
 from sqlalchemy.orm import Session
 
 from digest import db, key_fingerprints
-from digest.backups import restored_state
 from digest.backups.backup_file import MADE, BackupFile
+from digest.backups.expire_past import expire_past
 from digest.backups.opt_out_file import SavedOptOuts
+from digest.backups.reapply_opt_outs import apply_opt_outs
 from digest.db import database_copy
 from digest.db.tables import Observation
 from digest.delivery import limits
@@ -81,6 +82,6 @@ def change_restored(
     session.execute(delete(Observation).where(Observation.name == MADE))
     made = f"{backup.made_at:%Y-%m-%d %H:%M} UTC"
     limits.emergency_stop(session, f"restored from the backup of {made}", scope=limits.ALL, now=now)
-    letters, editions = restored_state.expire_past(session, site, made_at=backup.made_at, now=now)
-    opt_outs = restored_state.apply_opt_outs(session, site, saved.opt_outs, now=now)
+    letters, editions = expire_past(session, site, made_at=backup.made_at, now=now)
+    opt_outs = apply_opt_outs(session, site, saved.opt_outs, now=now)
     return {"letters": letters, "editions": editions, "opt_outs": opt_outs}

@@ -11,7 +11,11 @@ from digest.db.tables import SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.subscribers import subscriber_rows
-from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
+from digest.subscribers.csv_import.row_values import (
+    CheckedTopics,
+    ImportRow,
+    cached_schedule,
+)
 from digest.topics import filter_registry
 
 #: The states to which a row may move a subscriber, keyed by current state; other states are ignored.
@@ -120,3 +124,28 @@ def without_named(topics: Iterable[tuple[str, str, str]], others: CheckedTopics)
     """Return the topics whose names do not occur in `others`."""
     taken = {name.casefold() for name, _, _ in others}
     return tuple(topic for topic in topics if topic[0].casefold() not in taken)
+
+
+def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
+    """Return a copy of the row with only its address and packs, and with the subscriber's current state.
+
+    A synchronized list changes only the packs of an existing subscriber. Members who unsubscribed stay
+    unsubscribed and keep their packs.
+    """
+    packs = () if row.packs is None and row.lists_packs else row.packs
+    if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
+        packs = None
+    return ImportRow(
+        line=row.line,
+        address=row.address,
+        state=SubscriberState(existing.state),
+        is_suppressed=False,
+        packs=packs,
+        lists_packs=row.lists_packs,
+    )
+
+
+def returning_columns(existing: Any) -> dict[str, Any]:
+    """Return the column values that restore a removed member who is in the list again."""
+    state = SubscriberState.ACTIVE if existing.confirmed_at else SubscriberState.PENDING
+    return {"state": state, "unsubscribed_at": None, "is_removed_by_sync": False, "next_due_at": None}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from digest import bounces, db
@@ -20,7 +20,13 @@ from digest.db.tables import Consent, FilterRow, Subscriber, SubscriberState, Su
 from digest.site_profile import Site
 from digest.subscribers import invitations, subscriber_rows
 from digest.subscribers.csv_import.import_report import ImportReport
-from digest.subscribers.csv_import.merge_row import MergedSubscriber, merge_row, topics_after
+from digest.subscribers.csv_import.merge_row import (
+    MergedSubscriber,
+    merge_row,
+    returning_columns,
+    row_of_sync,
+    topics_after,
+)
 from digest.subscribers.csv_import.row_values import (
     SETTINGS_READ,
     CheckedTopics,
@@ -30,7 +36,6 @@ from digest.subscribers.csv_import.row_values import (
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 
-BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
 UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so that no address is repeated
 
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -190,74 +195,10 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
         insert_topics(state.session, topics, muted)
 
 
-# ── synchronized lists ──────────────────────────────────────────────────────────────────────────
-
-
-def row_of_sync(existing: Any, row: ImportRow) -> ImportRow:
-    """Return a copy of the row with only its address and packs, and with the subscriber's current state.
-
-    A synchronized list changes only the packs of an existing subscriber. Members who unsubscribed stay
-    unsubscribed and keep their packs.
-    """
-    packs = () if row.packs is None and row.lists_packs else row.packs
-    if existing.state == SubscriberState.UNSUBSCRIBED and not existing.is_removed_by_sync:
-        packs = None
-    return ImportRow(
-        line=row.line,
-        address=row.address,
-        state=SubscriberState(existing.state),
-        is_suppressed=False,
-        packs=packs,
-        lists_packs=row.lists_packs,
-    )
-
-
-def returning_columns(existing: Any) -> dict[str, Any]:
-    """Return the column values that restore a removed member who is in the list again."""
-    state = SubscriberState.ACTIVE if existing.confirmed_at else SubscriberState.PENDING
-    return {"state": state, "unsubscribed_at": None, "is_removed_by_sync": False, "next_due_at": None}
-
-
 def mark_listed(state: ImportState, keys: Collection[str]) -> None:
     """Record that the synchronized list contains these addresses."""
     listed = db.one_of(SUBSCRIBER_TABLE.c.email_key, list(keys))
     state.session.execute(update(SUBSCRIBER_TABLE).where(listed).values(synced_at=state.now))
-
-
-def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
-
-    With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
-    """
-    unlisted = unlisted_condition(state.now, everyone=everyone)
-    query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(unlisted)
-    while rows := state.session.execute(query.order_by(SUBSCRIBER_TABLE.c.id).limit(BATCH_REMOVED)).all():
-        gone = {
-            "state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": state.now, "paused_until": None,
-            "is_removed_by_sync": True,
-        }  # fmt: skip
-        db.update_many(state.session, Subscriber, [{"id": row.id, **gone} for row in rows])
-        ids = [row.id for row in rows]
-        bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
-        state.report.note_removed(row.email for row in rows)
-        yield len(rows)
-
-
-def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
-    """Return the condition for subscribed members who are missing from the list synchronized at `now`."""
-    synced_at = SUBSCRIBER_TABLE.c.synced_at
-    is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
-    return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
-
-
-def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
-    """Return how many subscribers are in the list synchronized at `now`, and how many would be removed."""
-    columns = (
-        func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
-        func.count().filter(unlisted_condition(now, everyone=everyone)),
-    )
-    row = session.execute(select(*columns).select_from(SUBSCRIBER_TABLE)).one()
-    return row[0], row[1]
 
 
 # ── new subscribers ─────────────────────────────────────────────────────────────────────────────

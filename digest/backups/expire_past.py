@@ -1,0 +1,96 @@
+"""Expire what was due before a restore, so that nobody is mailed twice.
+
+A backup does not contain later events. Therefore every open delivery and every edition that was due before
+the restore ends as expired, and the next digests consider only newer papers. The caller commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from digest import db, subscribers
+from digest.db.tables import (
+    Heartbeat,
+    SignUp,
+    Subscriber,
+    SubscriberState,
+    UnreadDump,
+)
+from digest.delivery import outbox
+from digest.editions import restore_point
+from digest.editions.schedule import Edition, missed_editions, next_edition, open_edition
+from digest.publishing.missed_editions import expired_row
+from digest.site_profile import Site
+from digest.subscribers import schedule_of
+
+RESTORED = "restored"  #: the recorded reason of letters and editions that a restore ended
+BATCH_READERS = 1_000
+
+
+def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetime) -> tuple[int, int]:
+    """Record all unsent letters and due editions as expired; return both numbers.
+
+    Sign-ups that wait for a confirmation letter are deleted, because the letter may have been sent already.
+    """
+    restore_point.set_restore_point(session, now)
+    letters = outbox.expire_open(session, RESTORED, now=now)
+    subscribers.skip_reminders(session, site, RESTORED, now=now)
+    for table in (SignUp, Heartbeat, UnreadDump):
+        session.execute(delete(table))
+    return letters, expire_editions(session, made_at=made_at, now=now)
+
+
+def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> int:
+    """Record every edition that was due since the backup as expired, and return their number."""
+    expired, last_id = 0, 0
+    while readers := next_readers(session, last_id):
+        last_id = readers[-1].id
+        expired += record_editions(session, readers, made_at=made_at, now=now)
+        changes = [{"id": one.id, **reader_changes(one, now)} for one in readers]
+        db.update_many(session, Subscriber, changes)
+    return expired
+
+
+def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
+    """Return the next batch of readers who get digests, now or after a pause."""
+    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
+    query = select(Subscriber).where(has_digests, Subscriber.id > last_id).order_by(Subscriber.id)
+    return session.scalars(query.limit(BATCH_READERS)).all()
+
+
+def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
+    """Return the new column values of a reader, so that the next digest considers papers from now on."""
+    return {
+        "considered_until": now,
+        "considered_paper_id": None,
+        "last_mail_at": now,
+        "next_due_at": next_edition(schedule_of(reader), now).due_at,
+    }
+
+
+def record_editions(
+    session: Session, readers: Iterable[Subscriber], *, made_at: datetime, now: datetime
+) -> int:
+    """Record the editions of these readers that were due since the backup as expired; return their number."""
+    by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for reader in readers:
+        for edition in past_editions(reader, made_at=made_at, now=now):
+            row = expired_row(reader.id, reader.email, edition, now, reason=RESTORED)
+            by_edition[edition.name].append(row)
+    return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
+
+
+def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> list[Edition]:
+    """Return the editions due between the reader's next due time in the backup and now."""
+    if reader.state == SubscriberState.PAUSED:
+        return []
+    schedule = schedule_of(reader)
+    since = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
+    current = open_edition(schedule, now)
+    return [*missed_editions(schedule, since, now), *([current] if current else [])]

@@ -1,0 +1,97 @@
+"""Synchronize subscribers with a list: remove the members that are missing from it, up to a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from digest import bounces, db
+from digest.bounces import OptOutKind
+from digest.db.tables import Subscriber, SubscriberState
+from digest.errors import UsageError
+from digest.site_profile import Site
+from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.csv_import.import_list import import_state, write_batches
+from digest.subscribers.csv_import.import_report import ImportReport
+from digest.subscribers.csv_import.write_rows import SUBSCRIBER_TABLE, ImportState
+
+BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
+FEW_REMOVED = 10  #: a synchronization that removes at most this many subscribers needs no `allows_many`
+
+
+def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
+    session: Session,
+    site: Site,
+    rows: Iterable[Row],
+    *,
+    consent: str | None = None,
+    invited_by: str = "",
+    everyone: bool = False,
+    allows_many: bool = False,
+    report: ImportReport | None = None,
+    after_batch: Callable[[], None] = lambda: None,
+    now: datetime,
+) -> ImportReport:
+    """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
+
+    Only members of an earlier list are removed; with `everyone`, all subscribers missing from the list are.
+    Nothing changes for suppressed addresses and for members who unsubscribed themselves; members
+    removed because of an earlier list are resubscribed. Nobody is removed if the address in any row
+    cannot be read. Unless `allows_many`, raises UsageError if more than ten subscribers, and more than the
+    list contains, would be removed.
+    """
+    state = import_state(
+        session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
+    )
+    write_batches(state, rows, after_batch)
+    listed, missing = count_membership(session, everyone=everyone, now=now)
+    if state.report.names_nobody:
+        return state.report
+    if missing > max(listed, FEW_REMOVED) and not allows_many:
+        raise UsageError(
+            f"The list has {listed:,} subscribers and lacks {missing:,}, so it may be incomplete. Nobody was"
+            " removed. To remove them all, add --allow-many."
+        )
+    for number in remove_unlisted(state, everyone=everyone):
+        state.report.removed += number
+        after_batch()
+    return state.report
+
+
+def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
+    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
+
+    With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
+    """
+    unlisted = unlisted_condition(state.now, everyone=everyone)
+    query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(unlisted)
+    while rows := state.session.execute(query.order_by(SUBSCRIBER_TABLE.c.id).limit(BATCH_REMOVED)).all():
+        gone = {
+            "state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": state.now, "paused_until": None,
+            "is_removed_by_sync": True,
+        }  # fmt: skip
+        db.update_many(state.session, Subscriber, [{"id": row.id, **gone} for row in rows])
+        ids = [row.id for row in rows]
+        bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
+        state.report.note_removed(row.email for row in rows)
+        yield len(rows)
+
+
+def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
+    """Return the condition for subscribed members who are missing from the list synchronized at `now`."""
+    synced_at = SUBSCRIBER_TABLE.c.synced_at
+    is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
+    return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
+
+
+def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
+    """Return how many subscribers are in the list synchronized at `now`, and how many would be removed."""
+    columns = (
+        func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
+        func.count().filter(unlisted_condition(now, everyone=everyone)),
+    )
+    row = session.execute(select(*columns).select_from(SUBSCRIBER_TABLE)).one()
+    return row[0], row[1]
