@@ -45,15 +45,16 @@ class Backtest:
 
     @property
     def clause_effects(self) -> tuple[str, ...]:
-        """Return a phrase for the effect of each clause, such as `OR LLM adds 31 a day`."""
+        """Return a phrase for the effect of each clause, such as `OR LLM adds 31 papers a day`."""
         return tuple(effect_in_words(clause, effect) for clause, effect in self.clauses)
 
 
 def effect_in_words(clause: str, effect: float) -> str:
-    """Return a phrase for the effect of a clause, such as `OR LLM adds 31 a day`."""
+    """Return a phrase for the effect of a clause, such as `OR LLM adds 31 papers a day`."""
     if not effect:
         return f"{clause} changes nothing"
-    return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} a day"
+    papers = "paper" if abs(effect) == 1 else "papers"
+    return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} {papers} a day"
 
 
 def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:

@@ -248,7 +248,7 @@ class _FilterParser:
             self.fail(f"A filter has at most {MAX_CLAUSES} clauses", start, start + max(1, len(value)))
         if value in _AS_WORDS and not quoted:
             self.warnings.append(
-                f"{value} in lower case is searched for as a word; write {_AS_WORDS[value]} to combine"
+                f"{value} in lower case is searched for as a word; the operator is {_AS_WORDS[value]}"
             )
         try:
             found = clauses.read_quoted_clause(field, value, near) if quoted else clauses.clause(field, value)

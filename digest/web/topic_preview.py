@@ -26,6 +26,7 @@ from digest.web.suggested_topics import topic_of_liked
 MAX_TITLES = 5
 MAX_LATEST = 100  #: maximum number of latest matches examined to find titles that pages may show
 MAX_EFFECTS = 12  #: maximum number of clauses of a filter whose effect is shown
+MAX_NOTES = 6  #: maximum number of notes about mistakes in a filter
 MAX_CACHED = 512  #: maximum number of previews in the cache
 OLD_YEARS = 1  #: age in years from which the year of a paper is shown
 
@@ -152,7 +153,9 @@ def make_preview(
         if papers or latest
         else "",
         titles=tuple(preview_title(context, paper) for paper in (papers or latest)[:MAX_TITLES]),
-        tried=tuple(tried_topic(name, chosen, recent.backtest(filters[name])) for name in chosen.tried),
+        tried=tuple(
+            tried_topic(name, chosen, filters[name], recent.backtest(filters[name])) for name in chosen.tried
+        ),
     )
 
 
@@ -214,17 +217,16 @@ def old_year(paper: Paper, now: datetime) -> str:
     return f"{born.year}" if born and is_old else ""
 
 
-def tried_topic(name: str, chosen: ChosenTopics, found: Backtest) -> TriedTopic:
-    """Return a topic with the effect of each clause of its filter."""
+def tried_topic(name: str, chosen: ChosenTopics, filter_: Filter, found: Backtest) -> TriedTopic:
+    """Return a topic with the effect of each clause of its filter, and with notes about mistakes in it."""
     effects = [(clause.removeprefix("AND "), effect_in_words(effect)) for clause, effect in found.clauses]
-    notes = [note for note in found.warnings if not note.startswith("Based on")]
+    # The effects show which clauses change nothing.
+    notes = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
     return TriedTopic(
         name=name,
         filter=chosen.filters[name],
         effects=tuple(effects[:MAX_EFFECTS]),
-        notes=tuple(note for note in notes if not note.endswith(" changes nothing"))[
-            :3
-        ],  # said by the effects
+        notes=tuple(note for note in notes if not note.endswith(" changes nothing"))[:MAX_NOTES],
         is_liked=name == chosen.liked,
     )
 

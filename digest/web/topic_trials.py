@@ -20,7 +20,7 @@ from digest.web import starter_topics
 _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLE_LENGTH = 110
-MAX_NOTES = 6  #: maximum number of notes, which are effects of clauses and warnings
+MAX_NOTES = 6  #: maximum number of notes, which are warnings and effects of clauses
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,10 +28,10 @@ class FilterTrial:
     """What a filter matched on recent days."""
 
     per_day: float  #: number of matching papers on a typical day
-    rate: str  #: the number per day in short form, such as `about 4 a day`
+    rate: str  #: the number per day in short form, such as `about 4 papers a day`
     sentence: str  #: the number per day in full, such as `About 4 papers a day (based on 31 days so far)`
     titles: tuple[Markup, ...]  #: titles of the latest matches as HTML, with the matched words marked
-    notes: tuple[str, ...]  #: the effect of each clause of the filter, and warnings
+    notes: tuple[str, ...]  #: warnings, and the effect of each clause of the filter
 
 
 def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, FilterTrial]:
@@ -49,12 +49,13 @@ def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, Fil
 def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
     """Return what a filter matched, described in words."""
     result, explainer = recent.backtest(filter_), topics.Explainer(recent.index)
+    notes = (*filter_.warnings, *result.warnings, *result.clause_effects)
     return FilterTrial(
         per_day=result.per_day.median,
         rate=rate_in_short(result.per_day),
         sentence=starter_topics.rate_sentence(result.per_day),
         titles=tuple(marked_title(explainer, filter_, number) for number in result.last),
-        notes=tuple(dict.fromkeys((*result.clause_effects, *result.warnings)))[:MAX_NOTES],
+        notes=tuple(dict.fromkeys(notes))[:MAX_NOTES],
     )
 
 
@@ -65,7 +66,8 @@ def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
 
 
 def rate_in_short(per_day: PerDay) -> str:
-    """Return a number of papers a day in short form, such as `about 4 a day`."""
+    """Return a number of papers a day in short form, such as `about 4 papers a day`."""
     if per_day.median:
-        return _("about %s a day") % f"{per_day.median:g}"
-    return _("fewer than one a day") if per_day.max else _("no papers so far")
+        usual = ngettext("about %s paper a day", "about %s papers a day", 1 if per_day.median == 1 else 2)
+        return usual % f"{per_day.median:g}"
+    return _("fewer than one paper a day") if per_day.max else _("no papers so far")

@@ -43,7 +43,7 @@ SHORT = (
 #: What some steps of the journeys show.
 EXPECTED = {
     "settings": (
-        ("settings", "Diffusion about 10 a day"), ("settings-added", "Added the topic “Memory” (forget*)."),
+        ("settings", "Diffusion about 10 papers a day"), ("settings-added", "Added the topic “Memory” (forget*)."),
         ("settings-muted", "“Forgetting”"),
     ),
     "less": (

@@ -35,7 +35,7 @@ CONTEXT: Mapping[str, Any] = {
     "account_url": "https://digest.example.org/d/abc",
     "new_address_url": "https://digest.example.org/e/abc",
     "checked": 412,
-    "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 a day."}],
+    "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 papers a day."}],
     "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],
     "address": "lab@lists.example",
     "requested": "a daily paper digest on: diffusion",

@@ -46,10 +46,10 @@ def test_the_effect_of_a_clause_is_described_in_words():
 
     assert found.clause_effects == (
         "AND (robot OR cup OR tea) changes nothing",
-        "OR robot adds 1 a day",
-        "OR cup adds 0.5 a day",
+        "OR robot adds 1 paper a day",
+        "OR cup adds 0.5 papers a day",
         "OR tea changes nothing",
-        "ANDNOT survey removes 0.5 a day",
+        "ANDNOT survey removes 0.5 papers a day",
     )
 
 

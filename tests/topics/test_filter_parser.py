@@ -244,7 +244,7 @@ def test_lower_case_operators_are_words_with_a_note():
     filter_ = topics.parse("cats and dogs")
 
     assert [leaf.canonical for leaf in leaves(filter_.tree)] == ["cats", "and", "dogs"]
-    assert "write AND" in filter_.warnings[0]
+    assert "the operator is AND" in filter_.warnings[0]
 
 
 @pytest.mark.parametrize(

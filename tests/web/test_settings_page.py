@@ -50,7 +50,7 @@ def test_a_topic_is_a_card_with_its_rate_and_two_example_hits(served, papers, ma
 
     page = words(served.client.get(manage_path).text)
 
-    assert "Quiet about 10 a day Quiet Paper 3 Quiet Paper 4 Rename" in page
+    assert "Quiet about 10 papers a day Quiet Paper 3 Quiet Paper 4 Rename" in page
 
 
 def test_a_topic_is_added_and_named_after_its_filter(served, papers, manage_path):
@@ -127,7 +127,7 @@ def test_a_topic_with_a_like_clause_can_be_saved_and_shown(served, papers, manag
 
     page = pressed(served, manage_path, do="add", name="Like", filter=text)
 
-    assert "Like about 10 a day" in page
+    assert "Like about 10 papers a day" in page
     assert f">{text}</textarea>" in served.client.get(manage_path).text
 
 
@@ -142,6 +142,16 @@ def test_a_filter_is_tried_before_it_is_saved(served, papers, manage_path):
     )
     assert 'value="Mine"' in page.text
     assert served.everything() == before
+
+
+def test_a_trial_notes_an_operator_in_lower_case_and_a_misspelled_word(served, papers, manage_path):
+    many = " OR ".join(f"word{number}" for number in range(12))
+    typed = f"title:quiet OR (diffusoin not loud) OR {many}"
+
+    page = words(served.client.post(manage_path, data={"do": "try", "filter": typed}).text)
+
+    assert "not in lower case is searched for as a word; the operator is NOT" in page
+    assert "diffusoin matches no paper" in page
 
 
 @pytest.mark.parametrize("action", ["rename", "filter", "up", "mute", "remove"])

@@ -351,6 +351,13 @@ def test_a_preview_shows_figures_titles_and_what_each_clause_does(served, papers
     assert "<html" not in page
 
 
+def test_a_preview_notes_an_operator_in_lower_case_and_a_misspelled_word(served, papers):
+    page = served.client.post("/preview", data={"filter": "quiet OR diffusoin or loud"}).text
+
+    assert "or in lower case is searched for as a word; the operator is OR." in page
+    assert "diffusoin matches no paper." in page
+
+
 def test_a_preview_agrees_with_the_digest_that_is_sent(served, papers, digest_sent):
     titles = re.findall(
         r'rel="noreferrer">([^<]*)<',
