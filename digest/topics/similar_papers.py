@@ -22,6 +22,16 @@ MAX_TIMES = 99  #: maximum weight of a word in a description
 LONGEST_WORD = 40  #: words of this many characters or more are ignored
 TITLE_WEIGHT = 3  #: one word in the title counts as much as this many in the abstract
 
+_GENERAL = (
+    "hundred hundreds thousand thousands million millions billion billions trillion trillions dozen dozens "
+    "percent percentage half twice double triple hour hours minute minutes second seconds day days week weeks "
+    "month months year years heavy light huge tiny massive vast cheap expensive costly fast faster slow slower "
+    "strong stronger weak weaker easy hard harder short shorter long longer wide wider narrow deep deeper "
+    "simple rich poor clear careful useful powerful popular modern recent early late latest"
+)
+#: Quantities and general adjectives, which are rare in English but describe no subject by themselves.
+GENERAL_WORDS = frozenset(_GENERAL.split())
+
 _LIKE = re.compile(r'"[^"]*"|(?i:\blike):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s()"]+))')
 
 
@@ -81,7 +91,11 @@ def significant_words(written: str) -> list[str]:
 
 def is_significant(word: str) -> bool:
     """Return whether a word describes a subject by itself."""
-    return _is_descriptive(word) and word_rarity.is_significant(word_roots.root(word))
+    return (
+        _is_descriptive(word)
+        and word not in GENERAL_WORDS
+        and word_rarity.is_significant(word_roots.root(word))
+    )
 
 
 def _is_descriptive(word: str) -> bool:

@@ -71,6 +71,18 @@ def test_authors_and_categories_are_proposed_and_two_proposals_never_drop_the_sa
     assert len({one.changed for one in found}) == len(found) <= 3
 
 
+def test_a_quantity_or_a_general_adjective_is_proposed_only_in_a_phrase():
+    papers = [
+        paper(f"Heavy tails {n}", "A billion gravel grains are heavy.", id=n) for n in range(1, 4)
+    ] + batch()[4:]
+
+    found = [one.clause for chosen in papers[:3] for one in additions("diffusion", papers, chosen)]
+
+    assert found
+    assert not {clause.removeprefix("OR ") for clause in found} & {"billion", "heavy"}
+    assert 'OR "heavy tail*"' in found
+
+
 def test_the_best_addition_matches_the_paper_and_those_like_it():
     papers = batch()
 
