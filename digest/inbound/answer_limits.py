@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from digest import addresses, links
 from digest.db.tables import Delivery, Subscriber
 from digest.delivery import outbox
-from digest.inbound.writer import MailIgnored
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 
 #: The maximum number of answers to one reader in each period; mail beyond it is stored for the operator to

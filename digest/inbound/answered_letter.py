@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest import addresses, links, subscribers
 from digest.db.tables import Delivery, Subscriber
 from digest.editions.compose import Digest
-from digest.inbound.writer import MailIgnored
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 
 

@@ -22,15 +22,15 @@ from digest.inbound import (
     command_handlers,
     confirm_replies,
     mail_text,
-    other_mail,
+    mail_without_command,
     sender_proof,
-    writer,
+    writer_checks,
 )
-from digest.inbound.command_kinds import Verb
-from digest.inbound.command_mail import CommandMail
+from digest.inbound.mail_commands import Verb
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.reader_request import CommandMail
 from digest.inbound.sender_proof import SenderProof
-from digest.inbound.writer import MailIgnored
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers
 
@@ -174,7 +174,7 @@ def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
     ):
         return None
     try:
-        return writer.address_of_writer(site, mail_text.parse_mail(content))
+        return writer_checks.address_of_writer(site, mail_text.parse_mail(content))
     except MailIgnored:
         return None
 
@@ -244,7 +244,7 @@ def apply_personal_mail(
         done = (
             command_handlers.run_commands(session, site, mail, rules, now=now)
             if commands
-            else other_mail.answer(session, site, message, mail.answered, rules, now=now)
+            else mail_without_command.answer(session, site, message, mail.answered, rules, now=now)
         )
     except MailIgnored as error:
         raise UnclassifiedMail(str(error)) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from digest import links
-from digest.inbound import mail_commands
-from digest.inbound.command_kinds import Command, Verb
+from digest.inbound import find_commands
+from digest.inbound.mail_commands import Command, Verb
 from digest.site_profile import Site
 
 #: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
@@ -51,8 +51,8 @@ def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:
-        return mail_commands.parse_commands(content)
-    found = mail_commands.parse_commands(content) if verb is Verb.SUBSCRIBE else []
+        return find_commands.parse_commands(content)
+    found = find_commands.parse_commands(content) if verb is Verb.SUBSCRIBE else []
     given = [one for one in found if one.verb is Verb.SUBSCRIBE][:1] or [Command(verb=verb, line=verb)]
     return [*given, *(one for one in found if one.verb is Verb.ADD)]
 

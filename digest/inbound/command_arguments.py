@@ -10,7 +10,7 @@ from itertools import dropwhile
 from digest import addresses
 from digest.editions import schedule
 from digest.errors import BadField
-from digest.inbound import reply_text
+from digest.inbound import words_around_commands
 from digest.letters import figures_in_words
 
 #: Maximum number of words in a filter that has neither operator nor name; a longer text is a sentence.
@@ -25,7 +25,7 @@ OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
 BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
 #: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
-NO_TOPIC_WORDS = reply_text.PERSON_WORDS | {"and", "or", "for", "win", "save"}
+NO_TOPIC_WORDS = words_around_commands.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 
 PAUSE_LENGTH = re.compile(r"(?:for\s+)?(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>d|days?|w|weeks?|months?)")
 PAUSE_END = re.compile(
@@ -60,8 +60,8 @@ def is_topic(rest: str) -> bool:
     """Return whether `add` or `drop` is followed by a topic rather than a sentence."""
     if not rest:
         return False
-    first = reply_text.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
-    is_short = len(rest.split()) <= MAX_WORDS and first not in reply_text.PERSON_WORDS
+    first = words_around_commands.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
+    is_short = len(rest.split()) <= MAX_WORDS and first not in words_around_commands.PERSON_WORDS
     return bool(NAMED_FILTER.fullmatch(rest) or OPERATORS.search(rest)) or is_short
 
 
@@ -88,7 +88,7 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
     The words of the writer's own name are left out. The other words before a filter with operators are taken
     as the topic's name.
     """
-    every = [word for word in rest.split() if bare_word(word) not in reply_text.POLITE_WORDS]
+    every = [word for word in rest.split() if bare_word(word) not in words_around_commands.POLITE_WORDS]
     words = list(dropwhile(lambda word: bare_word(word) in names, every))
     words = words[1:] if words and bare_word(words[0]) == "to" else words
     text = " ".join(words)
@@ -98,14 +98,14 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
         return with_name(text)
     if is_advertising(words):
         return None
-    if reply_text.is_name(text) and is_name_of_writer(every, names):
+    if words_around_commands.is_name(text) and is_name_of_writer(every, names):
         return ""
     return text if is_topic(text) else None
 
 
 def bare_word(word: str) -> str:
     """Return a word in lower case without punctuation."""
-    return reply_text.strip_punctuation(word).casefold()
+    return words_around_commands.strip_punctuation(word).casefold()
 
 
 def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
@@ -135,7 +135,7 @@ def is_filter_name(text: str) -> bool:
 def is_advertising(words: Sequence[str]) -> bool:
     """Return whether the words after `subscribe` are advertising, such as `and save 50 %`."""
     bare = [bare_word(word) for word in words]
-    return bare[0] in NO_TOPIC_WORDS or not reply_text.ADVERTISING_WORDS.isdisjoint(bare)
+    return bare[0] in NO_TOPIC_WORDS or not words_around_commands.ADVERTISING_WORDS.isdisjoint(bare)
 
 
 # ── pauses ──────────────────────────────────────────────────────────────────────────────────────

@@ -30,18 +30,17 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.inbound import (
     answer_limits,
     answered_letter,
-    other_mail,
+    mail_without_command,
     paper_commands,
     reader_commands,
     sign_up_requests,
-    writer,
+    writer_checks,
 )
-from digest.inbound.command_kinds import Command, Verb
-from digest.inbound.command_mail import CommandMail
+from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailRules
-from digest.inbound.other_mail import MailOutcome
-from digest.inbound.reader_request import CommandReply, ReaderRequest
-from digest.inbound.writer import MailIgnored
+from digest.inbound.mail_without_command import MailOutcome
+from digest.inbound.reader_request import CommandMail, CommandReply, ReaderRequest
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -51,7 +50,7 @@ def run_commands(
     session: Session, site: Site, mail: CommandMail, rules: MailRules, *, now: datetime
 ) -> MailOutcome:
     """Run the commands of a message and queue the reply; raise MailIgnored if no command may be run."""
-    email = writer.address_of_writer(site, mail.message)
+    email = writer_checks.address_of_writer(site, mail.message)
     subscriber = answered_letter.reader_of(session, email, mail.answered)
     asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
     if (
@@ -60,7 +59,7 @@ def run_commands(
         and subscribers.unsubscribe(session, site, subscriber, now=now)
     ):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
-    if writer.is_marked_as_spam(mail.message):
+    if writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail is marked as spam or as forged")
     is_sign_up = mail.commands[0].verb is Verb.SUBSCRIBE
     if (mail.unclear or is_sign_up) and not is_from_person(mail.message, mail.unclear):
@@ -74,14 +73,16 @@ def run_commands(
         return reply_to_reader(session, site, subscriber, mail, rules, now)
     if is_sign_up:
         return MailOutcome(outcome=sign_up_requests.ask_to_subscribe(session, site, email, mail, rules, now))
-    return other_mail.answer_stranger(session, site, mail.message, email, rules, is_command=True, now=now)
+    return mail_without_command.answer_stranger(
+        session, site, mail.message, email, rules, is_command=True, now=now
+    )
 
 
 def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
     """Return whether a person may have written the message, rather than a program or an advertiser."""
-    if writer.reads_as_automatic(message):
+    if writer_checks.reads_as_automatic(message):
         return False
-    return all(one.verb is not Verb.UNSUBSCRIBE or writer.safe_quote(one.line) for one in unclear)
+    return all(one.verb is not Verb.UNSUBSCRIBE or writer_checks.safe_quote(one.line) for one in unclear)
 
 
 def reply_to_reader(
@@ -108,7 +109,7 @@ def reply_to_reader(
         now=now,
     )
     undo = run_all(request, mail.commands)
-    answered = writer.answered_mail(mail.message)
+    answered = writer_checks.answered_mail(mail.message)
     if reply.outcomes:
         decision = {
             "outcomes": reply.outcomes,

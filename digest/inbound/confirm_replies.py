@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 from digest import links, subscribers
 from digest.db.tables import Confirmation
 from digest.delivery import outbox
-from digest.inbound import mail_text, reply_text, writer
-from digest.inbound.writer import MailIgnored
+from digest.inbound import mail_text, words_around_commands, writer_checks
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK
@@ -36,12 +36,14 @@ def apply_reply(
     MailIgnored for an automatic reply or spam, for an answer to an invitation other than yes, and if the
     subscriber's address is suppressed.
     """
-    writer.address_of_writer(site, message)  # raises MailIgnored for an address whose mail no person reads
-    if writer.reads_as_automatic(message) or writer.is_marked_as_spam(message):
+    writer_checks.address_of_writer(
+        site, message
+    )  # raises MailIgnored for an address whose mail no person reads
+    if writer_checks.reads_as_automatic(message) or writer_checks.is_marked_as_spam(message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))
     confirmation = subscribers.confirmation_in(session, site, token, now)
-    is_yes = reply_text.says_yes(list(mail_text.written_lines(message)))
+    is_yes = words_around_commands.says_yes(list(mail_text.written_lines(message)))
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
     if not is_yes and confirmation.requested_settings == INVITED_MARK:
@@ -72,7 +74,7 @@ def ask_again(
         email=subscriber.contact_email,
         decision={
             **confirmation_decision(session, confirmation, subscriber),
-            **writer.answered_mail(message),
+            **writer_checks.answered_mail(message),
             "is_answer": True,
         },
         dedupe_key=f"confirm-{confirmation.id}-again",

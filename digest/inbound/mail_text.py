@@ -10,7 +10,7 @@ from email.utils import getaddresses
 from html import unescape
 from itertools import dropwhile, islice, zip_longest
 
-from digest.inbound import reply_text
+from digest.inbound import words_around_commands
 from digest.letters.headers import one_line
 
 #: Only this many bytes of a message are parsed, since a message may be crafted to make parsing slow.
@@ -51,7 +51,7 @@ def names_of(message: EmailMessage) -> frozenset[str]:
     """Return the words in the writer's name and address, taken from the From line."""
     found = getaddresses([one_line(value) for value in header_values(message, "From")])
     called = (f"{name} {address} {address.rpartition('@')[0]}" for name, address in found)
-    return frozenset(word for each in called for word in reply_text.words_in(each, polite=False))
+    return frozenset(word for each in called for word in words_around_commands.words_in(each, polite=False))
 
 
 def subject_of(message: EmailMessage) -> tuple[str, bool]:
@@ -60,8 +60,8 @@ def subject_of(message: EmailMessage) -> tuple[str, bool]:
     For a forwarded message, return ("", True).
     """
     subject = one_line(header_value(message, "Subject"))
-    bare = reply_text.without_prefixes(subject)
-    return ("", True) if reply_text.is_forwarded(subject) else (bare, bare != subject)
+    bare = words_around_commands.without_prefixes(subject)
+    return ("", True) if words_around_commands.is_forwarded(subject) else (bare, bare != subject)
 
 
 def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]:
@@ -69,14 +69,14 @@ def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]
     visible = (one_line(line[:MAX_LINE_LENGTH]) for line in body_text(message).splitlines())
     lines = list(islice(below_quote(list(filter(None, visible))), most))
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        if reply_text.is_end_of_text(line, following):
+        if words_around_commands.is_end_of_text(line, following):
             return
         yield line
 
 
 def below_quote(lines: list[str]) -> Iterator[str]:
     """Yield the lines; if the sender wrote below a quoted letter, leave out the quote at the top."""
-    quoted = reply_text.attribution_length(lines)
+    quoted = words_around_commands.attribution_length(lines)
     rest = list(dropwhile(lambda line: line.startswith(">"), lines[quoted:]))
     yield from rest if len(rest) < len(lines) - quoted else lines
 

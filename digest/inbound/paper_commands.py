@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from digest import links, subscribers, topics
 from digest.errors import BadFilter, NotFound, UsageError
-from digest.inbound import command_arguments, writer
-from digest.inbound.command_kinds import Command, Verb
+from digest.inbound import command_arguments, writer_checks
+from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, catalog
@@ -101,7 +101,7 @@ def test_filter(request: ReaderRequest, command: Command) -> None:
     latest = [cards.display_title(recent.index.papers[number]) for number in found.last[:MAX_TITLES]]
     said = [f"{rate % f'{found.per_day.median:g}'} {days % found.per_day.days}"]
     said += [_("The latest: %s.") % "; ".join(latest) if latest else _("No paper matched.")]
-    if writer.safe_quote(text) == text:
+    if writer_checks.safe_quote(text) == text:
         said.append(_("To get such papers: add %s") % text)
     request.reply.add_outcome(command, " ".join(said))
 

@@ -14,7 +14,7 @@ from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.inbound import command_arguments
-from digest.inbound.command_kinds import HELP_KINDS, KIND_OF_WORD, Command, MailCommand
+from digest.inbound.mail_commands import HELP_KINDS, KIND_OF_WORD, Command, MailCommand
 from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
 from digest.letters import figures_in_words
 

@@ -1,19 +1,22 @@
-"""Define a message in which a reader sends commands, and the reply that the commands build."""
+"""Define a message with commands, what is known about its sender, and the reply that the commands build."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.message import EmailMessage
 
 from sqlalchemy.orm import Session
 
 from digest import subscribers
 from digest.db.tables import Subscriber
 from digest.errors import BadField, BadFilter, UsageError
-from digest.inbound import writer
+from digest.inbound import writer_checks
 from digest.inbound.answered_letter import AnsweredLetter
-from digest.inbound.command_kinds import Command
+from digest.inbound.mail_commands import Command
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 
@@ -37,7 +40,9 @@ class CommandReply:
 
     def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
         """Record the result of a command."""
-        self.outcomes.append({"command": writer.safe_quote(command.line) or command.verb, "result": result})
+        self.outcomes.append(
+            {"command": writer_checks.safe_quote(command.line) or command.verb, "result": result}
+        )
         self.prefilled.extend(prefilled)
 
     def add_link(self, label: str, url: str) -> None:
@@ -68,7 +73,30 @@ def error_text(error: UsageError) -> str:
     """Return an error as text for a reply, without field names; quote a filter only if that is safe."""
     if isinstance(error, BadFilter):
         # The error message quotes words of the filter, which may be advertising.
-        shown = writer.safe_quote(error.text)
+        shown = writer_checks.safe_quote(error.text)
         message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
         return message if shown else _("The filter cannot be read, from column %d on.") % error.column
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandMail:
+    """A message that contains commands, and what is known about its sender."""
+
+    message: EmailMessage
+    commands: Sequence[Command]
+    proof: SenderProof | None = None
+    answered: AnsweredLetter | None = None  #: the letter that the message answers, found by its reply address
+
+    @property
+    def unclear(self) -> list[Command]:
+        """Return the unclear commands, which may be sentences about something else."""
+        return [command for command in self.commands if not command.is_clear]
+
+    def answers_letter_of(self, subscriber: Subscriber) -> bool:
+        """Return whether the answered letter was sent to this subscriber; a forwarded letter was not."""
+        return self.answered is not None and self.answered.subscriber_id == subscriber.id
+
+    def is_trusted_from(self, subscriber: Subscriber) -> bool:
+        """Return whether it is proven that this subscriber sent the message."""
+        return self.proof is not None and self.answers_letter_of(subscriber)

@@ -15,13 +15,12 @@ from digest import addresses, subscribers
 from digest.db.tables import Subscriber
 from digest.editions.schedule import Cadence
 from digest.errors import UsageError
-from digest.inbound import answer_limits, command_arguments, other_mail, writer
-from digest.inbound.command_kinds import Command, Verb
-from digest.inbound.command_mail import CommandMail
+from digest.inbound import answer_limits, command_arguments, mail_without_command, writer_checks
+from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailRules
-from digest.inbound.other_mail import MailOutcome
-from digest.inbound.reader_request import error_text
-from digest.inbound.writer import MailIgnored
+from digest.inbound.mail_without_command import MailOutcome
+from digest.inbound.reader_request import CommandMail, error_text
+from digest.inbound.writer_checks import MailIgnored
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 
@@ -106,7 +105,7 @@ def ask_group(
 
     Raises MailIgnored if the writer may not subscribe, or must not be answered (again).
     """
-    other_mail.check_writer(session, site, mail.message, email)
+    mail_without_command.check_writer(session, site, mail.message, email)
     problem = UNSIGNED
     try:
         subscribers.check_policy(email, rules.may_sign_up)
@@ -144,5 +143,5 @@ def group_decision(mail: CommandMail, problem: str) -> dict[str, str]:
         "address": addresses.readable_address(mail.commands[0].argument),
         "requested": figures_in_words.requested_digest(Cadence.DAILY, topics),
         "problem": problem,
-        **writer.answered_mail(mail.message),
+        **writer_checks.answered_mail(mail.message),
     }

@@ -8,10 +8,10 @@ from email.message import EmailMessage
 import pytest
 
 from digest import links
-from digest.inbound import command_addresses, mail_commands, writer
+from digest.inbound import command_addresses, find_commands, writer_checks
 from digest.inbound.command_arguments import parse_paper
-from digest.inbound.command_kinds import Verb
-from digest.inbound.writer import MailIgnored, address_of_writer
+from digest.inbound.mail_commands import Verb
+from digest.inbound.writer_checks import MailIgnored, address_of_writer
 from digest.site_profile import Site
 
 SITE = Site(
@@ -35,7 +35,7 @@ def mail(
 
 
 def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
-    return [command.verb for command in mail_commands.parse_commands(mail(body, subject=subject, **more))]
+    return [command.verb for command in find_commands.parse_commands(mail(body, subject=subject, **more))]
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────
@@ -53,7 +53,7 @@ def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
     ],
 )
 def test_a_topic_may_follow_the_address_of_a_group(line: str, address: str, topic: str) -> None:
-    (command,) = mail_commands.parse_commands(mail(line))
+    (command,) = find_commands.parse_commands(mail(line))
 
     assert (command.verb, command.argument, command.topic) == (Verb.GROUP, address, topic)
 
@@ -84,7 +84,7 @@ def test_group_before_anything_else_is_a_sentence(line: str) -> None:
     ],
 )
 def test_a_topic_may_follow_subscribe_and_a_name(line: str, topic: str) -> None:
-    (command,) = mail_commands.parse_commands(mail(line))
+    (command,) = find_commands.parse_commands(mail(line))
 
     assert (command.verb, command.topic) == (Verb.SUBSCRIBE, topic)
 
@@ -97,7 +97,7 @@ def test_an_advertisement_or_a_question_is_no_subscription(line: str) -> None:
 
 
 def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
-    (command,) = mail_commands.parse_commands(mail("subscribe Grace Hopper", sender="gh@uni.example"))
+    (command,) = find_commands.parse_commands(mail("subscribe Grace Hopper", sender="gh@uni.example"))
 
     assert (command.verb, command.topic) == (Verb.SUBSCRIBE, "")
 
@@ -119,7 +119,7 @@ def test_polite_words_do_not_change_a_command(line: str, verb: Verb) -> None:
 
 
 def test_a_question_about_unsubscribing_is_unclear() -> None:
-    (command,) = mail_commands.parse_commands(mail("unsubscribe me?"))
+    (command,) = find_commands.parse_commands(mail("unsubscribe me?"))
 
     assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, False)
 
@@ -134,7 +134,7 @@ def test_a_question_about_unsubscribing_is_unclear() -> None:
     ],
 )
 def test_the_text_below_a_command_does_not_make_it_unclear(below: str) -> None:
-    (command,) = mail_commands.parse_commands(mail(f"leave\n{below}"))
+    (command,) = find_commands.parse_commands(mail(f"leave\n{below}"))
 
     assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
 
@@ -152,7 +152,7 @@ def test_a_command_may_be_below_the_quoted_letter(quoted: str) -> None:
 
 
 def test_a_sentence_below_a_command_makes_it_unclear() -> None:
-    (command,) = mail_commands.parse_commands(
+    (command,) = find_commands.parse_commands(
         mail("leave\n\nThe building closes at six, so meet me at five.\n")
     )
 
@@ -231,4 +231,4 @@ def test_the_writer_is_the_one_address_of_the_from_line() -> None:
     ):
         with pytest.raises(MailIgnored, match="no person would read a reply"):
             written_by(machine)
-    assert not writer.is_own_address(SITE, "digestive@example.org")
+    assert not writer_checks.is_own_address(SITE, "digestive@example.org")

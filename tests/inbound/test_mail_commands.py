@@ -19,8 +19,8 @@ from sqlalchemy.orm import Session
 from digest import bounces, db, inbound, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
-from digest.inbound import MailRules, command_arguments, mail_commands
-from digest.inbound.command_kinds import HELP_KINDS, Verb
+from digest.inbound import MailRules, command_arguments, find_commands
+from digest.inbound.mail_commands import HELP_KINDS, Verb
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -49,7 +49,7 @@ def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", 
 
 
 def asked(content: bytes) -> list[tuple[Verb, str]]:
-    return [(command.verb, command.argument) for command in mail_commands.parse_commands(content)]
+    return [(command.verb, command.argument) for command in find_commands.parse_commands(content)]
 
 
 def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
@@ -123,7 +123,7 @@ def test_a_mail_without_any_text_has_the_command_of_its_subject() -> None:
 
 
 def test_a_mail_has_at_most_ten_commands() -> None:
-    assert len(asked(written("help\n" * 50))) == mail_commands.MAX_COMMANDS
+    assert len(asked(written("help\n" * 50))) == find_commands.MAX_COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_help_names_only_commands_that_work(
 ) -> None:
     receive(written(subject="help"))
 
-    lines = [line for line in text_of(*deliver_mail()).splitlines() if mail_commands.parse_command(line)]
+    lines = [line for line in text_of(*deliver_mail()).splitlines() if find_commands.parse_command(line)]
 
     assert len(lines) == len(HELP_KINDS) == 16
     assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from digest.inbound import mail_commands, mail_text, reply_text, sender_proof, writer
-from digest.inbound.writer import MailIgnored
+from digest.inbound import find_commands, mail_text, sender_proof, words_around_commands, writer_checks
+from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from tests.inbound.command_corpus import ALL, READER, US
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT
@@ -47,17 +47,17 @@ def test_a_mail_with_mistakes_is_read_without_an_error(seed: int) -> None:
         message = mail_text.parse_mail(content)
 
         with suppress(MailIgnored):
-            writer.address_of_writer(SITE, message)
-        commands = mail_commands.parse_commands(content)
-        reply_text.says_yes(list(mail_text.written_lines(message)))
+            writer_checks.address_of_writer(SITE, message)
+        commands = find_commands.parse_commands(content)
+        words_around_commands.says_yes(list(mail_text.written_lines(message)))
         proof = sender_proof.trusted_result(content, READER, to=US, authserv_id="mx.example.org")
 
-        assert len(commands) <= mail_commands.MAX_COMMANDS
+        assert len(commands) <= find_commands.MAX_COMMANDS
         assert all(
             isinstance(found, bool)
-            for found in (writer.is_marked_as_spam(message), writer.has_links(message))
+            for found in (writer_checks.is_marked_as_spam(message), writer_checks.has_links(message))
         )
-        assert set(writer.answered_mail(message)) == {"answered_subject", "answered_id"}
+        assert set(writer_checks.answered_mail(message)) == {"answered_subject", "answered_id"}
         assert proof is None
 
 
@@ -65,4 +65,4 @@ def test_a_from_line_that_python_cannot_parse_has_no_writer() -> None:
     content = f"From: results: mx; .x\r\nA Reader <{READER}>\r\nTo: {US}\r\n\r\nhelp\r\n".encode()
 
     with pytest.raises(MailIgnored):
-        writer.address_of_writer(SITE, mail_text.parse_mail(content))
+        writer_checks.address_of_writer(SITE, mail_text.parse_mail(content))

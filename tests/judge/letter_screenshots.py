@@ -12,7 +12,7 @@ from msgspec import structs
 
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
-from digest.inbound import command_kinds, other_mail, reader_commands, sign_up_requests
+from digest.inbound import mail_commands, mail_without_command, reader_commands, sign_up_requests
 from digest.letters import (
     Personalization,
     RenderedLetter,
@@ -128,9 +128,9 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
     "state": ["Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask.", "It is paused until 4 December 2026."],
     "commands": reader_commands.help_lines(),
-    "examples": reader_commands.help_lines(other_mail.READER_EXAMPLES),
-    "word": command_kinds.Subscribe.words[0],
-    "example": command_kinds.Subscribe.usage,
+    "examples": reader_commands.help_lines(mail_without_command.READER_EXAMPLES),
+    "word": mail_commands.Subscribe.words[0],
+    "example": mail_commands.Subscribe.usage,
     "writer": "ada@uni.example",
     "mail_subject": "Who chooses the papers?",
     "lines": ["Hello,", "who chooses the papers, and may I use your lists in a study?", "Kind regards", "Ada"],

@@ -25,22 +25,9 @@ POLITE_WORDS = word_set(
     "please pls plz kindly me thanks thank thx ty you very much many a lot in advance cheers"
     " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
 )
-#: Words that may follow `unsubscribe` without changing its meaning, as in `this list` or `your mails`.
-LIST_WORDS = word_set(
-    "from to this the these your my all of list mailing newsletter digest digests email emails mail mails"
-    " paper papers subscription service now immediately asap"
-)
-#: Words after `cancel` and `stop` that refer to the digests.
-SUBSCRIPTIONS = frozenset(
-    f"{which}{what}"
-    for which in ("", "my ", "the ", "your ", "this ")
-    for what in ("subscription", "digest", "digests")
-)
-CERTAIN_WORDS = word_set("unsubscribe signoff unsub")  #: command words that can only refer to the digests
 #: Words that confirm in a reply; "yes, I confirm" consists only of these words and fillers.
 YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
 YES_FILLERS = word_set("i it do that this my the subscription")
-SELF_WORDS = frozenset({"me", "myself", "my address", "my email", "my email address"})
 #: Words with which advertisements continue after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
 #: Words that begin a sentence addressed to a person rather than a topic: `add me to the thread`.
@@ -87,10 +74,6 @@ CLOSING = re.compile(
     r"|yours|mit (?:freundlichen|besten)|(?:viele|beste|liebe|schöne) gr[üu]|freundliche gr|gruß|mfg|lg|vg"
     r"|cordialement|bien à vous|merci|saludos|un saludo|gracias|cordiali|saluti|grazie|atenciosamente|abraços"
     r"|obrigad|med vennlig|mvh|vennlig|hilsen|med vänlig|hälsning|met vriendelijke|groet|takk|tack|danke)\b.{0,80}$",
-    re.IGNORECASE,
-)
-UNSUBSCRIBE_PHRASE = re.compile(
-    r"\bun-?subscribe\b|\b(?:remove|take) me (?:off|from)\b|\bcancel (?:my|the) (?:subscription|digest)",
     re.IGNORECASE,
 )
 
@@ -142,32 +125,6 @@ def without_thanks(text: str) -> str:
         text = begin.rstrip(" .,;!")
         begin, _, last = text.rpartition(" ")
     return text
-
-
-def is_about_writer(text: str) -> bool:
-    """Return whether the text after `remove` refers to the writer: `remove me from this list`."""
-    found = words_in(text, polite=False)
-    return any(
-        " ".join(found[:many]) in SELF_WORDS
-        and all(word in LIST_WORDS | POLITE_WORDS for word in found[many:])
-        for many in range(1, 4)
-    )
-
-
-def other_words(text: str, names: frozenset[str]) -> list[str]:
-    """Return the words of a text that are neither polite, nor in `names`, nor about the list."""
-    return [word for word in words_in(text) if word not in names and word not in LIST_WORDS]
-
-
-def says_unsubscribe(word: str, line: str, names: frozenset[str]) -> bool:
-    """Return whether a line that begins with `word` says nothing more than to unsubscribe."""
-    if "?" in line:
-        return False
-    rest = line.partition(" ")[2]
-    others = words_in(rest)
-    if word in CERTAIN_WORDS:
-        return all(one == word for one in other_words(rest, names))
-    return all(one == word for one in others) or " ".join(others) in SUBSCRIPTIONS
 
 
 def says_yes(lines: Sequence[str]) -> bool:

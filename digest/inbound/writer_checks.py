@@ -8,7 +8,7 @@ from email.utils import getaddresses
 
 from digest import addresses
 from digest.errors import BadField
-from digest.inbound import mail_text, reply_text
+from digest.inbound import mail_text, words_around_commands
 from digest.letters import figures_in_words, subject_lines
 from digest.letters.headers import one_line
 from digest.site_profile import Site
@@ -72,7 +72,9 @@ def reads_as_automatic(message: EmailMessage) -> bool:
     This catches automatic replies without the headers that mark such mail.
     """
     text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
-    return bool(reply_text.AUTOMATIC_REPLY_PHRASE.search(text[: reply_text.MAX_CHARS_SEARCHED]))
+    return bool(
+        words_around_commands.AUTOMATIC_REPLY_PHRASE.search(text[: words_around_commands.MAX_CHARS_SEARCHED])
+    )
 
 
 def has_links(message: EmailMessage) -> bool:
@@ -85,7 +87,7 @@ def has_links(message: EmailMessage) -> bool:
 
 def answered_mail(message: EmailMessage) -> dict[str, str]:
     """Return those fields of a message that our answer needs: its subject and its Message-ID."""
-    subject = reply_text.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
+    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
     return {
         "answered_subject": safe_quote(subject),
         "answered_id": mail_text.header_value(message, "Message-ID").strip(),

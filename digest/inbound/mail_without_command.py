@@ -16,11 +16,11 @@ from sqlalchemy.orm import Session
 from digest import bounces, links
 from digest.db.tables import SubscriberState
 from digest.delivery import outbox
-from digest.inbound import answer_limits, answered_letter, mail_text, reader_commands, writer
+from digest.inbound import answer_limits, answered_letter, mail_text, reader_commands, writer_checks
 from digest.inbound.answered_letter import AnsweredLetter
-from digest.inbound.command_kinds import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
+from digest.inbound.mail_commands import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailRules
-from digest.inbound.writer import MailIgnored
+from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
 from digest.site_profile import Site
 
@@ -48,7 +48,7 @@ def answer(
     now: datetime,
 ) -> MailOutcome:
     """Answer a message without commands, or raise MailIgnored; it replies to the letter `answered`, if any."""
-    email = writer.address_of_writer(site, message)
+    email = writer_checks.address_of_writer(site, message)
     subscriber = answered_letter.reader_of(session, email, answered)
     is_reader = subscriber is not None and subscriber.state in {
         SubscriberState.ACTIVE,
@@ -61,7 +61,7 @@ def answer(
     decision = {
         "examples": reader_commands.help_lines(READER_EXAMPLES),
         "is_passed_on": is_passed_on,
-        **writer.answered_mail(message),
+        **writer_checks.answered_mail(message),
     }
     with kept_if(is_passed_on):
         answer_limits.queue_reply(
@@ -89,14 +89,14 @@ def answer_stranger(
 ) -> MailOutcome:
     """Send a writer who gets no digests instructions to subscribe, once a day, or raise MailIgnored."""
     check_writer(session, site, message, email)
-    if writer.has_links(message):
+    if writer_checks.has_links(message):
         raise MailIgnored("the writer gets no digests, and the mail has links")
     is_passed_on = not is_command and pass_on(session, site, message, email, rules, now)
     decision = {
         "word": Subscribe.words[0],
         "example": Subscribe.usage,
         "is_passed_on": is_passed_on,
-        **writer.answered_mail(message),
+        **writer_checks.answered_mail(message),
     }
     with kept_if(is_passed_on):
         answer_limits.queue_answer_to_stranger(session, site, email, "how_to_subscribe", decision, now)
@@ -108,9 +108,9 @@ def answer_stranger(
 
 def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
     """Raise MailIgnored if the writer of this message may not be answered."""
-    if writer.is_marked_as_spam(message):
+    if writer_checks.is_marked_as_spam(message):
         raise MailIgnored("the mail is marked as spam or as forged")
-    if writer.reads_as_automatic(message):
+    if writer_checks.reads_as_automatic(message):
         raise MailIgnored("the mail reads like an automatic reply")
     if bounces.is_suppressed(session, site, email):
         raise MailIgnored("the writer's address is suppressed")
