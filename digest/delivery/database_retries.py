@@ -48,7 +48,7 @@ def tries(
     is_stopping: Callable[[], bool],
     lost: DBAPIError | None = None,
 ) -> Iterator[Try]:
-    """Yield a `Try` for each attempt to run and commit a block, until one meets no such database error.
+    """Yield a `Try` for each attempt to commit a block; retry while the database is unreachable, busy or full.
 
     Each try uses a new connection. `lost` is the error of an attempt that the caller made before, if any.
     Raises the last error after `MAX_RETRY_TIME`, at the monotonic time `deadline`, or when `is_stopping`

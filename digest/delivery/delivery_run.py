@@ -58,10 +58,11 @@ def deliver(  # noqa: PLR0913  (the entry point of a run; all arguments but the 
     """Deliver due letters, confirmations and other prompt letters first, until none is left or no server responds.
 
     A crash leaves at most one window in doubt. A `window` of 1 leaves at most one letter in doubt, and costs
-    one or two more commits per message. If the database connection is lost while a window is being sent, the
-    run waits for the database. `limit` is the maximum number of deliveries to claim. No further window begins
-    after `max_time`, or when `is_stopping` returns True. With `sleep`, the run itself waits for tokens of a
-    rate limit, up to `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are requeued.
+    one or two more commits per message. If the database becomes unavailable while a window is being sent, the
+    run waits for it for up to five minutes. `limit` is the maximum number of deliveries to claim. No further
+    window begins after `max_time`, or when `is_stopping` returns True. With `sleep`, the run itself waits for
+    tokens of a rate limit, up to `limits.MAX_TOKEN_WAIT`; without `sleep`, letters without a token are
+    requeued.
     """
     worker = worker_loop.Worker(
         outbox=outbox.open_outbox(session),

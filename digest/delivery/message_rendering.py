@@ -81,7 +81,7 @@ def render_delivery(context: RenderContext, delivery: ClaimedDelivery) -> Render
 def render_content(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState | None, message_id: str
 ) -> bytes:
-    """Return the bytes of a letter, which are the same on every attempt unless its recipient's row changes."""
+    """Return the bytes of a letter; only a change of its recipient's row or of the templates changes them."""
     if delivery.edition and recipient:
         return render_digest(context, delivery, recipient, message_id)
     letter = letters.render_letter(
@@ -121,10 +121,11 @@ def address_for_replies(
     decision: Mapping[str, Any],
     key: str | None,
 ) -> str:
-    """Return the Reply-To address of a letter; empty for a letter to an address that is not the subscriber's.
+    """Return the Reply-To address of a letter, or "" if it has none.
 
-    If the letter passes a mail on to the operator, a reply goes to the writer of that mail. Other replies can
-    confirm a subscription or change settings.
+    If the letter forwards a message to the operator, replies go to the writer of that message. A reply to a
+    confirmation letter confirms, and a reply to any other letter can change settings. Any other letter to an
+    address that is not a subscriber's has no Reply-To.
     """
     if "writer" in decision:
         return str(decision["writer"])

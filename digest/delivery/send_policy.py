@@ -144,7 +144,8 @@ class SendPolicy:
         """Release unused tokens, end this worker's conversations, and pause domains and servers.
 
         A domain is paused if it deferred letters to several recipients in a row, and a server if it did not
-        respond. Rows are written in the order of domain and server names, so that two workers cannot deadlock.
+        respond or asked us to slow down. Rows are written in the order of domain and server names, so that
+        two workers cannot deadlock.
         """
         untried = [going[each.delivery_id] for each in outcomes if each.verdict is Verdict.UNTRIED]
         self.release([(each.delivery, each.message.server) for each in untried], now)

@@ -63,7 +63,10 @@ class SentWindow:
 
     @property
     def is_uniform(self) -> bool:
-        """Return whether every letter was accepted with replies that differ only in their text."""
+        """Return whether every letter was accepted with printable replies that differ only in their text.
+
+        A window whose replies contain a provider's ids is not uniform, because each letter has its own id.
+        """
         kinds = {(each.verdict, each.phase, each.code, each.provider_id) for each in self.outcomes}
         return (
             len(kinds) == 1

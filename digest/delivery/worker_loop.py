@@ -5,9 +5,9 @@
 
 If a worker dies, its deliveries become due again when their lease ends: in doubt if their intent was
 committed and no outcome was recorded, else unchanged. Outcomes of a window may be recorded together with the
-next intent. If a worker loses its database connection after a window was sent, it tries to record the
-outcomes for up to five minutes, within three quarters of the lease, and continues if that succeeds. No transaction is open while a
-worker renders a message or waits for a server.
+next intent. If the database becomes unavailable after a window was sent, the worker tries to record the
+outcomes for up to five minutes, within three quarters of the lease, and continues if that succeeds. No
+transaction is open while a worker renders a message or waits for a server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from digest.delivery.transports import Outcome, Transport
 log = logging.getLogger(__name__)
 
 WINDOWS_PER_CLAIM = 10  #: number of windows claimed at once, because each claim has a fixed cost
-PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: time between two checks for urgent letters
+PRIORITY_CHECK_INTERVAL = timedelta(seconds=2)  #: minimum time between two checks for urgent letters
 MIN_SLEEP, MAX_SLEEP = 0.2, 0.5  #: minimum and maximum seconds between two checks for tokens or a stop
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 UNLIMITED = SendLimits()
@@ -82,7 +82,7 @@ class Worker:
     def tries(
         self, held: Claimed, description: str, lost: DBAPIError | None = None
     ) -> Iterable[database_retries.Try]:
-        """Retry a block whose commit must not be lost, for five minutes and three quarters of the lease at most."""
+        """Retry a block whose commit must not be lost, for at most five minutes or three quarters of the lease."""
         deadline = held.leased_at + 0.75 * outbox.LEASE.total_seconds()  # earlier than the task's time limit
         return database_retries.tries(
             self.session, description=description, deadline=deadline, is_stopping=self.is_stopping, lost=lost
@@ -92,8 +92,8 @@ class Worker:
 def converse(worker: Worker) -> None:
     """Execute one step after another until nothing is due or the run is over.
 
-    If the database connection is lost, the outcome of the last window is recorded when the database is
-    available again, and the run continues.
+    If the database becomes unavailable for less than five minutes, the outcome of the last window is recorded
+    when the database is available again, and the run continues.
     """
     step: Step | None = Claimed(context=worker.context, checked_at=LONG_AGO)
     while step:
@@ -395,7 +395,7 @@ def settle(worker: Worker, step: Sent) -> Settled:
 
 
 def flush(worker: Worker, held: Claimed, error: BaseException | None = None) -> Claimed:
-    """Commit the outcome of the previous window, and retry if the database connection is lost.
+    """Commit the outcome of the previous window, and retry while the database is unavailable.
 
     Retries end after five minutes, or earlier when three quarters of the lease have passed.
 

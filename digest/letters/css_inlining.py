@@ -16,7 +16,7 @@ def inline(page: str) -> str:
     """Return `page` with the style sheet in its head moved onto its elements.
 
     `!important` stays in the media queries; otherwise inline styles would override the rules for phones
-    and dark mode. Nothing is fetched. Presentational attributes are added only to tags that allow them.
+    and dark mode. Nothing is fetched. No presentational attributes are added; the templates contain them.
     """
     from premailer import Premailer  # the import takes 0.1 s, and many commands send no mail
 

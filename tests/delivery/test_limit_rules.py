@@ -20,7 +20,7 @@ def test_a_canary_holds_about_its_share_of_the_letters_and_waits_as_long_as_it_s
     assert canary is not None
     until = NOW + timedelta(minutes=30)
     assert canary.wait_for("daily-2026-11-20", until, NOW).reason == (
-        "the first 2.5 % of daily-2026-11-20 are a canary until 08:30 UTC"
+        "the first 2.5% of daily-2026-11-20 are a canary until 08:30 UTC"
     )
     assert 200 <= sum(map(canary.is_first, range(10_000))) <= 300
 

@@ -56,7 +56,7 @@ class Lane(StrEnum):
     """The queue in which a letter waits."""
 
     PROMPT = "prompt"  #: letters that a person is waiting for, such as confirmations and replies
-    BULK = "bulk"  #: digests
+    BULK = "bulk"  #: digests, and other letters that nobody is waiting for
 
 
 class Delivery(Base):
@@ -118,7 +118,7 @@ class Delivery(Base):
 
 for index in ("pk_delivery", "uq_delivery_subscriber_id_edition"):
     # Settling a delivery adds a second entry to these indexes. Without free space for that entry, PostgreSQL
-    # searches the page for old entries and splits the page, which takes 14 % of the time per delivery.
+    # searches the page for old entries and splits the page, which takes 14% of the time per delivery.
     half_full: Any = DDL(f"ALTER INDEX {index} SET (fillfactor = 50)")  # type: ignore[no-untyped-call]
     event.listen(Delivery.__table__, "after_create", half_full.execute_if(dialect="postgresql"))
 

@@ -39,7 +39,7 @@ class Canary:
         A time stored by a machine with a wrong clock therefore cannot prolong the wait.
         """
         ends_at = min(until, now + self.wait)
-        share = f"{self.share * 100:g} %"
+        share = f"{self.share * 100:g}%"
         return Wait(ends_at, f"the first {share} of {edition} are a canary until {ends_at:%H:%M} UTC")
 
 

@@ -17,11 +17,11 @@ from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, MAX_CLOCK_SKEW
 
 SLOW_DOWN_RECIPIENTS = 5  #: number of different recipients deferred in a row after which a domain is paused
 FIRST_PAUSE, MAX_PAUSE = timedelta(minutes=5), timedelta(hours=1)
-#: A deferral, or a pause that ended, longer ago than this no longer counts; the next pause is 5 minutes again.
+#: How long a deferral, or the end of a pause, counts; after this time the next pause is 5 minutes again.
 STRIKES_FORGOTTEN_AFTER = timedelta(hours=2)
 QUOTA_PAUSE = timedelta(hours=1)  #: pause after a server replied that our daily quota is used up
 SPEED_PAUSE = timedelta(seconds=15)  #: pause after a server replied that we send too quickly
-NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respond although others did
+NO_REPLY_PAUSE = timedelta(seconds=60)  #: pause of a server that did not respond, if servers have rates
 #: After a pause, deferred letters are sent this much earlier than others, to test whether the domain accepts
 #: mail again.
 RETRY_HEAD_START = timedelta(seconds=90)

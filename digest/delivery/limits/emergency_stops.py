@@ -1,7 +1,8 @@
 """Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
 
-Deferrals are counted among the letters first attempted in the last hour, bounces and complaints among the
-letters attempted in the last 24 hours. Attempts and reports from before mail was last resumed do not count.
+Deferrals are counted among the letters first attempted in the last hour; bounces, complaints and policy
+refusals among the letters attempted in the last 24 hours. Attempts and reports from before mail was last
+resumed do not count.
 Too many policy refusals stop all mail; every other threshold stops digests only.
 """
 
@@ -31,7 +32,7 @@ MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
 #: mail at 0.3%.
 WARN_AT = {"complaints": 0.001}
 
-#: Minimum number of attempts for a letter's deferrals to count; fewer deferrals may be greylisting.
+#: Minimum number of attempts at a letter before its deferrals at RCPT count; fewer may be greylisting.
 GREYLISTING_ATTEMPTS = 3
 CLOSING_CODE = 421  #: the code with which a server closes the connection
 SYSTEM_STATUS = "4.3.%"  #: the pattern of statuses about the mail system, not the recipient (RFC 3463, X.3.X)
@@ -148,9 +149,9 @@ def attempts_by_letter(attempts: Any) -> Any:
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
     """Yield up to two pairs of counts: the number of letters reported, and the number attempted.
 
-    Reports are bounces or complaints, as selected by `kind`. The first pair covers the latest attempts. The
-    second covers the attempts near those named in the latest reports, since some reports arrive minutes or
-    hours after the attempt. Yields nothing if there are no reports.
+    Reports are bounces, complaints or policy refusals, as selected by `kind`. The first pair covers the
+    latest attempts. The second covers the attempts near those named in the latest reports, since some reports
+    arrive minutes or hours after the attempt. Yields nothing if there are no reports.
     """
     latest = select(BOUNCE_TABLE).order_by(BOUNCE_TABLE.c.id.desc()).limit(MAX_ATTEMPTS).subquery()
     conditions = (latest.c.kind == kind, latest.c.at > since, latest.c.forgiven_at.is_(None))

@@ -129,7 +129,7 @@ def parse_server_rates(text: str, server: str, burst: float) -> tuple[Rate, ...]
 
 
 def parse_stop_thresholds(text: str) -> dict[str, float]:
-    """Parse stop thresholds, keyed by name, or raise BadField; return {} for `never` and for no text."""
+    """Parse stop thresholds, keyed by name, or raise BadField; return {} for `never` or an empty string."""
     found = {}
     for part in filter(None, map(str.strip, text.split(","))) if text.strip() != "never" else ():
         match = STOP_THRESHOLD_PATTERN.fullmatch(part)

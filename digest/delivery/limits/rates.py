@@ -91,7 +91,11 @@ class Bucket:
         return replace(self, tokens=tokens, counted_at=self.counted_at if is_skewed else now)
 
     def wait(self, now: datetime, *, can_wait: bool = False) -> Wait | None:
-        """Return the wait for the next token: exact if the worker itself can wait, else in whole seconds."""
+        """Return the wait for the next token, or None if there is one.
+
+        A wait of at most `MAX_TOKEN_WAIT` is exact if the worker itself can wait; any other wait is rounded up
+        to whole seconds.
+        """
         if self.tokens >= 1:
             return None
         seconds = (self.waiting + 1 - self.tokens) / self.rate.per_second

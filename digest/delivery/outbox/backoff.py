@@ -20,7 +20,7 @@ MAX_BACKOFF = timedelta(hours=1)
 def next_attempt_at(delivery_id: int, attempts: int, now: datetime) -> datetime:
     """Return the time of the next attempt: the wait starts at 5 minutes and doubles up to an hour.
 
-    Up to 25 % is added to each wait, to spread deferred letters over time. A wait is never shortened, because
+    Up to 25% is added to each wait, to spread deferred letters over time. A wait is never shortened, because
     a server that greylists for five minutes would defer the letter again.
     """
     backoff = min(FIRST_BACKOFF * 2 ** min(attempts - 1, 10), MAX_BACKOFF)

@@ -15,8 +15,8 @@ from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.site_profile import Site
 
-LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid
-#: The default values of a row of `queue_digests`.
+LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid, by default
+#: The default values of a row in `queue_digests` and `queue_bulk_letters`.
 DIGEST_DEFAULTS: dict[str, Any] = {
     "letter": "digest",
     "lane": Lane.BULK,

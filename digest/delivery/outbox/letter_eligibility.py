@@ -134,7 +134,7 @@ def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> 
     if delivery.letter == "invite":
         return recipient is not None and recipient.state is SubscriberState.PENDING
     match recipient.state if recipient else None:
-        case None:  # a sender who is no subscriber gets a reply; an erased subscriber gets no digest
+        case None:  # a sender who is not a subscriber gets a reply; an erased subscriber gets no digest
             return delivery.edition is None
         case SubscriberState.ACTIVE:
             return True

@@ -31,7 +31,7 @@ def expire_open(session: Session, reason: str, *, now: datetime) -> int:
 
 
 def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Withdraw the unsent deliveries among these, and erase recipient and content of all the deliveries."""
+    """Withdraw those of these deliveries that are unsent, and erase the recipient and content of all of them."""
     unsent = DELIVERY_TABLE.c.state.in_((DeliveryState.QUEUED, DeliveryState.CLAIMED))
     ended = {"state": DeliveryState.SUPPRESSED, "settled_at": now, **NO_LEASE}
     nobody = {"email": None, "subscriber_id": None, "reason": "erased"}

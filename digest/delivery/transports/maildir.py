@@ -15,7 +15,7 @@ class MaildirTransport:
     """Writes each message to `tmp`, syncs it, and renames it into `new`.
 
     The file name is derived from the delivery and its content. A second attempt after a crash therefore finds
-    the file of the first attempt, so no message is stored twice or left in doubt.
+    the file of the first attempt, so no message is stored twice.
     """
 
     def __init__(self, path: Path):

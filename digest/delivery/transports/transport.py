@@ -20,11 +20,11 @@ class Verdict(StrEnum):
     DEFERRED = "deferred"  #: the server asked us to try later (4xx)
     REFUSED = "refused"  #: the server permanently refused the message (5xx)
     IN_DOUBT = "in doubt"  #: no reply to the body, so it is unknown whether it was accepted (RFC 1047)
-    UNTRIED = "untried"  #: nothing of the body was sent: the connection failed or the time was over
+    UNTRIED = "untried"  #: nothing of the body was sent: the connection failed or the time limit was reached
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A rendered mail and its envelope. `content` is RFC 5322 with CRLF, an ASCII body, and not dot-stuffed."""
+    """A rendered message and its envelope; `content` has CRLF line endings and an ASCII body, not dot-stuffed."""
 
     delivery_id: int
     sender: str  #: the envelope sender
