@@ -1,4 +1,4 @@
-"""Write the texts of letters that contain figures or dates; all other texts are in the templates."""
+"""Write the sentences in letters that contain figures or dates; the templates contain all other text."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def still_reading_question() -> str:
 
 
 def followup_text(kind: str, text: str) -> str:
-    """Return a text about an update to a paper: `Published: J. Gravel 12 (2026)`."""
+    """Describe an update to a paper in words: `Published: J. Gravel 12 (2026)`."""
     detail = cut_at_word(text, MAX_FOLLOWUP_LENGTH)
     match kind:
         case "withdrawn":

@@ -106,7 +106,7 @@ def reply_to(address: str) -> tuple[Header, ...]:
 def reply_headers(answered_id: str = "") -> tuple[Header, ...]:
     """Return the headers of an automatic reply (RFC 3834); such a reply is not list mail.
 
-    `answered_id` is the Message-ID of the answered mail, if any, so that mail programs show both as a thread.
+    `answered_id` is the id of the message that is answered, if any; mail programs then show both as a thread.
     """
     about = (
         (("In-Reply-To", answered_id), ("References", answered_id)) if MESSAGE_ID.match(answered_id) else ()

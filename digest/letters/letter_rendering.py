@@ -85,7 +85,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: to somebody who asked for digests for a group; optional: `answered_subject`
     "group_request": ("address", "requested", "problem"),
     "how_to_subscribe": ("word", "example"),  #: to somebody who mailed the service but gets no digests
-    #: to the operator, with the text of a mail that contains no command
+    #: to the operator, with the text of a message that contains no command
     "passed_on": ("writer", "mail_subject", "lines"),
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
     #: to the operator; `rows` as {name, total, before, chart, most}

@@ -1,8 +1,8 @@
 """Build MIME messages from quoted-printable fragments that can be joined in any order.
 
-Two encoded texts may be joined if the first ends at a line end or a soft break: the result is the
-encoding of the joined text. Text that many messages share is therefore encoded once. (Texts in base64 can be
-joined only if their length is a multiple of 57 bytes.)
+Two fragments may be joined if the first ends at a line end or a soft break: the result is the encoding of
+the joined text. Text that many messages share is therefore encoded once. (In base64, text could be joined
+only after a multiple of 57 bytes.)
 
 No line ends in a space, and no two spaces are adjacent. The body is therefore already in DKIM's `relaxed`
 form, and signing need not check every byte (letters.dkim_signing). No line begins with a dot (RFC 2049),

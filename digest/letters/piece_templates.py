@@ -66,7 +66,7 @@ class PieceTemplate:
 
 
 def piece_to_json(piece: str | Placeholder | PieceTemplate) -> Any:
-    """Return one piece as a JSON value: a text, [name of the placeholder], or [name of the part, pieces]."""
+    """Return one piece as a JSON value: a string, [name of the placeholder], or [name of the part, pieces]."""
     if isinstance(piece, str):
         return piece
     return [piece.name] if isinstance(piece, Placeholder) else piece.to_json()
@@ -112,7 +112,7 @@ def cut_at_marks(page: str, name: str = "page") -> PieceTemplate:
 
 
 def close_part(name: str, pieces: list[str | Placeholder | PieceTemplate]) -> PieceTemplate:
-    """Return a part of these pieces, with adjacent texts joined and empty texts removed."""
+    """Return a part of these pieces, with adjacent strings joined and empty strings removed."""
     joined: list[str | Placeholder | PieceTemplate] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):

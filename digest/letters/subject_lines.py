@@ -38,7 +38,7 @@ def catch_up_headline(matched: int, papers: int) -> str:
 
 
 def subject(cadence: str, title: str, count: int) -> str:
-    """Return a subject such as `Flow Matching, and 4 more`; only a catch-up's subject names no paper."""
+    """Return a subject such as `Flow Matching, and 4 more`; it names a paper unless this is a catch-up."""
     if cadence == CATCH_UP:
         return ngettext(
             "While you were away: the top paper",

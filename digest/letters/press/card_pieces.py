@@ -37,8 +37,8 @@ BLANK_CARD = Card(meta="", href="", title="", byline="", abstract="", why=NO_REA
 class CardPieces(Struct, frozen=True):
     """A card as four encoded pieces: number, text up to the reason line, reason line, and the rest.
 
-    The number is added later. Only the reason line depends on the filter, so a paper's cards share the others. In
-    HTML, the links that belong to the reader contain `TOKEN_MARK` instead of the token.
+    The number is added later. Only the reason line depends on the filter, so all cards of a paper share the
+    other pieces. In HTML, the links that belong to the reader contain `TOKEN_MARK` instead of the token.
     """
 
     html: tuple[bytes, ...]

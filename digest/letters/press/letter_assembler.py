@@ -54,7 +54,7 @@ from digest.site_profile import Site
 
 #: Maximum number of cached bodies without sections, about 8 KB each. A run has one per schedule and layout.
 OUTERS_CACHED = 256
-WORDS_CACHED = 4096  #: maximum number of cached short texts; many readers share most of them
+WORDS_CACHED = 4096  #: maximum number of cached short strings; many readers share most of them
 #: Upper bounds, in bytes, of nearly all title lines and of nearly all sections without their cards. If a
 #: digest fits in the budget even with these sizes, its real size is not measured.
 MAX_CARD_BYTES, MAX_SECTION_BYTES = 2000, 1500
@@ -589,7 +589,7 @@ class LetterAssembler:
 
 
 def encode_words(text: str) -> EncodedPair:
-    """Encode a short text for both bodies; addresses and URLs need neither escaping nor encoding."""
+    """Encode a short string for both bodies; addresses and URLs need neither escaping nor encoding."""
     if not text:
         return EMPTY_PAIR
     if NEEDS_NO_ENCODING.fullmatch(text):

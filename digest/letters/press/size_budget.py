@@ -33,7 +33,7 @@ class SectionPlan(Struct, frozen=True):
     canonical: str | None
     papers: tuple[int, ...]
     forms: tuple[CardForm, ...]  #: the form of each paper's card
-    more: int  #: number of papers left out, including the papers of a section that was left out
+    more: int  #: number of papers left out, including those of later sections that were left out
     matches: int = 0  #: number of papers that match the topic and are in no other section; 0 without a filter
 
 
