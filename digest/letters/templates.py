@@ -73,7 +73,7 @@ class Templates:
 
     @cached_property
     def cut_text(self) -> Environment:
-        """Return the Jinja environment for plain texts that will be split into parts."""
+        """Return the Jinja environment for plain text that will be split into parts."""
         return make_environment(self.folders, escapes=False, is_cutting=True)
 
     @cached_property

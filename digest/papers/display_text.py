@@ -1,7 +1,7 @@
 """Convert raw text with TeX, entities and hidden characters to readable Unicode.
 
 The catalog stores the raw text; pages and letters display the converted text. Markup that cannot be
-converted is left unchanged, and so is the markup of a text that would otherwise become empty.
+converted is left unchanged, and so is any text that would otherwise become empty.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def late_lists(arrivals: Iterable[ListArrival], *, now: datetime) -> tuple[LateL
     """Return the latest overdue list of each source, of today or yesterday, sorted by source.
 
     After a source has sent any later list, its missing list is no longer reported. A source that skipped this
-    weekday in two of the last four weeks is not expected to send a list.
+    weekday in two or more of the last four weeks is not expected to send a list.
     """
     firsts: dict[str, dict[date, datetime]] = defaultdict(dict)
     for arrival in sorted(arrivals, key=lambda one: one.at):

@@ -25,7 +25,7 @@ ACL = re.compile(
     r"(?:https?://)?(?:www\.)?(?:aclanthology\.org|aclanthology\.info/papers|aclweb\.org/anthology)/(?:papers/\w/\w+/)?"
     r"(?P<id>[A-Z]\d\d-\d{4}|\d{4}\.[a-z0-9_]+-[a-z0-9_]+\.[1-9]\d{0,4})(?:v\d+)?(?:\.(?:pdf|bib))?/?(?:[?#].*)?"
 )
-#: An address on a publisher's site that contains the paper's DOI.
+#: A URL on a publisher's site that contains the paper's DOI.
 PUBLISHER_DOI = re.compile(
     r"https?://[^/]+/(?:content|doi)/(?:(?:abs|full|pdf|epdf|pdfdirect)/)?(?P<id>10\.\d{4,9}/[^\s<>\"?#]+?)"
     r"(?:v\d{1,2})?(?:\.(?:full|abstract|article-info)(?:-text)?)?(?:\.pdf)?(?:\+html)?/?(?:[?#].*)?",

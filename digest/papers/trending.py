@@ -19,7 +19,8 @@ HALF_LIFE = 2.0  #: number of days in which a paper's votes per day fall by half
 DECAY_DAYS = HALF_LIFE / log(2)  #: the mean lifetime of this decay, in days
 FIRST_DAY_VOTES = 4.0  #: m0: votes per day expected for a new paper without observed votes
 FIRST_DAY_WEIGHT = 0.5  #: k0: the weight of FIRST_DAY_VOTES as a prior, in days of observation
-#: k1: the weight of the prior for votes since the last snapshot (`make bench ARGS=trending` compares 0.3 to 1).
+#: k1: the weight, in days, of the prior for votes since the last snapshot (`make bench ARGS=trending` compares
+#: 0.3 to 1).
 WINDOW_WEIGHT = 0.5
 #: minimum number of days between the latest snapshot and the one it is compared with, if any is that old
 SNAPSHOT_AGE_DAYS = 0.75

@@ -1,4 +1,4 @@
-"""Match canonical filters, without parsing each, against a batch of papers, and group matches by relevance.
+"""Match canonical filters against a batch of papers without parsing each, and group matches by relevance.
 
 Filters share clauses, so each distinct clause is parsed and looked up once. Everything else is done with sets
 of papers, so papers of equal relevance are usually handled together.

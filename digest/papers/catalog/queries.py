@@ -172,7 +172,7 @@ def ids_in_reference(reference: str) -> Iterator[tuple[str, str] | None]:
 
 
 def nearest_title(session: Session, reference: str) -> str | None:
-    """Return the latest title that contains `reference`, or else the most similar with its longest word."""
+    """Return the latest title that contains `reference`, else the most similar one with its longest word."""
     sought = title_key(reference)
     words = sorted(sought.split(), key=len, reverse=True)
     if not words or len(words[0]) < 3:
