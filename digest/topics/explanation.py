@@ -44,8 +44,8 @@ MAX_FAILED_WORDS = 8  #: maximum number of a description's words listed if a pap
 MARKS_CACHED = 32768  #: maximum number of cached matches of a paper and a clause, 300 bytes each
 FILTERS_CACHED = 4096  #: maximum number of filters whose clauses are cached, about 1 kB each
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
-#: Matched words as (number of the field, start, negated end). If spans are sorted, they are in reading order,
-#: and of spans with the same start the longest is first.
+#: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of those with
+#: the same start, the longest comes first.
 WordSpan: TypeAlias = tuple[int, int, int]
 MatchedClause: TypeAlias = tuple[Leaf, list[WordSpan]]
 
@@ -161,7 +161,7 @@ class _IndexedBatch:
         #: The papers that each clause matches.
         self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
-        #: The papers that each canonical clause matches; None for a text that is not a clause.
+        #: The papers that each canonical clause matches; None for a string that is not a clause.
         self.spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
 
     def positive_clauses(self, canonical: str) -> _ClausePapers:

@@ -168,7 +168,7 @@ def _warnings(
         yield f"Based on {span} day{'s' if span > 1 else ''} so far; the figures will become more reliable"
     if matches.bit_count() > TOO_WIDE_SHARE * index.size and matches.bit_count() > span:
         share = 100 * matches.bit_count() // index.size
-        yield f"This matches {share} % of all papers; add a word"
+        yield f"This matches {share}% of all papers; add a word"
     for leaf in filter_tree.leaves(filter_.tree):
         if not index.matches_of_node(leaf):
             yield f"{leaf.canonical} matches no paper"

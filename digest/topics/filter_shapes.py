@@ -42,7 +42,7 @@ def split_filter(canonical: str) -> tuple[FilterShape, list[str]] | None:
 
 @lru_cache(maxsize=4096)  # the filters of a run have a few hundred shapes
 def _shape_between(operators: tuple[str, ...]) -> FilterShape | None:
-    """Return the shape of filters with these texts between their clauses; None if it cannot be found."""
+    """Return the shape of filters with these strings between their clauses; None if it cannot be found."""
     words = [f"w{number}" for number in range(len(operators) - 1)]
     written = "".join([part for pair in zip(operators, [*words, ""], strict=True) for part in pair])
     try:

@@ -27,7 +27,7 @@ PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 _LAST = "\U0010ffff"
 #: Minimum number of letters before a * if only a space separates the word from the word before it.
 SHORTEST_LOOSE = 3
-#: A table of pairs is built after as many documents were scanned as in this many scans of the whole batch.
+#: A table of pairs is built once more documents were scanned than in this many scans of the whole batch.
 SCANS_BEFORE_TABLE = 40
 #: If the rarest token of a phrase matches at most this many words, each of these words is searched for.
 FEW_FORMS = 4

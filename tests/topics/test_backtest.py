@@ -77,7 +77,7 @@ def test_contradictions_are_named():
 
 def test_a_filter_that_matches_nearly_everything_is_named():
     assert any(
-        "80 % of all papers" in warning for warning in tried("robot", ["robots"] * 8 + ["cups"] * 2).warnings
+        "80% of all papers" in warning for warning in tried("robot", ["robots"] * 8 + ["cups"] * 2).warnings
     )
 
 

@@ -295,7 +295,7 @@ def test_lower_case_operators_are_words_with_a_note():
         ("cat:cx.LG", 5, 5, "no category", "cat:cs.LG"),
         ("date:<0001", 6, 5, "Dates are between", "date:2024-01..2024-06"),
         ("date:>9999", 6, 5, "Dates are between", "date:2024-01..2024-06"),
-        ("use:lab/nlp@0", 13, 1, "Versions count from 1", "use:lab/nlp@1"),
+        ("use:lab/nlp@0", 13, 1, "Versions are numbered from 1", "use:lab/nlp@1"),
         (" ".join("a" * 65), 129, 1, "64 clauses", None),
         ("(" * 9 + "a" + ")" * 9, 9, 1, "8 deep", None),
         ("a" * 1001, 1001, 1, "1,000 characters", None),

@@ -61,7 +61,7 @@ def is_mail(head: str) -> bool:
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
-    """Read the listing, and check that it agrees with its subject line and ends with the closing line."""
+    """Read the listing; check it against its subject line and, in a message, check for the closing line."""
     head = source.head.replace("\r", "")
     if TRANSFER_ENCODING.search(head.partition("\n\n")[0]):
         source = decode_mail(source)

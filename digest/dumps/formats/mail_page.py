@@ -1,4 +1,4 @@
-"""Find the page in a mail that a mail program passed to `digest capture`."""
+"""Find the page in a message that a mail program passed to `digest capture`."""
 
 from __future__ import annotations
 
