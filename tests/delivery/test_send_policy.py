@@ -574,9 +574,7 @@ def test_canary_goes_ahead_and_the_rest_follows(edition, deliver, session: Sessi
     first, waiting = taken_up(session)
     assert 8 <= first <= 35
     assert waiting == 100 - first
-    assert ("queued", "the first 20% of daily-2026-11-20 are a canary until 08:30 UTC", 0) in reasons(
-        session
-    )
+    assert ("queued", "the first 20% of daily-2026-11-20 are a canary until 08:30 UTC", 0) in reasons(session)
 
     deliver(rules, 29 * MINUTE)
     assert taken_up(session) == (first, waiting)

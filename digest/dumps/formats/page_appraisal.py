@@ -67,7 +67,7 @@ def with_repeated_ids(found: Items, *, may_be_other_text: bool = False) -> Items
 
 
 def other_text(found: Sequence[Record | RecordProblem]) -> str:
-    """Return a sentence if too few papers have anything that other texts lack, or an empty string."""
+    """Return a sentence if too few papers have an id, a date or another sign of a paper; else return ""."""
     papers = [one for one in found if isinstance(one, Record)]
     marked = sum(map(is_marked, papers))
     if not papers or marked >= MIN_MARKED * len(papers):

@@ -1,8 +1,9 @@
 """Split a copied page into lines of plain text with their links, whichever tool made the copy.
 
-A link is written inline (`[text](address)`), as a reference (`[text][12]`), as the number of a text browser
-(`[12]text`, with a list of addresses at the end), with its address after its text (`text <address>`, as in
-pages that browsers save as text), as an HTML tag or as a bare address. A link may span several lines.
+A link is written inline (`[text](address)`), as a reference (`[text][12]`), with a number before its text
+(`[12]text`, as text browsers write it, with a list of addresses at the end), with its address after its text
+(`text <address>`, as in pages that browsers save as text), as an HTML tag or as a bare address. A link may
+span several lines.
 """
 
 from __future__ import annotations
@@ -220,7 +221,9 @@ class LinkFinder:
         self.out: list[str] = []
         self.line = 0
         self.open: list[tuple[int, int]] = []  #: (index in `out`, line) of each `[` that is not closed yet
-        self.numbered: tuple[int, int, str] | None = None  #: a text browser's link that is not complete yet
+        self.numbered: tuple[int, int, str] | None = (
+            None  #: a numbered link, `[12]text`, that is not complete yet
+        )
 
     def read(self, text: str) -> LinkFinder:
         """Read the whole page and return this object, which then contains the links."""
@@ -241,7 +244,7 @@ class LinkFinder:
         return self
 
     def add(self, chunk: str) -> None:
-        """Add plain text; a blank line in it ends an open numbered link, `[12]text`, of a text browser."""
+        """Add plain text; a blank line in it ends an open numbered link, `[12]text`."""
         if self.numbered and "\n\n" in chunk:
             head, gap, rest = chunk.partition("\n\n")
             self.out.append(head)
@@ -332,7 +335,7 @@ class LinkFinder:
         )
 
     def end_number(self) -> None:
-        """End the link of a text browser."""
+        """End the open numbered link, `[12]text`, as text browsers write it."""
         if self.numbered is not None:
             place, first, url = self.numbered
             self.numbered = None

@@ -65,8 +65,8 @@ class TextBlock:
     def has_title(self) -> bool:
         """Return whether the first line is a title directly above its abstract.
 
-        The first line is a title if the next word would have fitted on it, because wrapped text would not
-        break there.
+        The first line is a title if it looks like one, or if the next word would have fitted on it, because
+        wrapped text would not break there.
         """
         title, *rest = self.lines
         below = sum(map(len, rest))

@@ -22,7 +22,9 @@ def parse_use(value: str) -> PackClause:
         )
     if found[3] and not int(found[3]):
         raise ClauseError(
-            "Versions are numbered from 1", offset=found.start(3), suggestion=f"use:{found[0][: found.start(3)]}1"
+            "Versions are numbered from 1",
+            offset=found.start(3),
+            suggestion=f"use:{found[0][: found.start(3)]}1",
         )
     return make_use(found[1], found[2] or "", int(found[3]) if found[3] else None)
 
