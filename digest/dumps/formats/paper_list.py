@@ -94,7 +94,7 @@ class OpenEntry:
     indent: int  #: number of spaces before the item; -1 for a heading
     lines: list[str] = field(default_factory=list)
     is_closed: bool = (
-        False  #: whether the entry has had a blank line; after it, only an indented line continues it
+        False  #: whether a blank line followed the entry, which then only an indented line continues
     )
     may_end: bool = False  #: whether the last line was blank
 

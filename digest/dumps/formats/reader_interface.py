@@ -77,7 +77,7 @@ class DumpInput:
     def __init__(self, stream: BinaryIO, *, name: str, observed_on: date):
         self.stream = with_lf_line_ends(stream)
         self.name = name
-        self.observed_on = observed_on  #: the day the dump was fetched, if known
+        self.observed_on = observed_on  #: the day that the operator gave, or on which the file was written
         self.first_bytes = self.rewind().read(HEAD_BYTES)
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
         self.is_quoted = is_quoted(head)  #: whether the dump is quoted with `>`, as in a message
@@ -130,7 +130,7 @@ class DumpInput:
 
 
 def is_quoted(head: str) -> bool:
-    """Return whether every line begins with `>`, as in a message that quotes a dump."""
+    """Return whether every line that is not blank begins with `>`, as in a message that quotes a dump."""
     lines = [line for line in head.splitlines() if line.strip()]
     return len(lines) >= MIN_QUOTED and all(line.startswith(">") for line in lines)
 

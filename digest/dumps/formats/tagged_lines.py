@@ -21,7 +21,7 @@ class TaggedRecord:
     """The tags of one record and their values."""
 
     line: int
-    #: by tag, the lines of each of its values
+    #: the lines of each value, keyed by tag
     values: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def values_of(self, *tags: str) -> list[str]:

@@ -27,7 +27,7 @@ def retry(
     as_history: bool = False,
     dry_run: bool = False,
 ) -> LoadResult:
-    """Load a held or rejected dump again from the path of its file, and commit.
+    """Load a held or rejected dump again from its file, and commit.
 
     With `incomplete_ok`, a dump that was held is loaded too. Unless `as_history` is set, the dump's
     papers count as first seen now, regardless of its day, because no reader could have seen them before. If

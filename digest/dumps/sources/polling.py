@@ -85,7 +85,7 @@ class PollContext:
     now: datetime
     clock: Clock  #: the real time, for pauses between requests; `now` may be set by the operator
     wait: Sleep = time.sleep
-    incomplete_ok: bool = False  #: whether lists that are short or truncated are also loaded
+    incomplete_ok: bool = False  #: whether lists that are short, truncated or perhaps misread are also loaded
 
 
 def fetcher_of(site: Site, version: str) -> Fetcher:

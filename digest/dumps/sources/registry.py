@@ -27,8 +27,9 @@ def add(
 ) -> SourceRow:
     """Add a source, or turn it on again with these options, make it due immediately, and commit.
 
-    `name` is a preset or an https URL; a source with a long URL gets a shorter name. `url` replaces the URL
-    of a preset. Raises BadField for an invalid name or URL, or an interval not between 15 minutes and 7 days.
+    `name` is a preset or an https URL; if the URL is long or contains a secret, the source gets a shorter
+    name. `url` replaces the URL of a preset. Raises BadField for an invalid name or URL, or an interval not
+    between 15 minutes and 7 days.
     """
     preset = source_presets.preset_for(name)
     name = source_presets.short_name(name)
