@@ -162,7 +162,7 @@ def excerpt(text: str, *, max_sentences: int = 2) -> str:
 
 
 def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_LENGTH) -> str:
-    """Return up to `max_sentences` sentences from the start of a text, up to `max_length` characters."""
+    """Return up to `max_sentences` sentences from the start of `text`, up to `max_length` characters."""
     return first_sentences(to_sentence_end(text, max_length), max_sentences)
 
 

@@ -28,7 +28,7 @@ def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
 
 
 def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the same lines as `fill`, but faster, for a text without consecutive spaces."""
+    """Yield the same lines as `fill`, but faster; `text` must not contain consecutive spaces."""
     start = 0
     while len(text) - start > measure:
         end = text.rfind(" ", start, start + measure + 1)
@@ -47,7 +47,7 @@ def wrap_with_bar(text: str) -> str:
 
 
 def wide_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the lines of a text that contains characters two columns wide, such as Chinese."""
+    """Yield the lines of `text`, which contains characters two columns wide, such as Chinese."""
     line, taken = "", 0
     for word in UNBREAKABLE.findall(text):
         columns = len(word) + bool(WIDE_SIGN.match(word))

@@ -20,7 +20,7 @@ def marked_html(text: str, field: str, words: Iterable[MatchedWord]) -> Markup:
 
 
 def marked_pieces(text: str, words: Iterable[MatchedWord]) -> Iterator[Markup]:
-    """Yield the escaped pieces of a text: the text before a matched word, the marked word, and so on."""
+    """Yield the escaped pieces of `text`: the text before a matched word, the marked word, and so on."""
     end = 0
     for word in words:
         yield escape(text[end : word.start])

@@ -53,7 +53,7 @@ def recognises(head: str) -> bool:
 
 
 def is_mail(head: str) -> bool:
-    """Return whether a text begins with the headers of a message from arXiv."""
+    """Return whether `head` begins with the headers of a message from arXiv."""
     if "\nDate: " not in head and not head.startswith("Date: "):
         return False
     headers = re.split(r"\r?\n\r?\n", head, maxsplit=1)[0]

@@ -161,7 +161,7 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
 
 
 def without_braces(text: str) -> str:
-    """Return a text without the braces that protect capitals, but with the braces of TeX commands."""
+    """Return `text` without the braces that protect capitals, but with the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
     return field_parsing.as_text(text[1:-1] if is_enclosed(text) else text)

@@ -187,13 +187,13 @@ def split_names(value: Any) -> tuple[str, ...]:
 
 
 def person_names(value: Any) -> tuple[str, ...]:
-    """Return the names in a text if all its parts are names of people, otherwise none."""
+    """Return the names in a string if all its parts are names of people, otherwise none."""
     found = split_names(value)
     return found if all(map(is_person_name, found)) else ()
 
 
 def is_person_name(name: str) -> bool:
-    """Return whether a text of at least two words looks like a person's name."""
+    """Return whether `name` has at least two words and looks like a person's name."""
     return PERSON_NAME.fullmatch(name) is not None and all(
         not word[0].islower() or word in PARTICLES for word in name.replace(",", "").split()
     )

@@ -151,7 +151,7 @@ def is_host(name: str, hosts: Sequence[str]) -> bool:
 
 
 def links_in(text: str) -> list[ListLink]:
-    """Return the links to other sites in a text, without images."""
+    """Return the links to other sites in `text`, without images."""
     if "http" not in text:
         return []
     linked = list(LINK.finditer(text))
@@ -170,7 +170,7 @@ def links_in(text: str) -> list[ListLink]:
 
 
 def as_markdown(text: str) -> str:
-    """Convert the HTML links of a text to Markdown and its line breaks to newlines; remove other tags."""
+    """Convert the HTML links of `text` to Markdown and its line breaks to newlines; remove other tags."""
     if "<" not in text:
         return text
     linked = ANCHOR.sub(r"[\2](\1)", STRONG_TAG.sub("**", text))
@@ -178,7 +178,7 @@ def as_markdown(text: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a text without links, images and emphasis."""
+    """Return `text` without links, images and emphasis."""
     if MARKUP.search(text) is None:
         return " ".join(text.split())
     bare = LINK.sub(lambda link: "" if link["image"] else link["label"], text)
@@ -242,7 +242,7 @@ def title_in(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
 
 
 def is_long(title: str) -> bool:
-    """Return whether a text has enough words for a title."""
+    """Return whether `title` has enough words for a title and is not too long."""
     return len(title.split()) >= MIN_TITLE_WORDS and len(title) <= LONGEST_TITLE
 
 
@@ -333,7 +333,7 @@ def byline_names(line: str) -> tuple[str, ...]:
 
 
 def names_of(text: str) -> tuple[tuple[str, ...], bool]:
-    """Return the names in a text that consists only of people's names, and whether all authors are named.
+    """Return the names in a string that consists only of people's names, and whether all authors are named.
 
     Ignore a year at the end. Return no names if the text contains anything else.
     """
@@ -344,7 +344,7 @@ def names_of(text: str) -> tuple[tuple[str, ...], bool]:
 
 
 def day_in(text: str) -> date | None:
-    """Return the date in a text; for a month, return its first day."""
+    """Return the date in `text`; for a month, return its first day."""
     if found := DAY.search(text):
         return field_parsing.make_date(found[1], found[2], found[3] or 1)
     if found := field_parsing.SPELLED_DATE.search(text):
@@ -380,13 +380,13 @@ def abstract_in(rest: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text is prose: in a list of names and in a title, most words begin with a capital."""
+    """Return whether `text` is prose: in a list of names and in a title, most words begin with a capital."""
     words = [word for word in text.split() if WORD.match(word)]
     return sum(word[0].isupper() for word in words) <= MAX_CAPITALISED * len(words)
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a text; a line that is long enough to be wrapped continues on the next line."""
+    """Yield the paragraphs of `text`; a line that is long enough to be wrapped continues on the next line."""
     whole = ""
     for line in text.split("\n"):
         if whole and NEW_PARAGRAPH.match(line):

@@ -102,7 +102,7 @@ class MarkdownStripper:
 
 
 def unwrap(text: str) -> str:
-    """Return a text on one line, without backslashes at line ends and before symbols.
+    """Return `text` on one line, without backslashes at line ends and before symbols.
 
     Some copying tools add these backslashes.
     """

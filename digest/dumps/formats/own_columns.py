@@ -237,7 +237,7 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
-    """Return the authors, and whether all are named; a text that ends with `et al.` omits some."""
+    """Return the authors, and whether all are named; a string that ends with `et al.` omits some."""
     may_have_others = isinstance(value, str) and any(word in value[-12:] for word in ("al", "AL", "others"))
     value = field_parsing.as_text(value) if may_have_others else value
     bare = OTHERS.sub("", value) if may_have_others else value
@@ -245,7 +245,7 @@ def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
 
 
 def author_names(value: Any) -> tuple[str, ...]:
-    """Return the authors in a list, or in a text with `;`, `|` or (if unambiguous) commas between them."""
+    """Return the authors in a list, or in a string with `;`, `|` or (if unambiguous) commas between them."""
     if isinstance(value, str) and ";" not in value and (names := field_parsing.person_names(value)):
         return names
     return tuple(
@@ -299,7 +299,7 @@ def first_present(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def text_list(value: Any) -> tuple[str, ...]:
-    """Return the texts in a list, or the parts of a text that are separated by `;` or `|`.
+    """Return the strings in a list, or the parts of a string that are separated by `;` or `|`.
 
     Each object is replaced with its name, URL or text.
     """

@@ -277,7 +277,7 @@ def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tupl
 
 
 def organization_in(segment: Segment, index: int) -> Organization | None:  # noqa: PLR0911  (one return for each shape)
-    """Return the organisation that a text names."""
+    """Return the organisation that a passage names, or None."""
     passage = segment.passages[index]
     if len(passage.text) > LONGEST_ORGANIZATION or (
         passage.text.endswith(".") and passage.text.count(" ") > 8

@@ -186,7 +186,7 @@ def clamped_date(year: int, month: int, day: int) -> date:
 
 
 def is_page(head: str) -> bool:
-    """Return whether a text begins like a Hugging Face paper page."""
+    """Return whether `head` begins like a Hugging Face paper page."""
     return bool(
         "Get trending papers in your email inbox" in head
         or "and the research community" in head

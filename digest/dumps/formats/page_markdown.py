@@ -330,7 +330,7 @@ def has_comments_link(urls: list[str] | None) -> bool:
 
 
 def is_only_links(text: str, line: StrippedLine) -> bool:
-    """Return whether a text consists only of links and is not an abstract that links to its paper."""
+    """Return whether `text` consists only of links and is not an abstract that links to its paper."""
     labels = "".join(label for label, _ in line.parts)
     may_be_abstract = " " in text and any(id_in(url) for _, url in line.parts)
     return bool(labels) and not may_be_abstract and "".join(labels.split()) == "".join(text.split())

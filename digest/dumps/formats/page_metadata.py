@@ -208,7 +208,7 @@ def without_emphasis(line: str) -> str:
 
 
 def parse_metadata(text: str) -> MetadataLine | None:  # noqa: PLR0911  (one return for each shape of line)
-    """Return the single item of metadata that a text consists of, or None."""
+    """Return the single item of metadata that `text` consists of, or None."""
     if text == "·":
         return MetadataLine(kind=MetadataKind.DOT)
     if is_navigation(text):
@@ -226,7 +226,7 @@ def parse_metadata(text: str) -> MetadataLine | None:  # noqa: PLR0911  (one ret
 
 
 def parse_date(text: str) -> MetadataLine | None:
-    """Return the date that a text consists of, or None."""
+    """Return the date that `text` consists of, or None."""
     for pattern in (DATE, DAY_FIRST, ISO):
         found = pattern.fullmatch(text)
         if found is None:

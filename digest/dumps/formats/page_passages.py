@@ -70,7 +70,7 @@ LONGEST_PHRASE = 7  #: words
 
 @dataclass(kw_only=True, slots=True)
 class Passage:
-    """A text of a paper, a line of metadata, or a text of the site around the papers."""
+    """Text of a paper, a line of metadata, or text of the site around the papers."""
 
     first: int  #: the index of the passage's first line
     last: int
@@ -144,7 +144,7 @@ def without_title(passage: Passage) -> tuple[Passage, ...]:
 
 
 def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage, ...]:
-    """Split the byline off the last line of a text, if that line has a date or precedes a middle dot."""
+    """Split the byline off the last line of a passage, if that line has a date or precedes a middle dot."""
     name = passage.lines[-1] if passage.lines else ""
     if not (passage.is_text and 0 < len(name) < LONGEST_BYLINE < len(passage.text)):
         return (passage,)
@@ -281,7 +281,7 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
 
 
 def without_strong(text: str) -> str:
-    """Return a text without emphasis marks that enclose the whole text."""
+    """Return `text` without emphasis marks that enclose the whole text."""
     for mark in ("**", "__", "*", "_"):
         inner = text[len(mark) : -len(mark)]
         if text.startswith(mark) and text.endswith(mark) and inner.strip() and mark not in inner:
@@ -357,7 +357,7 @@ def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
 
 
 def is_bullet(text: str, line: PageLine) -> bool:
-    """Return whether a text is a dash that serves as a list bullet, not as a zero."""
+    """Return whether `text` is a dash that serves as a list bullet, not as a zero."""
     if text != "-":
         return False
     covering = [link.label for link in line.inside]

@@ -203,7 +203,7 @@ def linked_title(passages: Sequence[Passage], key: PaperKey, level: int) -> int 
 
 
 def begins_with_link(passage: Passage, key: PaperKey) -> bool:
-    """Return whether a text begins with a short link to its paper, as in `[Title](address): a summary`."""
+    """Return whether a passage begins with a short link to its paper, as in `[Title](address): a summary`."""
     return any(
         paper_key(link.url) == key
         and link.is_bounded
@@ -271,7 +271,7 @@ def heading_level(passages: Sequence[Passage]) -> int:
 
 
 def is_abstract(text: str) -> bool:
-    """Return whether a text is long enough for an abstract."""
+    """Return whether `text` is long enough for an abstract."""
     if len(text) >= SURE_ABSTRACT:
         return True
     return len(text) >= SHORTEST_ABSTRACT and text.rstrip("\"”')")[-1:] in ".!" and text.count(" ") > 14
@@ -343,7 +343,7 @@ def is_title_like(passages: Sequence[Passage], index: int) -> bool:
 
 
 def is_organization(passages: Sequence[Passage], index: int) -> bool:
-    """Return whether a text is the name of an organisation or a person before a date."""
+    """Return whether a passage above a date or a middle dot is the name of an organisation or a person."""
     after = passages[index + 1] if index + 1 < len(passages) else None
     is_short = len(passages[index].text) <= LONGEST_ORGANIZATION
     is_dated = after is not None and after.has(MetadataKind.DOT, MetadataKind.DATE)
@@ -356,7 +356,10 @@ def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
 
 
 def lacks_abstract(passages: Sequence[Passage], index: int, low: int) -> bool:
-    """Return whether a text is the title of a paper without an abstract: it has authors and a date of its own."""
+    """Return whether a passage is the title of a paper without an abstract.
+
+    The number of authors directly follows such a title. The metadata of the previous paper, if any, precedes it.
+    """
     counts_authors = index + 1 < len(passages) and passages[index + 1].has(MetadataKind.AUTHORS)
     return counts_authors and (
         low == 0 or any(passages[i].has(MetadataKind.DATE, MetadataKind.AUTHORS) for i in range(low, index))

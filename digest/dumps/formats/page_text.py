@@ -104,7 +104,7 @@ PageUnit = TextBlock | MetadataLine | AuthorLine | LinkLine | UnreadableLine
 
 
 def text_blocks(lines: Iterable[tuple[int, str, str]]) -> Iterator[PageUnit]:  # noqa: PLR0912  (a state machine over lines)
-    """Yield each item of metadata, and a text for each group of prose lines between blank or metadata lines."""
+    """Yield each item of metadata, and a block for each group of prose lines between blank or metadata lines."""
     run: list[tuple[int, str]] = []
     for number, line, fault in lines:
         found = () if fault or not line else tuple(parse_meta_line(number, line))
@@ -339,7 +339,7 @@ def take_link(draft: PaperDraft, link: LinkLine, count: float | None) -> float |
 
 
 def with_neighbours(units: Iterable[PageUnit]) -> Iterator[tuple[PageUnit | None, PageUnit, PageUnit | None]]:
-    """Yield (previous, current, next) for each unit, such as a text, a link or an item of metadata."""
+    """Yield (previous, current, next) for each unit, such as a text block, a link or an item of metadata."""
     iterator = iter(units)
     before, unit = None, next(iterator, None)
     while unit is not None:
@@ -393,7 +393,7 @@ def takes_text(draft: PaperDraft, text: TextBlock, after: PageUnit | None) -> bo
 
 
 def is_organization(text: str) -> bool:
-    """Return whether a text before a middle dot is the name of an organisation, not a short abstract."""
+    """Return whether `text`, which precedes a middle dot, names an organisation and is no short abstract."""
     return len(text) <= LONGEST_ORGANIZATION and not (text.endswith(".") and text.count(" ") > 8)
 
 

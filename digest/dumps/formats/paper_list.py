@@ -49,7 +49,7 @@ def recognises(head: str) -> bool:
 
 
 def page_mark(head: str) -> bool:
-    """Return whether a text has links in Markdown or a table."""
+    """Return whether `head` has links, in Markdown or HTML, or a table in Markdown."""
     return (
         "](" in head
         or "<a " in head

@@ -125,7 +125,9 @@ def load_open_file(
         tally = store_records(session, row, file, path, survey, options, progress)
     after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise FileChanged("The file was written to while it was being read. Load it again when it is complete.")
+        raise FileChanged(
+            "The file was written to while it was being read. Load it again when it is complete."
+        )
     row.state = survey.state
     return conclude(session, row, path, survey, tally, options)
 

@@ -9,7 +9,7 @@ from digest.db.tables import ChangeKind
 from digest.papers import Announcement, fold
 from digest.papers.catalog.enrichment import Row
 
-SAME_TEXT_SHARE = 0.5  #: a text that keeps a smaller share of its words counts as rewritten
+SAME_TEXT_SHARE = 0.5  #: a title or abstract that keeps a smaller share of its words counts as rewritten
 MAX_DETAIL_LENGTH = 300  #: maximum number of characters stored as the detail of a change
 
 #: Names and DOI prefixes of preprint servers. Journals use the prefix 10.1101 too, but after it, only the
