@@ -27,7 +27,7 @@ from digest.cli import (
     doctor,
     dry_run,
     dumps,
-    failures,
+    error_sentences,
     inbound_mail,
     init,
     keys,
@@ -152,13 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     try:
         check_text(given)
         code = build_command(given)(args=given, prog_name="digest", standalone_mode=False) or 0
-        return report_error("Stopped." if code == failures.STOPPED else "", code)
+        return report_error("Stopped." if code == error_sentences.STOPPED else "", code)
     except BadFilter as error:
         return report_error(describe_filter_error(error), 2)
     except UsageError as error:
         return report_error(str(error), 2)
-    except failures.Stopped as error:
-        return report_error(str(error), failures.STOPPED)
+    except error_sentences.Stopped as error:
+        return report_error(str(error), error_sentences.STOPPED)
     except DigestError as error:
         return report_error(str(error), 1)
     except typer.TyperException as error:
@@ -166,9 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     except typer.Abort:
         return report_error("Stopped.", 1)  # a prompt was cancelled
     except KeyboardInterrupt:
-        return report_error("Stopped.", failures.STOPPED)
+        return report_error("Stopped.", error_sentences.STOPPED)
     except Exception as error:
-        message = failures.describe_error(error)
+        message = error_sentences.describe_error(error)
         if message is None:
             raise  # a bug: developers need the traceback
         return report_error(message, 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from digest import plurals
-from digest.cli import command_context, failures, terminal
+from digest.cli import command_context, error_sentences, terminal
 from digest.cli.common_options import AsJson, Now, current_time
 from digest.errors import UsageError
 
@@ -36,7 +36,7 @@ def backup(
     from digest.db import database_copy
 
     with (
-        failures.on_ctrl_c(lambda: "Stopped. No backup was written. Run the command again."),
+        error_sentences.on_ctrl_c(lambda: "Stopped. No backup was written. Run the command again."),
         command_context.open_context() as context,
         terminal.show_progress("Backing up", total=database_copy.count_rows(context.engine)) as done,
     ):
@@ -102,7 +102,7 @@ def restore(
 
     settings = command_context.read_settings()
     with (
-        failures.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
+        error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
         backups.open_backup(path) as found,
     ):
         store_keys(settings, found)

@@ -11,7 +11,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment, parse_choice
-from digest.cli.consent import DRY_RUN, DryRun
+from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 
 if TYPE_CHECKING:
     from digest.db.tables import BounceRow

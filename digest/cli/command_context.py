@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from digest.cli import failures
+from digest.cli import error_sentences
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
         yield
     except DBAPIError as error:
         where = engine.url.render_as_string(hide_password=True)
-        raise DigestError(failures.describe_database_error(error, where)) from error
+        raise DigestError(error_sentences.describe_database_error(error, where)) from error
     finally:
         engine.dispose()
 

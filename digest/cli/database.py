@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from digest.cli import command_context, failures, terminal
+from digest.cli import command_context, error_sentences, terminal
 from digest.cli.common_options import AsJson, current_time
 from digest.errors import UsageError
 
@@ -59,7 +59,7 @@ def copy(
         command_context.explain_database_errors(target),
         db.report_unreachable(target),
         terminal.show_progress("Copying", total=database_copy.count_rows(context.engine)) as done,
-        failures.on_ctrl_c(lambda: "Stopped. Nothing was copied; the new database is empty."),
+        error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was copied; the new database is empty."),
     ):
         require_stopped(context)
         counts = database_copy.copy(context.engine, target, done.advance)

@@ -9,7 +9,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, completion, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
-from digest.cli.consent import DRY_RUN, DryRun
+from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 from digest.errors import BadField
 
 if TYPE_CHECKING:

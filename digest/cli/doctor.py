@@ -14,8 +14,8 @@ from digest.dns_records import DnsUnavailable
 from digest.errors import DigestError
 
 if TYPE_CHECKING:
+    from digest.monitoring.check_results import Check, Problem
     from digest.monitoring.dkim_checks import CheckOutcome
-    from digest.monitoring.findings import Check, Problem
 
 MARKS = {"ok": "ok", "warning": "--", "error": "!!"}
 
@@ -58,7 +58,7 @@ def doctor(
 
 def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
     """Yield the checks of a test letter or a received letter, or the error that prevented them."""
-    from digest.monitoring.findings import failed, warning
+    from digest.monitoring.check_results import failed, warning
     from digest.monitoring.setup_checks import check_of
 
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, completion, failures, terminal
+from digest.cli import command_context, completion, error_sentences, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, number_option, positive_number
 from digest.papers import DumpOrder
 
@@ -88,7 +88,7 @@ def intake(
     moment = current_time(now)
     loads: list[tuple[dict[str, Any], bool]] = []
     with (
-        failures.on_ctrl_c(lambda: stopped(paths, len(loads))),
+        error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))),
         command_context.open_context() as context,
         command_context.open_write_session(context) as session,
     ):

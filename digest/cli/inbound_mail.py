@@ -10,7 +10,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
-from digest.cli.consent import DRY_RUN, DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
 
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail

@@ -13,7 +13,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, completion, terminal
 from digest.cli.common_options import AsJson, Now, current_time, number_option
-from digest.cli.consent import DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.errors import UsageError
 
 if TYPE_CHECKING:

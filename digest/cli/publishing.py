@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, completion, dry_run, failures, sources, terminal
+from digest.cli import command_context, completion, dry_run, error_sentences, sources, terminal
 from digest.cli.common_options import AsJson, Now, OutDir, current_time, number_option
 from digest.errors import BadField
 
@@ -106,7 +106,7 @@ def deliver(
         report, stop = deliver_due(context, now, limit)
     terminal.print_result(report, figures_in_words(report), as_json=as_json)
     if stop:
-        raise failures.Stopped(stop)
+        raise error_sentences.Stopped(stop)
 
 
 def run(now: Now = None, as_json: AsJson = False) -> None:
@@ -116,7 +116,9 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
     """
     loads: list[dict[str, Any]] = []
     with command_context.open_context() as context:
-        with failures.on_ctrl_c(lambda: f"{stopped_reading(loads)} Nothing was published or delivered."):
+        with error_sentences.on_ctrl_c(
+            lambda: f"{stopped_reading(loads)} Nothing was published or delivered."
+        ):
             loads += poll_due_sources(context, current_time(now))
             loads += load_dumps_folder(context, current_time(now))
         made = publish_due(context, current_time(now))
@@ -128,7 +130,7 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
     else:
         show_round(loads, made, sent)
     if stop:
-        raise failures.Stopped(stop)
+        raise error_sentences.Stopped(stop)
 
 
 def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str, int]) -> None:
@@ -178,7 +180,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
     with context.read_session() as session:
         due, _ = due_readers.count_due(session, now)
     with (
-        failures.on_ctrl_c(lambda: stopped_publishing(count, due)),
+        error_sentences.on_ctrl_c(lambda: stopped_publishing(count, due)),
         command_context.open_write_session(context, renders=True) as session,
         terminal.show_progress("Publishing", total=due) as done,
     ):
@@ -232,7 +234,7 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
     with context.read_session() as session:
         waiting = outbox.count_by_state(session)[DeliveryState.QUEUED]
     with (
-        failures.on_ctrl_c(lambda: IN_DOUBT),
+        error_sentences.on_ctrl_c(lambda: IN_DOUBT),
         command_context.open_write_session(context, renders=True) as session,
         context.open_transport() as transport,
         terminal.show_progress("Delivering", total=min(waiting, limit or waiting)) as done,

@@ -10,7 +10,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time, whole_number
-from digest.cli.consent import DRY_RUN
+from digest.cli.confirmation_prompt import DRY_RUN
 from digest.cli.dumps import Order
 
 if TYPE_CHECKING:

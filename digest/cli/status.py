@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from digest.heartbeats import ProcessRecord
+    from digest.monitoring.check_results import Problem
     from digest.monitoring.figures import ActiveStop, Figures, LatestDump
-    from digest.monitoring.findings import Problem
     from digest.monitoring.probes import Disk
     from digest.monitoring.report import Report
     from digest.settings import Settings

@@ -17,9 +17,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 import typer
 
 from digest import plurals
-from digest.cli import command_context, failures, subscriber_listing, terminal
+from digest.cli import command_context, error_sentences, subscriber_listing, terminal
 from digest.cli.common_options import AsJson, Now, current_time
-from digest.cli.consent import DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def import_file(
         return
     report = ImportReport()
     with (
-        failures.on_ctrl_c(lambda: stopped(report, dry_run=dry_run)),
+        error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=dry_run)),
         command_context.open_context() as context,
         open_list(path) as (rows_of, total),
         command_context.open_write_session(context) as session,
@@ -148,7 +148,7 @@ def sync_file(
     report = ImportReport()
     plan = dry_run or not yes
     with (
-        failures.on_ctrl_c(lambda: stopped(report, dry_run=plan)),
+        error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=plan)),
         command_context.open_context() as context,
         open_list(path) as (rows_of, total),
     ):
@@ -403,7 +403,7 @@ def export_file(
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
-        failures.on_ctrl_c(lambda: f"Stopped. {path} is not complete."),
+        error_sentences.on_ctrl_c(lambda: f"Stopped. {path} is not complete."),
         command_context.open_context() as context,
         context.read_session() as session,
         private_output_file(path) as file,

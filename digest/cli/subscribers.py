@@ -12,7 +12,7 @@ import typer
 from digest import plurals
 from digest.cli import command_context, completion, subscriber_files, subscriber_listing, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
-from digest.cli.consent import DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.errors import BadField
 
 if TYPE_CHECKING:

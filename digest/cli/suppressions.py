@@ -9,7 +9,7 @@ import typer
 
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Now, current_time
-from digest.cli.consent import Yes, require_yes
+from digest.cli.confirmation_prompt import Yes, require_yes
 from digest.errors import NotFound
 
 if TYPE_CHECKING:

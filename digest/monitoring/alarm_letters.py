@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
 from digest.delivery import outbox
+from digest.monitoring.check_results import Problem
 from digest.monitoring.figures import DAY
-from digest.monitoring.findings import Problem
 from digest.site_profile import Site
 
 

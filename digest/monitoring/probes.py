@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from digest import db, links
 from digest.delivery.transports import MailServer, MailUrl
-from digest.monitoring.findings import Check, Problem, Severity, outage, passed
+from digest.monitoring.check_results import Check, Problem, Severity, outage, passed
 from digest.settings import Settings
 from digest.site_profile import Site
 

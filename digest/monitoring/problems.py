@@ -28,8 +28,8 @@ from digest.delivery import limits, outbox
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
 from digest.heartbeats import ProcessRecord
+from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
-from digest.monitoring.findings import Problem, Severity
 from digest.papers.expected_arrivals import LateList
 
 ROLES = ("scheduler", "worker")  #: roles that must run together

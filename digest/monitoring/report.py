@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from digest import db
 from digest.errors import DigestError
 from digest.monitoring import probes, setup_checks
+from digest.monitoring.check_results import Check, Problem, outage, passed
 from digest.monitoring.figures import Figures, count_figures
-from digest.monitoring.findings import Check, Problem, outage, passed
 from digest.monitoring.probes import Disk
 from digest.monitoring.problems import find_problems
 from digest.settings import Settings

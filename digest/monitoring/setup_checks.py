@@ -20,8 +20,8 @@ from digest.delivery import transports
 from digest.errors import DigestError
 from digest.letters import Templates
 from digest.monitoring import mail_path_checks, probes
+from digest.monitoring.check_results import Check, Severity, failed, passed, warning
 from digest.monitoring.dkim_checks import CheckOutcome
-from digest.monitoring.findings import Check, Severity, failed, passed, warning
 from digest.settings import Settings, templates_dir
 from digest.site_profile import LOCAL_URL
 

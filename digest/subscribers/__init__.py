@@ -44,15 +44,14 @@ if TYPE_CHECKING:
         import_rows,
         sync_rows,
     )
-    from digest.subscribers.ended_subscriptions import (
-        can_undo,
-        mark_unsubscribed,
-        prune_unconfirmed,
-        remove,
-        undo,
-        unsubscribe,
-    )
     from digest.subscribers.erasure import Erasure, erase, erase_subscriber
+    from digest.subscribers.library_file import (
+        FILE_LIMITS,
+        UPLOAD_LIMITS,
+        LibraryLimits,
+        ReadLibrary,
+        read_library,
+    )
     from digest.subscribers.pack_updates import (
         FilterChange,
         PackChange,
@@ -72,25 +71,8 @@ if TYPE_CHECKING:
         resume,
         resume_due,
     )
-    from digest.subscribers.reading_library import (
-        FILE_LIMITS,
-        UPLOAD_LIMITS,
-        LibraryLimits,
-        ReadLibrary,
-        read_library,
-    )
     from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
     from digest.subscribers.saved_papers import list_saved
-    from digest.subscribers.settings_changes import (
-        LastChange,
-        SavedSettings,
-        abstracts_in_words,
-        describe_change,
-        last_change,
-        record_change,
-        saved_settings,
-        undo_last_change,
-    )
     from digest.subscribers.sign_up_counts import are_slow
     from digest.subscribers.sign_up_limits import BY_MAIL
     from digest.subscribers.sign_up_queue import (
@@ -124,6 +106,24 @@ if TYPE_CHECKING:
         propose_less,
         propose_more,
         propose_saved_topic,
+    )
+    from digest.subscribers.undo_changes import (
+        LastChange,
+        SavedSettings,
+        abstracts_in_words,
+        describe_change,
+        last_change,
+        record_change,
+        saved_settings,
+        undo_last_change,
+    )
+    from digest.subscribers.unsubscribe_and_undo import (
+        can_undo,
+        mark_unsubscribed,
+        prune_unconfirmed,
+        remove,
+        undo,
+        unsubscribe,
     )
     from digest.topics.filter_registry import FilterRegistry, filter_id, filter_ids, is_pack_topic
 else:

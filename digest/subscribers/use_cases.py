@@ -20,17 +20,17 @@ from digest.subscribers import (
     csv_import,
     preferences,
     saved_papers,
-    settings_changes,
     sign_up_queue,
     still_reading,
     subscriber_rows,
+    undo_changes,
 )
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
-from digest.subscribers.ended_subscriptions import undo, unsubscribe
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.topic_feedback import TopicProposal
+from digest.subscribers.unsubscribe_and_undo import undo, unsubscribe
 from digest.topics import SuggestedTopic
 
 #: States of subscribers who have confirmed and not unsubscribed since.
@@ -182,7 +182,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     changing anything, if a setting is invalid.
     """
     previous = subscriber_rows.topics_of(session, subscriber)
-    before = settings_changes.saved_settings(session, subscriber)
+    before = undo_changes.saved_settings(session, subscriber)
     try:
         preferences.edit(
             session,
@@ -198,7 +198,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     except UsageError:
         session.rollback()
         raise
-    changed = settings_changes.record_change(session, subscriber, before, now=now)
+    changed = undo_changes.record_change(session, subscriber, before, now=now)
     change_letters.queue_changed_letter(session, site, subscriber, previous=previous, now=now)
     session.commit()
     return changed
@@ -214,7 +214,7 @@ def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: da
     topics = subscriber_rows.topics_of(session, subscriber)
     is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))
     try:
-        undone = settings_changes.undo_last_change(session, subscriber, now=now)
+        undone = undo_changes.undo_last_change(session, subscriber, now=now)
     except UsageError:
         session.rollback()
         raise
@@ -388,7 +388,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 
     `owner` is the person who will manage the subscription, which makes the address a group's.
     """
-    before = settings_changes.saved_settings(session, subscriber)
+    before = undo_changes.saved_settings(session, subscriber)
     is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)
     changed = preferences.edit(
         session,
@@ -401,14 +401,14 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
         abstracts=abstracts,
         wants_nothing_today_letters=wants_nothing_today_letters,
     )
-    settings_changes.record_change(session, subscriber, before, now=now)
+    undo_changes.record_change(session, subscriber, before, now=now)
     session.commit()
     return changed or is_new_owner
 
 
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
     """Undo a subscriber's latest change without notice; return sentences about the restored settings."""
-    undone = settings_changes.undo_last_change(session, subscriber, now=now)
+    undone = undo_changes.undo_last_change(session, subscriber, now=now)
     session.commit()
     return undone
 

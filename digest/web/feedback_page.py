@@ -19,7 +19,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.subscribers import LastChange, TopicProposal, use_cases
-from digest.web import forms, page_rendering, papers, request_context
+from digest.web import forms, page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
@@ -45,7 +45,7 @@ def proposals_page(
 ) -> Response:
     """Return the page with the proposals, or with the change that the reader has just made."""
     context = request_context.context_of(request)
-    paper = papers.current_paper(session, int(request.path_params["number"]))
+    paper = paper_page.current_paper(session, int(request.path_params["number"]))
     done = request.query_params.get("done", "")
     change = undoable_change(session, request, reader) if done == "applied" else None
     start = links.feedback_url(context.site, reader.id, reader.link_version)
@@ -125,7 +125,7 @@ def apply_choice(
 ) -> str:
     """Apply the proposal that the form names by topic and clause; return the value of `done`."""
     context = request_context.context_of(request)
-    paper = papers.current_paper(session, int(request.path_params["number"]))
+    paper = paper_page.current_paper(session, int(request.path_params["number"]))
     for proposal in found_proposals(request, session, reader, paper.id, wants_more=wants_more):
         if choice == choice_value(proposal) and use_cases.apply_proposal(
             session, context.site, reader, proposal, now=context.clock()

@@ -24,7 +24,7 @@ from digest.letters import cards
 from digest.papers import Paper, catalog, display
 from digest.papers import trending as trending_scores
 from digest.topics import Filter
-from digest.web import request_context, trending
+from digest.web import request_context, trending_list
 from digest.web.unsubscribe_page import subscriber_of_link
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -63,7 +63,7 @@ class Feed:
 def trending_feed(context: AppContext, address: str) -> Feed:
     """Return a feed of today's trending papers."""
     with db.read_session(context.engine) as session:
-        found = trending.todays_list(context, session)
+        found = trending_list.todays_list(context, session)
         at = catalog.observed_at(session, until=context.clock()) or context.clock()
     ranked = found.ranked if found else ()
     entries = tuple(
@@ -84,7 +84,7 @@ def cached_feed(context: AppContext, session: Session, filter: Filter, title: st
 def matches_feed(context: AppContext, session: Session, filter: Filter, title: str, address: str) -> Feed:
     """Return a feed of the recent matches of a filter, most trending first."""
     at = catalog.observed_at(session, until=context.clock()) or context.clock()
-    papers = trending.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
+    papers = trending_list.recent_papers(context, session, at, context.clock(), days=SHARED_DAYS)
     found = topics.PaperIndex(papers).matches(filter)
     chosen = [paper for place, paper in enumerate(papers) if found >> place & 1]
     ranked = trending_scores.rank(chosen, catalog.evidence(session, chosen, as_of=at), at)[:MAX_SHARED_PAPERS]

@@ -29,16 +29,16 @@ from digest.web import (
     request_context,
     sentence_choices,
     sign_up_form,
+    sign_up_suggestions,
     starter_topics,
-    suggested_topics,
     topic_preview,
-    trending,
+    trending_list,
 )
-from digest.web.form_limits import is_proxied, network_of
 from digest.web.forms import field_text
 from digest.web.middleware import mail_headers, script_headers
 from digest.web.sign_up_form import EMPTY_FORM, MAX_OFFERED, OfferedTopic, SignUpForm, error_sentence
 from digest.web.topic_preview import ChosenTopics, TopicPreview
+from digest.web.visitor_network import is_proxied, network_of
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -104,7 +104,7 @@ def render_front(
     focus: str = "",
 ) -> str:
     """Return the front page as HTML; the field `focus` gets the keyboard focus."""
-    today = trending.todays_list(context, session)
+    today = trending_list.todays_list(context, session)
     return page_rendering.render_html(
         context,
         "front_page",
@@ -218,7 +218,7 @@ def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dic
     if not papers:
         return typed, {}
     with db.read_session(context.engine) as session:
-        found = suggested_topics.topics_of_library(context, session, papers)
+        found = sign_up_suggestions.topics_of_library(context, session, papers)
     offered = tuple(dict.fromkeys((*typed.offered, *found)))
     return replace(typed, offered=offered, kept=typed.kept | {one.value for one in found}), {}
 
@@ -386,7 +386,7 @@ def show_as_email(request: Request) -> Response:
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         key = (catalog.state(session), context.clock().date())
-        html = context.caches.get_or_make("email", key, lambda: trending.list_as_email(context, session))
+        html = context.caches.get_or_make("email", key, lambda: trending_list.list_as_email(context, session))
     if html is None:
         return page_rendering.problem_page(request, 404)
     return HTMLResponse(page_rendering.letter_page(html), headers=mail_headers())

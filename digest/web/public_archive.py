@@ -19,7 +19,7 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.web import feeds, page_rendering, request_context, starter_topics, trending
+from digest.web import feeds, page_rendering, request_context, starter_topics, trending_list
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
@@ -77,7 +77,7 @@ def list_page(request: Request, place: str, *, title: str, filter_text: str | No
         days = listed_days(context, session)
         day = requested_day(request, days)
         chosen = topics.parse(filter_text) if filter_text else None
-        found = trending.list_of_day(context, session, day, chosen, requested_page(request))
+        found = trending_list.list_of_day(context, session, day, chosen, requested_page(request))
     if found is None:
         raise HTTPException(404)
     number = days.index(day)
@@ -124,7 +124,7 @@ def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | 
     return DayLink(href=f"/days/{earlier[-1]}", label=label)
 
 
-def whole_list(context: AppContext, session: Session, today: trending.TrendingList) -> str | None:
+def whole_list(context: AppContext, session: Session, today: trending_list.TrendingList) -> str | None:
     """Return the path of the list with all papers of `today`.
 
     Returns None if `today` has all of them, or if the archive does not show that day.

@@ -25,7 +25,7 @@ from digest.letters import Personalization, cards, figures_in_words, personaliza
 from digest.letters.cards import CardForm
 from digest.papers import Paper, catalog
 from digest.topics import filter_registry
-from digest.web import front_page, page_rendering, papers, request_context
+from digest.web import front_page, page_rendering, paper_page, request_context
 from digest.web.middleware import mail_headers
 from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import subscriber_of_link
@@ -163,13 +163,13 @@ def show_ris(request: Request) -> Response:
 
 def bibtex_file(context: AppContext, listed: Iterable[Paper]) -> Response:
     """Return papers as a BibTeX file to be saved."""
-    text = "\n".join(papers.bibtex_entry(paper, context) for paper in listed)
+    text = "\n".join(paper_page.bibtex_entry(paper, context) for paper in listed)
     return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
 
 
 def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
     """Return papers as a RIS file to be saved."""
-    text = "".join(papers.ris_entry(paper, context) for paper in listed)
+    text = "".join(paper_page.ris_entry(paper, context) for paper in listed)
     return PlainTextResponse(
         text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
     )

@@ -18,7 +18,7 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
 from digest.subscribers import use_cases
-from digest.web import feeds, forms, page_rendering, papers, reader_archive, request_context
+from digest.web import feeds, forms, page_rendering, paper_page, reader_archive, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -77,7 +77,7 @@ def reader_and_paper(request: Request, session: Session) -> tuple[Subscriber, Pa
     reader = subscriber_of_link(session, request, "paper")
     if reader.state == SubscriberState.UNSUBSCRIBED:
         raise HTTPException(404)
-    return reader, papers.current_paper(session, int(request.path_params["number"]))
+    return reader, paper_page.current_paper(session, int(request.path_params["number"]))
 
 
 # ── the list ────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """Show a subscriber's settings: topics, schedule, pause, past digests and unsubscribe.
 
-The actions of this page are in `settings_forms`.
+The actions of this page are in `settings_actions`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from digest.topics import Backtest, Filter
 from digest.topics.filter_backtest import PerDay
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
-from digest.web.suggested_topics import topic_of_liked
+from digest.web.sign_up_suggestions import topic_of_liked
 
 MAX_TITLES = 5
 MAX_LATEST = 100  #: maximum number of latest matches examined to find titles that pages may show

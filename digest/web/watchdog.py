@@ -19,7 +19,7 @@ from digest.db.tables import Lane
 from digest.delivery import delivery_run
 from digest.heartbeats import HeartbeatThread
 from digest.monitoring import alarm_letters
-from digest.monitoring.findings import Problem
+from digest.monitoring.check_results import Problem
 from digest.web import health
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from digest.delivery.transports import parse_mail_url
 from digest.dns_records import DnsUnavailable
 from digest.letters.dkim_signing import Signer
 from digest.monitoring import dkim_checks, mail_path_checks, probes
-from digest.monitoring.findings import Check
+from digest.monitoring.check_results import Check
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.cli.conftest import FRIDAY, Digest, Ran

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
 from digest.dumps import intake
-from digest.dumps.intake import load_dump, prescan
+from digest.dumps.intake import accept_or_reject, load_dump
 from digest.errors import NotFound
 from digest.papers import catalog
 from tests.dumps import abstract, blocks, meta, pairs
@@ -153,7 +153,7 @@ def test_progress_is_reported_while_a_dump_is_checked_and_for_every_batch(
     session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reports: list[tuple[int, int | None]] = []
-    monkeypatch.setattr(prescan, "PROGRESS_STEP", 1000)
+    monkeypatch.setattr(accept_or_reject, "PROGRESS_STEP", 1000)
     many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1201)]
 
     intake.load(

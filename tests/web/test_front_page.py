@@ -12,7 +12,7 @@ from digest.bounces import SuppressionReason
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.subscribers import sign_up_queue
 from digest.topics import pack_files
-from digest.web import form_limits, topic_preview
+from digest.web import topic_preview, visitor_network
 from tests.web.conftest import opened, settings_for
 
 
@@ -264,7 +264,7 @@ def test_an_unconfigured_proxy_is_reported_to_doctor(served):
 )
 def test_the_client_network_is_taken_from_trusted_proxies_only(client, forwarded, proxies, network):
     headers = {"x-forwarded-for": forwarded} if forwarded else {}
-    assert form_limits.network_of(client, headers, proxies=proxies) == network
+    assert visitor_network.network_of(client, headers, proxies=proxies) == network
 
 
 @pytest.mark.parametrize(

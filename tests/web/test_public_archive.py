@@ -14,7 +14,7 @@ import pytest
 
 from digest.db.tables import DumpRow, DumpState
 from digest.papers import Record, catalog
-from digest.web import trending
+from digest.web import trending_list
 from tests.web.conftest import opened, settings_for
 
 ARXIV = {"arxiv": "2611.00001"}
@@ -168,8 +168,8 @@ def test_each_starter_topic_has_pages_and_feeds(served, papers, yesterday, now):
 
 def test_a_crawler_does_not_occupy_all_threads(served, yesterday, monkeypatch):
     is_done = Event()
-    make = trending.list_of_day
-    monkeypatch.setattr(trending, "list_of_day", lambda *given: is_done.wait(20) and make(*given))
+    make = trending_list.list_of_day
+    monkeypatch.setattr(trending_list, "list_of_day", lambda *given: is_done.wait(20) and make(*given))
 
     async def crawl() -> tuple[int, set[int]]:
         transport = httpx2.ASGITransport(app=served.app)

@@ -19,9 +19,7 @@ from digest import failpoints, gc_control
 from digest.db.tables import AppearanceRow, DumpRow, DumpState, ProblemRow
 from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
-from digest.dumps.intake.load_report import LoadOptions, LoadResult, failed_load, whole_dump_problem
-from digest.dumps.intake.open_safely import FileChanged, open_regular_file
-from digest.dumps.intake.prescan import (
+from digest.dumps.intake.accept_or_reject import (
     Progress,
     Survey,
     first_records,
@@ -29,6 +27,8 @@ from digest.dumps.intake.prescan import (
     short_list_text,
     survey_dump,
 )
+from digest.dumps.intake.load_report import LoadOptions, LoadResult, failed_load, whole_dump_problem
+from digest.dumps.intake.open_safely import FileChanged, open_regular_file
 from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes

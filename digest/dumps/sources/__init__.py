@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
     from digest.dumps.sources.page_fetch import load_page
     from digest.dumps.sources.polling import PollContext, PollResult, back_fill, fetcher_of, poll
-    from digest.dumps.sources.registry import add, due, get, list_sources, remove
+    from digest.dumps.sources.stored_sources import add, due, get, list_sources, remove
 else:
     __getattr__ = lazy_exports(__name__, __file__)
 

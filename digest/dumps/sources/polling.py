@@ -25,7 +25,7 @@ from digest import plurals
 from digest.db.tables import DumpState, SourceRow
 from digest.dumps import formats, intake
 from digest.dumps.intake import LoadResult
-from digest.dumps.sources import polling_backoff, registry, source_presets
+from digest.dumps.sources import polling_backoff, source_presets, stored_sources
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, FetchResponse
 from digest.dumps.sources.source_presets import SourceRequest
 from digest.errors import UnreadableDump
@@ -107,11 +107,11 @@ def poll(
     """
     is_forced = names is not None and not if_due
     for name in names or ():
-        registry.get(context.session, name)
+        stored_sources.get(context.session, name)
     found = []
-    for name in registry.due(context.session, context.now) if names is None else names:
+    for name in stored_sources.due(context.session, context.now) if names is None else names:
         context.session.commit()
-        row = registry.claim(context.session, name, now=context.now, is_forced=is_forced)
+        row = stored_sources.claim(context.session, name, now=context.now, is_forced=is_forced)
         context.session.commit()
         if row is not None:
             found.append(poll_source(context, row))
@@ -147,7 +147,7 @@ def back_fill(
     The papers are added to the catalog, but no digest shows them as new. Fetching stops at the first failure.
     Lists loaded before the failure remain loaded and are not loaded again the next time.
     """
-    row = registry.get(context.session, name)
+    row = stored_sources.get(context.session, name)
     context.session.commit()
     source_requests = source_presets.history_requests(
         row.kind, row.name, row.url, days=days, today=context.now.date()
@@ -248,7 +248,7 @@ def fetch_in_turn(
     began, longest = context.clock(), timedelta(seconds=2 * context.fetcher.most_seconds)
     while True:
         now = context.clock()
-        next_request_at = registry.reserve_host(context.session, host, now=now, until=now + longest)
+        next_request_at = stored_sources.reserve_host(context.session, host, now=now, until=now + longest)
         context.session.commit()
         if next_request_at is None:
             break
@@ -266,7 +266,7 @@ def fetch_in_turn(
         raise
     finally:
         later = context.clock() + source_presets.pause_for(kind)
-        registry.release_host(context.session, host, until=max(later, until or later))
+        stored_sources.release_host(context.session, host, until=max(later, until or later))
         context.session.commit()
 
 

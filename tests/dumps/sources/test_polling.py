@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import DumpRow, DumpState, HostRow, PaperRow, SignalRow, SourceRow
 from digest.dumps import sources
-from digest.dumps.sources import Fetcher, PollContext, polling, registry
+from digest.dumps.sources import Fetcher, PollContext, polling, stored_sources
 from digest.errors import BadField, NotFound
 from digest.monitoring import problems
 from digest.site_profile import Site
@@ -57,7 +57,7 @@ class PollingWorld:
         return sources.poll(self.context(**choices), names=names or None)
 
     def row(self, name: str) -> SourceRow:
-        return registry.get(self.session, name)
+        return stored_sources.get(self.session, name)
 
     def titles(self) -> list[str]:
         return sorted(self.session.scalars(select(PaperRow.title)))
@@ -356,13 +356,16 @@ def test_arxiv_gets_one_request_in_three_seconds_from_all_sources(world: Polling
 def test_two_pollers_never_request_from_a_server_at_once(engine: Engine, papers: Papers) -> None:
     with db.write_session(engine) as one, db.write_session(engine) as other:
         until = NOW + timedelta(minutes=4)
-        assert registry.reserve_host(one, "arxiv.org", now=NOW, until=until) is None
+        assert stored_sources.reserve_host(one, "arxiv.org", now=NOW, until=until) is None
         one.commit()
-        assert registry.reserve_host(other, "arxiv.org", now=NOW, until=until) == until
+        assert stored_sources.reserve_host(other, "arxiv.org", now=NOW, until=until) == until
         other.commit()
-        registry.release_host(one, "arxiv.org", until=NOW + timedelta(seconds=3))
+        stored_sources.release_host(one, "arxiv.org", until=NOW + timedelta(seconds=3))
         one.commit()
-        assert registry.reserve_host(other, "arxiv.org", now=NOW + timedelta(seconds=3), until=until) is None
+        assert (
+            stored_sources.reserve_host(other, "arxiv.org", now=NOW + timedelta(seconds=3), until=until)
+            is None
+        )
 
 
 def test_a_source_is_polled_by_one_at_a_time(engine: Engine) -> None:
@@ -370,13 +373,16 @@ def test_a_source_is_polled_by_one_at_a_time(engine: Engine) -> None:
         sources.add(one, "biorxiv", now=NOW)
         one.commit()
 
-        mine = registry.claim(one, "biorxiv", now=NOW, is_forced=False)
+        mine = stored_sources.claim(one, "biorxiv", now=NOW, is_forced=False)
         one.commit()
-        yours = registry.claim(other, "biorxiv", now=NOW, is_forced=False)
+        yours = stored_sources.claim(other, "biorxiv", now=NOW, is_forced=False)
         other.commit()
 
         assert (mine is not None, yours) == (True, None)
-        assert registry.claim(other, "biorxiv", now=NOW + registry.CLAIM_TIME, is_forced=False) is not None
+        assert (
+            stored_sources.claim(other, "biorxiv", now=NOW + stored_sources.CLAIM_TIME, is_forced=False)
+            is not None
+        )
 
 
 def test_retry_after_holds_for_every_source_of_a_server(world: PollingWorld) -> None:

@@ -1,4 +1,4 @@
-"""Read a dump completely before storing its records, and decide whether to load it."""
+"""Read a dump completely before storing its records, and decide whether to load, hold or reject it."""
 
 from __future__ import annotations
 
