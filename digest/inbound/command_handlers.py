@@ -119,14 +119,14 @@ def reply_to_reader(
             "proposals": reply.proposals,
             "papers": list(own_letter.papers) if own_letter else [],
             "asks_to_unsubscribe": reply.asks_to_unsubscribe,
-            "state": reader_commands.state_sentences(session, subscriber, now),
+            "state": reader_commands.state_sentences(request),
             **answered,
         }
         answer_limits.queue_reply(
             session, site, subscriber, "reply", decision, now, once_a_day=lines_of(mail.unclear)
         )
     elif reply.wants_help:
-        decision = {"commands": reader_commands.help_lines(), **answered}
+        decision = {"commands": reader_commands.grouped_help_lines(), **answered}
         answer_limits.queue_reply(session, site, subscriber, "help", decision, now)
     verbs = ", ".join(command.verb for command in mail.commands)
     if mail.unclear:

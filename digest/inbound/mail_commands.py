@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
+from itertools import chain
+from types import MappingProxyType
 from typing import ClassVar
 
 from digest.inbound import command_arguments, unsubscribe_words, words_around_commands
@@ -83,6 +86,7 @@ class MailCommand:
     words: ClassVar[tuple[str, ...]]  #: the command's name, then its aliases
     usage: ClassVar[str]  #: an example, as readers write it
     effect: ClassVar[str]  #: what the command does, in one sentence
+    context: ClassVar[str] = ""  #: the mails in which the command works, if it does not work in all
     description: ClassVar[str] = ""  #: more sentences for `help NAME`
 
     @classmethod
@@ -208,6 +212,8 @@ class TryFilter(TopicCommand):
 class PaperCommand(MailCommand):
     """A command about one paper: its number in the answered digest, or its identifier."""
 
+    context = _("Send this as a reply to the digest.")
+
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command of a line that names a paper."""
@@ -221,7 +227,7 @@ class ExplainPaper(PaperCommand):
     verb = Verb.WHY
     words = ("why",)
     usage = "why 3"
-    effect = _("As a reply to a digest: see why paper 3 is in it.")
+    effect = _("See why paper 3 is in the digest.")
     description = _("The id of any paper works, too: why 2411.01234.")
 
 
@@ -231,7 +237,7 @@ class FewerLikeThis(PaperCommand):
     verb = Verb.LESS
     words = ("less",)
     usage = "less 3"
-    effect = _("As a reply to a digest: get a proposal for fewer papers like paper 3.")
+    effect = _("Get a proposal for fewer papers like paper 3.")
     description = _("Nothing changes until you reply yes to the proposal.")
 
 
@@ -241,7 +247,7 @@ class MoreLikeThis(PaperCommand):
     verb = Verb.MORE
     words = ("more",)
     usage = "more 3"
-    effect = _("As a reply to a digest: get a proposal for more papers like paper 3.")
+    effect = _("Get a proposal for more papers like paper 3.")
     description = _("Nothing changes until you reply yes to the proposal.")
 
 
@@ -251,7 +257,7 @@ class KeepPaper(PaperCommand):
     verb = Verb.SAVE
     words = ("save",)
     usage = "save 3"
-    effect = _("As a reply to a digest: save paper 3 to your list.")
+    effect = _("Save paper 3 to your list.")
 
 
 class ApplyProposal(MailCommand):
@@ -393,7 +399,7 @@ class Help(MailCommand):
         return super().read(line)
 
 
-#: All kinds of commands, in the order in which `help` lists them.
+#: All kinds of commands.
 KINDS: tuple[type[MailCommand], ...] = (
     AddTopic,
     DropTopic,
@@ -418,5 +424,14 @@ KINDS: tuple[type[MailCommand], ...] = (
 )
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
-#: The kinds of commands that `help` lists for a confirmed subscriber.
-HELP_KINDS = tuple(kind for kind in KINDS if kind not in {ApplyProposal, Subscribe, Confirm, Help})
+#: The kinds of commands that `help` lists for a confirmed subscriber, by heading. A heading is not a command.
+HELP_GROUPS: Mapping[str, tuple[type[MailCommand], ...]] = MappingProxyType(
+    {
+        _("Your topics"): (AddTopic, DropTopic, TryFilter, ShowTopics),
+        _("Days and pauses"): (ChangeSchedule, PauseDigests, ResumeDigests, UndoChange),
+        _("Papers, in reply to a digest"): (ExplainPaper, FewerLikeThis, MoreLikeThis, KeepPaper),
+        _("Your data"): (ExportData, ForgetReader, Unsubscribe),
+        _("Mailing lists"): (SubscribeGroup,),
+    }
+)
+HELP_KINDS = tuple(chain.from_iterable(HELP_GROUPS.values()))

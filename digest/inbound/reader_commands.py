@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date
 
 from sqlalchemy.orm import Session
 
@@ -14,7 +14,7 @@ from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.inbound import command_arguments
-from digest.inbound.mail_commands import HELP_KINDS, KIND_OF_WORD, Command, MailCommand
+from digest.inbound.mail_commands import HELP_GROUPS, KIND_OF_WORD, Command, MailCommand
 from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
 from digest.letters import figures_in_words
 
@@ -99,6 +99,7 @@ def pause_digests(request: ReaderRequest, command: Command) -> None:
         "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
     )
     request.reply.add_outcome(command, said % figures_in_words.day_in_words(until))
+    request.reply.has_paused = True
 
 
 def resume_digests(request: ReaderRequest, command: Command) -> None:
@@ -221,8 +222,12 @@ def mail_account_link(request: ReaderRequest, command: Command) -> None:
 # ── the answer ──────────────────────────────────────────────────────────────────────────────────
 
 
-def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> list[str]:
-    """Return the sentences about the reader's digest and schedule that end every reply."""
+def state_sentences(request: ReaderRequest) -> list[str]:
+    """Return the sentences about the reader's digest and schedule that end every reply.
+
+    They leave out a pause that an outcome of the same reply has already announced.
+    """
+    session, subscriber, now = request.session, request.subscriber, request.now
     when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
@@ -233,15 +238,15 @@ def state_sentences(session: Session, subscriber: Subscriber, now: datetime) -> 
     )
     said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
-        until = subscriber.paused_until
-        return [
-            *said,
-            _("It is paused until %s.") % figures_in_words.day_in_words(until)
-            if until
-            else _("It is paused."),
-        ]
+        return said if request.reply.has_paused else [*said, pause_sentence(subscriber.paused_until)]
     due = subscriber.next_due_at or schedule.next_edition(subscribers.schedule_of(subscriber), now).due_at
-    return [*said, _("Next: %s.") % figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)]
+    next_due = figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)
+    return [*said, _("Next digest: %s.") % next_due]
+
+
+def pause_sentence(until: date | None) -> str:
+    """Return the sentence about a pause, which has no end if `until` is None."""
+    return _("It is paused until %s.") % figures_in_words.day_in_words(until) if until else _("It is paused.")
 
 
 def explain_command(request: ReaderRequest, command: Command) -> None:
@@ -251,10 +256,19 @@ def explain_command(request: ReaderRequest, command: Command) -> None:
         request.reply.wants_help = True
         return
     words = _("Also: %s.") % ", ".join(kind.words[1:]) if kind.words[1:] else ""
-    said = (_("Write: %s.") % kind.usage, kind.effect, kind.description, words)
+    said = (_("Write: %s.") % kind.usage, kind.effect, kind.context, kind.description, words)
     request.reply.add_outcome(command, " ".join(filter(None, said)))
 
 
-def help_lines(kinds: Sequence[type[MailCommand]] = HELP_KINDS) -> list[dict[str, str]]:
-    """Return the usage and effect of each command, by default of all commands for readers."""
+def help_lines(kinds: Sequence[type[MailCommand]]) -> list[dict[str, str]]:
+    """Return the usage and effect of each command."""
     return [{"spelled": kind.usage, "does": kind.effect} for kind in kinds]
+
+
+def grouped_help_lines() -> list[dict[str, str]]:
+    """Return the usage and effect of all commands for readers; the first command of a group has its heading."""
+    lines: list[dict[str, str]] = []
+    for heading, kinds in HELP_GROUPS.items():
+        first, *others = help_lines(kinds)
+        lines += [{**first, "heading": heading}, *others]
+    return lines

@@ -33,6 +33,7 @@ class CommandReply:
     #: whether the reply has the unsubscribe link, because the writer may want to unsubscribe
     asks_to_unsubscribe: bool = False
     has_undone: bool = False
+    has_paused: bool = False  #: whether an outcome says until when the digests are paused
     prefilled: list[tuple[str, str]] = field(default_factory=list)
     #: Proposed topic changes, of which a reply of `yes` applies one.
     proposals: list[dict[str, str]] = field(default_factory=list)

@@ -273,7 +273,7 @@ def source_in_words(source: str) -> str:
 def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
     """Return the suggestion to add a clause to a topic, with the papers per day before and afterwards."""
     return _(
-        "%(topic)s matches %(before)g papers a day, more than fit. Adding %(clause)s would leave %(after)g a day."
+        "%(topic)s matches %(before)g papers a day, more than fit. Adding “%(clause)s” would leave %(after)g a day."
     ) % {
         "topic": topic,
         "clause": clause,

@@ -1,11 +1,11 @@
-"""Wrap the lines of the plain-text part of letters."""
+"""Wrap the lines of the plain-text part of letters, and keep figures whole on the lines of the HTML part."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 LINE_WIDTH = 72  #: maximum width of a line of the plain-text part, in columns
 #: Characters that are two columns wide, such as Chinese; a line may break between any two of them.
@@ -15,6 +15,25 @@ WIDE_SIGNS = (
 WIDE_SIGN = re.compile(f"[{WIDE_SIGNS}]")
 UNBREAKABLE = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
 fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+BETWEEN_FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=[^\W\d_])")
+
+
+def keep_figures(text: str) -> str:
+    """Return `text` with no-break spaces between its last figures and their units, and after a plus sign.
+
+    Thus no line ends with the 42 of `42 upvotes` or the plus of `Lind + 4`. The last figures are those after
+    the last dot: the rest of a line may quote the reader's words.
+    """
+    before, dot, last = text.rpartition(" · ")
+    return f"{before}{dot}{keep_units(last)}".replace("+ ", f"+{NO_BREAK}")
+
+
+@lru_cache(maxsize=4096)  # many lines end with the same figure
+def keep_units(text: str) -> str:
+    """Return `text` with no-break spaces between figures and their units."""
+    return BETWEEN_FIGURE_AND_UNIT.sub(NO_BREAK, text)
 
 
 def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:

@@ -30,7 +30,7 @@ def headline(cadence: str, weekday: int, papers: int) -> str:
 def catch_up_headline(matched: int, papers: int) -> str:
     """Return a headline such as `While you were away: the top 9 of 212 matches`."""
     if papers == 1:
-        return _("While you were away: the top one of %d matches") % matched
+        return _("While you were away: the best of %d matches") % matched
     return _("While you were away: the top %(papers)d of %(matched)d matches") % {
         "matched": matched,
         "papers": papers,

@@ -108,6 +108,7 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
         unlinked=break_addresses,
         in_words=figures_in_words.topics_in_words,
         as_text=mark_link_text if is_cutting else link_text,
+        whole=str if is_cutting else line_wrapping.keep_figures,
         wrapped=str if is_cutting else line_wrapping.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else line_wrapping.wrap_with_bar,
     )

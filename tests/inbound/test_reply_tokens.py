@@ -88,7 +88,10 @@ def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undo
     said = text_of(answer)
     assert "> add robots: robot*\nAdded: robots." in said
     assert "> del flows\nRemoved: Flows." in said
-    assert "Your digest: Every Friday at 09:00, Oslo, on robots.\nIt is paused until 4 December 2026." in said
+    assert (
+        said.count("aused until 4 December 2026") == 1
+    )  # the outcome says it, so the state does not repeat it
+    assert "\nYour digest: Every Friday at 09:00, Oslo, on robots.\n" in said
     undo = "drop=robots&name=Flows&filter=flow+matching&cadence=daily&at=08%3A00&timezone=UTC"
     assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?{undo}\n" in said
     assert "Not you? Undo it: open the link, or reply “undo”." in " ".join(said.split())

@@ -704,7 +704,7 @@ def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_acc
         LetterAssembler(press_, site).page(trending(FLOW.id), copy_for(browser_url="https://x.example")),
     )
 
-    assert offered.offer.endswith("Adding straight would leave 3 a day.")
+    assert offered.offer.endswith("Adding “straight” would leave 3 a day.")
     assert offered.offer_url == "https://digest.example.org/v/x/narrow"
     assert (without_page.offer, without_offer.offer) == ("", "")
     assert suggestion_text(trending(FLOW.id)) == ""

@@ -12,7 +12,7 @@ LONG = "A title that goes on about vector fields, straight paths and noise for l
 @pytest.mark.parametrize(
     ("papers", "words"),
     [
-        (1, "While you were away: the top one of 212 matches"),
+        (1, "While you were away: the best of 212 matches"),
         (9, "While you were away: the top 9 of 212 matches"),
     ],
 )

@@ -73,5 +73,5 @@ def test_the_preview_has_the_same_suggestion_and_the_letter_shows_it(world: Publ
 
     assert preview.json["narrowing_suggestion"]["clause"] == "folded"
     for body in (preview.letter.html, preview.letter.text.replace("\n", " ")):
-        assert "Adding folded would leave" in body
+        assert "Adding “folded” would leave" in body
         assert "/narrow" in body

@@ -891,7 +891,7 @@ def test_a_catch_up_says_so_in_its_subject(world: PublishingWorld):
     ("max_papers", "sentence"),
     [
         (2, "While you were away: the top 2 of 3 matches"),
-        (1, "While you were away: the top one of 3 matches"),
+        (1, "While you were away: the best of 3 matches"),
     ],
 )
 def test_a_catch_up_names_how_many_papers_matched(world: PublishingWorld, max_papers: int, sentence: str):

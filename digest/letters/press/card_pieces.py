@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
-from digest.letters.line_wrapping import wrap, wrap_with_bar
+from digest.letters.line_wrapping import keep_figures, wrap, wrap_with_bar
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html
 from digest.letters.press import digest_page
@@ -122,9 +122,9 @@ class CardRenderer:
     def encode_reason(self, why: ReasonLine) -> tuple[bytes, bytes]:
         """Encode a reason line in HTML and text."""
         shown = {
-            "why": escape_html(why.before),
+            "why": escape_html(keep_figures(why.before)),
             "word": escape_html(why.word),
-            "after": escape_html(why.after),
+            "after": escape_html(keep_figures(why.after)),
         }
         if why.word and self.bold:
             shown["bold"] = self.bold.fill(shown)
@@ -177,9 +177,9 @@ def html_values(parts: Parts, card: Card, **gaps: str) -> dict[str, str]:
         for link in card.links
     ]
     return {
-        "meta": escape_html(card.meta),
+        "meta": escape_html(keep_figures(card.meta)),
         "href": escape_html(card.href),
-        "byline": escape_html(card.byline),
+        "byline": escape_html(keep_figures(card.byline)),
         "link": separator_part(parts, "dot").join(ways),
         "title": escape_html(card.title),
         "abstract": escape_html(card.abstract),

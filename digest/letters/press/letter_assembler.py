@@ -28,7 +28,7 @@ from digest.letters import (
 )
 from digest.letters.cards import CardForm
 from digest.letters.headers import header_block, one_line, subject_line
-from digest.letters.line_wrapping import wrap
+from digest.letters.line_wrapping import keep_figures, wrap
 from digest.letters.mime import (
     MAX_LINE_LENGTH,
     SOFT_BREAK,
@@ -453,7 +453,7 @@ class LetterAssembler:
             return EMPTY_PAIR
         html, text = self.html_parts.get("note"), self.text_parts.get("note")
         return EncodedPair(
-            encode_quoted_printable(html.fill({"note": escape_html(note)})) if html else b"",
+            encode_quoted_printable(html.fill({"note": escape_html(keep_figures(note))})) if html else b"",
             encode_quoted_printable(text.fill({"note": wrap(note)})) if text else b"",
         )
 

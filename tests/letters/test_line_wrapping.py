@@ -1,0 +1,36 @@
+"""Figures in HTML letters stay on one line with their units; the text part keeps plain spaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from digest.letters import Templates
+from digest.letters.line_wrapping import keep_figures
+from digest.letters.press import LetterAssembler
+from digest.site_profile import Site
+from tests.letters.invented_papers import copy_for, pressed, trending
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Matches “steps” · 42 upvotes since yesterday", "Matches “steps” · 42~upvotes since yesterday"),
+        ("214 upvotes, 40 of them since yesterday", "214~upvotes, 40~of them since yesterday"),
+        ("Matches “llama 3 models” · third day on the list", "Matches “llama 3 models” · third day on the list"),
+        ("cs.LG · 19 Nov 2026", "cs.LG · 19~Nov 2026"),
+        ("Ito, Okafor, Lind + 4 · Example Lab", "Ito, Okafor, Lind +~4 · Example Lab"),
+        ("Today’s list of papers is incomplete: 40 are missing.", "Today’s list of papers is incomplete: 40~are missing."),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_figure_stays_with_its_unit(text: str, kept: str) -> None:
+    assert keep_figures(text) == kept.replace("~", "\N{NO-BREAK SPACE}")
+
+
+def test_only_the_html_part_has_no_break_spaces_in_reason_lines(site: Site, templates: Templates) -> None:
+    made = pressed(site, templates, p11="42 upvotes since yesterday")
+
+    letter = LetterAssembler(made, site).letter(trending(11), copy_for())
+
+    assert "42\N{NO-BREAK SPACE}upvotes since yesterday" in letter.html
+    assert "| 42 upvotes since yesterday" in letter.text
