@@ -1,7 +1,7 @@
 """Show the pages of "less like this" and "more like this", with proposed topic changes and their effects.
 
 A forwarded digest still contains these links. Every change is therefore reported to the reader's own address,
-and the page can undo only changes made on it.
+and the page can undo only a change of the kind that it makes.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def found_proposals(
 
 
 def undoable_change(session: Session, request: Request, reader: Subscriber) -> LastChange | None:
-    """Return the latest change of the reader's settings, if it was made on this page."""
+    """Return the latest change of the reader's settings, if it is one that this page could have made."""
     now = request_context.context_of(request).clock()
     change = subscribers.last_change(session, reader, now=now)
     return change if change and is_from_here(change) else None
 
 
 def is_from_here(change: LastChange) -> bool:
-    """Return whether a change only added clauses to topics, which is all that this page does."""
+    """Return whether a change only added clauses to topics, as every change on this page does."""
     before = {topic.name: topic.filter for topic in change.before.topics}
     changed = [
         (before.get(topic.name, ""), topic.filter)

@@ -28,7 +28,7 @@ from digest.web import request_context, trending_list
 from digest.web.unsubscribe_page import subscriber_of_link
 
 ATOM = "http://www.w3.org/2005/Atom"
-EDITIONS_IN_FEED = 14  #: number of latest digests in the feed of one subscriber
+EDITIONS_IN_FEED = 14  #: maximum number of digests, the latest ones, in the feed of one subscriber
 #: The name of a published filter; a feed of any other filter is refused.
 REFERENCE = re.compile(r"[\w.-]{1,80}(/[\w.-]{1,80})?(@\d{1,6})?")
 MAX_FEEDS = 256  #: maximum number of cached filter feeds; each takes 100 KB

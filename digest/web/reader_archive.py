@@ -1,6 +1,7 @@
 """Show digests in the browser, rendered again from the stored decisions, and list a reader's past digests.
 
-A forwarded letter contains its view link, so the page masks the reader's address and has no private links.
+A forwarded letter contains its view link, so the page masks the reader's address and does not link to the
+reader's settings.
 """
 
 from __future__ import annotations

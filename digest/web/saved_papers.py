@@ -1,7 +1,7 @@
 """Save papers to a private list, and show the list, its files for reference managers, and its feed.
 
 Every digest contains save links, and digests may be forwarded. With a save link, anybody can add the paper to
-the list or remove it. Only the settings link shows the list.
+the list or remove it. The list is shown only by the settings link and by the private link to its feed.
 """
 
 from __future__ import annotations

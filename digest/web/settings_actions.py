@@ -1,4 +1,8 @@
-"""Perform the actions of the settings page. Every action redirects to the page, which shows the change."""
+"""Perform the actions of the settings page.
+
+An action that succeeds redirects to the page, which shows the change. Errors, and the matches of a filter that is
+only tried, are shown in the response itself.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +68,7 @@ FormResult = FormState | str  #: an action returns the state of the page's forms
 
 
 def handle_form(request: Request, form: FormData) -> Response:
-    """Perform the action of the pressed button, then redirect to the settings or show errors on the page."""
+    """Perform the action of the pressed button, then redirect to the page or show it with errors or matches."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")

@@ -16,9 +16,8 @@ from digest.web import starter_topics
 from digest.web.forms import clean_text, field_text
 
 MAX_LIKED = 20  #: maximum number of liked papers from which a topic is made
-MAX_OFFERED = 12  #: maximum number of topics made from a library
-#: Maximum number of characters read from a filter; one more than allowed, so that a longer filter is
-#: reported.
+MAX_OFFERED = 12  #: maximum number of offered topics
+#: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
 MAX_FILTER = 2001
 MAX_NAME = 80
 MAX_CHOICE = 80
@@ -28,7 +27,7 @@ EMPTY_FIELD = "Fill this in."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OfferedTopic:
-    """A topic made from a library; the form itself contains it, because the server does not store it."""
+    """A topic from a library or a forwarded digest; the form contains it, because the server does not store it."""
 
     name: str
     filter: str
@@ -46,7 +45,7 @@ class SignUpForm:
     email: str = ""
     interests: tuple[str, ...] = ()  #: names of the chosen starter topics
     liked: tuple[int, ...] = ()  #: ids of papers
-    offered: tuple[OfferedTopic, ...] = ()  #: topics from a library
+    offered: tuple[OfferedTopic, ...] = ()  #: topics from a library or a forwarded digest
     kept: frozenset[str] = frozenset()  #: the values of those topics in `offered` that the visitor chose
     filter: str = ""
     cadence: str = "daily"
@@ -63,7 +62,7 @@ class SignUpForm:
 
     @property
     def chosen_topics(self) -> tuple[OfferedTopic, ...]:
-        """Return the topics from a library that the visitor chose."""
+        """Return the offered topics that the visitor chose."""
         return tuple(one for one in self.offered if one.value in self.kept)
 
 
@@ -100,7 +99,7 @@ def paper_ids(values: Iterable[object]) -> list[int]:
 
 
 def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
-    """Return the topics that an earlier page made from a library; malformed values are left out."""
+    """Return the topics that an earlier page offered; malformed values are left out."""
     found = dict.fromkeys(
         OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
         for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)
