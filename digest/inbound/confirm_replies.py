@@ -1,7 +1,7 @@
 """Confirm a subscription when the reader replies `yes` to the confirmation letter.
 
 The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
-confirms only if the writer's first line says yes. Any other reply is answered with the same letter again.
+confirms only if the writer's first line says yes. The first other reply is answered with the same letter again.
 """
 
 from __future__ import annotations

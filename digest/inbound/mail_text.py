@@ -15,7 +15,8 @@ from digest.letters.headers import one_line
 
 #: Only this many bytes of a message are parsed, since a message may be crafted to make parsing slow.
 MAX_BYTES = 32 * 1024
-#: Maximum number of characters read from a line, equal to the maximum length of a filter.
+#: Maximum number of characters read from a line; more than allowed in a filter, so that a longer filter is
+#: reported.
 MAX_LINE_LENGTH = 2000
 MAX_LINES = 20  #: maximum number of lines in a message that are searched for commands
 

@@ -87,7 +87,7 @@ def match_sentence(request: ReaderRequest, paper: Paper) -> str:
 
 
 def test_filter(request: ReaderRequest, command: Command) -> None:
-    """Report how many recent papers a filter would have found, and the titles of the latest ones."""
+    """Report how many papers a day a filter would have found lately, and the titles of the latest ones."""
     _name, text = command_arguments.parse_topic(command.argument)
     try:
         resolved = subscribers.FilterRegistry(request.session).resolve_text(text)

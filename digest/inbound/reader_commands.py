@@ -210,7 +210,9 @@ def undo_change(request: ReaderRequest, command: Command) -> None:
         reply.add_outcome(command, error_text(error))
         return
     reply.has_undone = True
-    reply.add_outcome(command, " ".join(undone) or _("There is nothing to undo."))
+    is_paused = subscriber.state == SubscriberState.PAUSED
+    nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")
+    reply.add_outcome(command, " ".join(undone) or nothing)
 
 
 def mail_account_link(request: ReaderRequest, command: Command) -> None:

@@ -28,7 +28,7 @@ from digest.letters.headers import one_line
 #: Maximum size of a message in bytes, since a message may be crafted to make verification slow.
 MAX_BYTES = 256 * 1024
 MAX_SIGNATURE_LENGTH = 4096
-#: Maximum number of signatures tried per mail; each needs a query to the sender's DNS server.
+#: Maximum number of signatures tried per message; each needs a query to the sender's DNS server.
 MAX_SIGNATURES = 2
 MAX_QUOTED = 200  #: maximum number of characters kept of the Message-ID and of the date
 #: The accepted signature algorithms; SHA-1 is insecure and left out (RFC 8301).

@@ -418,7 +418,7 @@ async def run_ticks(handler: MailReceiver) -> None:
 
 
 def run_tick(context: AppContext, now: datetime) -> None:
-    """Process new mail, and delete old mail that could never be processed."""
+    """Process new mail, and delete old mail that was kept for the operator."""
     with context.write_session() as session:
         inbound.process_stored_mails(
             session,

@@ -101,9 +101,10 @@ def ask_group(
     rules: MailRules,
     now: datetime,
 ) -> MailOutcome:
-    """Queue the letter that asks a group to confirm, and an answer to the writer (`subscriber`).
+    """Queue the letter that asks a group to confirm, if the writer is proven, and an answer to the writer.
 
-    Raises MailIgnored if the writer may not subscribe, or must not be answered (again).
+    `subscriber` is the writer, or None if the writer gets no digests. Raises MailIgnored if the writer may not
+    subscribe, or may not be answered (again).
     """
     mail_without_command.check_writer(session, site, mail.message, email)
     problem = UNSIGNED

@@ -12,7 +12,7 @@ from digest import failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
 
-#: How long mail that could not be processed is kept for the operator to read.
+#: How long mail is kept for the operator to read.
 KEEP_SHUNTED_FOR = timedelta(days=90)
 
 
@@ -63,7 +63,7 @@ def delete_mail(session: Session, number: int) -> None:
 
 
 def delete_old_mails(session: Session, *, now: datetime) -> int:
-    """Delete unprocessable messages that are over 90 days old, and commit; return the number deleted."""
+    """Delete messages kept for the operator that are over 90 days old, and commit; return how many."""
     old = delete(InboundMail).where(
         InboundMail.state == MailState.SHUNTED, InboundMail.received_at < now - KEEP_SHUNTED_FOR
     )

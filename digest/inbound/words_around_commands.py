@@ -138,7 +138,7 @@ def says_yes(lines: Sequence[str]) -> bool:
 
 
 def without_prefixes(subject: str) -> str:
-    """Return a subject without `Re:` and `Fwd:`, in any language."""
+    """Return a subject without `Re:` and `Fwd:`, in many languages."""
     return subject[sum(len(match[0]) for match in prefixes_of(subject)) :]
 
 

@@ -113,8 +113,8 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
     """Pause a subscriber, or change a pause, until a date or until they resume.
 
-    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither active nor paused. Raises BadField if the date is not in the
-    future.
+    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither
+    active nor paused. Raises BadField if the date is not in the future.
     """
     if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")

@@ -2,7 +2,7 @@
 
  request: a row is written ─▶ send_confirmations, every few seconds: letters for the next sign-ups ─▶ the row is deleted
 
-Each network is stored only as a keyed hash, and only while its sign-ups count towards the rate.
+Each network is stored only as a keyed hash, and only while its sign-ups wait or count towards the rate.
 """
 
 from __future__ import annotations

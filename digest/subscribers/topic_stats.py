@@ -15,7 +15,7 @@ from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberSt
 from digest.errors import BadFilter
 from digest.papers import catalog
 
-FULL_DIGEST = 10  #: number of papers that a digest has by default
+FULL_DIGEST = 10  #: maximum number of papers in a digest by default
 GETS_DIGESTS = (SubscriberState.ACTIVE, SubscriberState.PAUSED)
 
 
@@ -24,7 +24,9 @@ class FilterHealth(StrEnum):
 
     BROKEN = "broken"  #: the filter cannot be parsed, or a pack that it uses is missing
     SILENT = "silent"  #: the filter matched no recent paper
-    OVERFLOWING = "overflowing"  #: on a typical day, the filter matches more papers than a digest shows
+    OVERFLOWING = (
+        "overflowing"  #: on a typical day, the filter matches more papers than a digest shows by default
+    )
     FINE = "fine"
 
 

@@ -207,9 +207,9 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
     """Undo the latest change of settings; return sentences about the restored settings.
 
-    Returns () if the change cannot be undone.
-    If the letter about the change was already sent, the undo is also reported by a letter. Raises BadField
-    or BadFilter, without changing anything, if a former filter is no longer valid.
+    Returns () if the change cannot be undone. If the letter about the change was already sent, the undo is
+    also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
+    no longer valid.
     """
     topics = subscriber_rows.topics_of(session, subscriber)
     is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))

@@ -185,7 +185,10 @@ def cached_schedule(**cells: str | None) -> Schedule:
 
 
 def parse_state(text: str, *, may_activate: bool) -> SubscriberState:
-    """Return the state in a cell, or pending if the cell is empty or a required consent is missing."""
+    """Return the state in a cell; raise BadField if it is unknown.
+
+    It is pending if the cell is empty or a required consent is missing, and unsubscribed for `suppressed`.
+    """
     if text == SUPPRESSED_STATE:
         return SubscriberState.UNSUBSCRIBED
     try:
