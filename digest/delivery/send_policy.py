@@ -54,7 +54,7 @@ class SendPolicy:
     # ── before a claim ──────────────────────────────────────────────────────────────────────────
 
     def is_blocked(self, lane: Lane, now: datetime) -> bool:
-        """Return whether no due letter of a lane may be sent now.
+        """Return whether all due letters of a lane must wait now.
 
         If digests must wait for `LASTING_WAIT` or longer, postpone every due digest and return False: expired
         digests and digests of dead workers cannot be postponed, so the run must claim them.

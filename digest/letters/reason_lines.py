@@ -18,7 +18,7 @@ MAX_QUOTE_LENGTH = 60
 MAX_WORDS_NAMED = 3
 QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
 
-Place: TypeAlias = tuple[str, int, int]  #: where words are in a displayed text: field, start, end
+Place: TypeAlias = tuple[str, int, int]  #: the position of words in a displayed field: field, start, end
 
 
 readable = lru_cache(maxsize=4096)(display)  # cached, since several cards and reasons use each abstract

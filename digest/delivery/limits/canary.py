@@ -1,4 +1,4 @@
-"""Send a small share of an edition first, and hold the rest until its results are known. Pure.
+"""Send a small share of an edition first, and the rest after a wait in which failures show. Pure.
 
 DIGEST_CANARY      2% for 30 min
 """

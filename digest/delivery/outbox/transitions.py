@@ -189,7 +189,7 @@ class Outbox(ABC):
         return self.change(RELEASE_STATEMENT, ids, **held, because=reason[:500], later=due_at, unused=unused)
 
     def change(self, statement: Executable, ids: Collection[int], **given: Any) -> set[int]:
-        """Execute a statement that changes the deliveries with these ids, and return the ids it changed."""
+        """Execute a statement that changes deliveries with these ids; return the ids of the changed ones."""
         return fetch_ids(self.session, statement, {"ids": ids, **given}) if ids else set()
 
 

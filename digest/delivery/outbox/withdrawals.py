@@ -1,4 +1,4 @@
-"""Withdraw, expire, erase and readdress letters that wait in the outbox."""
+"""Withdraw, expire, erase and readdress letters in the outbox."""
 
 from __future__ import annotations
 

@@ -358,7 +358,8 @@ def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
 def lacks_abstract(passages: Sequence[Passage], index: int, low: int) -> bool:
     """Return whether a passage is the title of a paper without an abstract.
 
-    The number of authors directly follows such a title. The metadata of the previous paper, if any, precedes it.
+    The number of authors directly follows such a title, and the previous paper's metadata, if any, precedes
+    the title.
     """
     counts_authors = index + 1 < len(passages) and passages[index + 1].has(MetadataKind.AUTHORS)
     return counts_authors and (

@@ -126,7 +126,7 @@ def prune_done(folder: Path, *, before: datetime) -> int:
 
 
 def report_unread(session: Session, folder: Path, *, now: datetime) -> None:
-    """Record which files have been unread in this machine's folder for five minutes, and commit.
+    """Record which files have been unread in this machine's folder for at least five minutes, and commit.
 
     Each machine reports its own folder, so that any machine can read all reports from the database.
     """

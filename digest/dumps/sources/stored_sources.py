@@ -93,7 +93,7 @@ def claim(session: Session, name: str, *, now: datetime, is_forced: bool) -> Sou
 
 
 def reserve_host(session: Session, host: str, *, now: datetime, until: datetime) -> datetime | None:
-    """Reserve a server until `until` and return None; if it is reserved already, return until when."""
+    """Reserve a server until `until` and return None; if it is not free, return when the next request is due."""
     adding = db.upsert(session, HostRow).values({"name": host, "next_request_at": now})
     session.execute(adding.on_conflict_do_nothing(index_elements=["name"]))
     taking = (

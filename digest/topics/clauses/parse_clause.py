@@ -33,7 +33,10 @@ def text_clause(field: str, value: str, *, quoted: bool) -> TextClause:
 
 def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
     if near is not None and not (quoted and (field in field_names.TEXT_FIELDS or field == "all")):
-        raise ClauseError("Only words in quotes can be near one another", suggestion='"two words"~5')
+        raise ClauseError(
+            f"{field}: does not allow ~; only words in a paper's text can be near one another",
+            suggestion='"two words"~5',
+        )
     if field in field_names.TEXT_FIELDS:
         return text_words.parse_text(field, value, quoted=quoted, near=near)
     if field in field_names.SIGNALS:

@@ -120,7 +120,7 @@ def _refuse_foreign(value: str) -> None:
     found = _FUZZY.search(value)
     if found:
         raise ClauseError(
-            "~ follows words in quotes; it is the number of other words allowed between them",
+            "Put ~ and a number after words in quotes; up to that many other words may be between them",
             offset=found.start(1),
             length=1,
             suggestion='"two words"~5',
