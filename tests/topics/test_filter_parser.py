@@ -266,7 +266,7 @@ def test_lower_case_operators_are_words_with_a_note():
         ("ab*", 1, 3, "3 letters", "ab"),
         ("mod*el", 4, 1, "at the end of a word", None),
         ("te?t", 3, 1, "not a wildcard", None),
-        ("model~2", 6, 1, "follows words in quotes", '"two words"~5'),
+        ("model~2", 6, 1, "after words in quotes", '"two words"~5'),
         ("survey[ti]", 1, 10, "before its word", "ti:survey"),
         ("/gr[ae]y/", 1, 9, "not supported", None),
         ("robot^2 arm", 6, 2, "not supported", "robot"),
