@@ -124,7 +124,7 @@ def capture(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a page from standard input: HTML, text, or a mail that contains the page.
+    """Load a page from standard input: HTML, text, or an email that contains the page.
 
     The page is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if the page is loaded or was loaded before, otherwise with 1.

@@ -195,10 +195,10 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def send_test(settings: Settings, email: str) -> str:
-    """Send one mail and return its recipient.
+    """Send one test message and return its recipient.
 
     Raises BadField if the address is invalid, SetupMismatch if readers could not open our links, and
-    DigestError with the server's reply if the mail is not accepted.
+    DigestError with the server's reply if the message is not accepted.
     """
     from digest import addresses
     from digest.delivery import transports

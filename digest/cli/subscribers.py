@@ -378,7 +378,7 @@ def changed_topics(
 def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     """Undo the latest change of a subscriber's settings.
 
-    The change can be undone for 30 days, unless the settings change again.
+    The change can be undone for 30 days, until the settings change again or the subscriber is paused or resumed.
     """
     from digest import subscribers
     from digest.subscribers import use_cases

@@ -164,7 +164,7 @@ class DryRunDifference:
     loses: tuple[str, ...]  #: addresses that get mail only in the first run
     changed: tuple[dict[str, Any], ...]  #: {email, papers, bytes, subject}, as [before, after]
     same: int
-    mails: tuple[int, int]  #: number of mails in the first and in the second run
+    mails: tuple[int, int]  #: number of letters in the first and in the second run
     papers: tuple[int, int]
     bytes: tuple[int, int]
 

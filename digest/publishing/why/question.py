@@ -67,5 +67,5 @@ class WhyQuestion:
 
 
 def minute_text(moment: datetime) -> str:
-    """Return a datetime as text with minutes."""
+    """Return a UTC time to the minute, such as `2026-11-20 08:00 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
