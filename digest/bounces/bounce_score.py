@@ -1,9 +1,9 @@
 """Score the failures of mail to each address, and suppress addresses with high scores.
 
 Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address is
-suppressed at a score of 5, after a complaint, or after SMTP replies that rejected it as unknown on two days.
-A policy failure does not count, because we caused it. If many addresses of a domain have hard failures at
-once, the cause is the domain: these failures are stored as frozen, and do not count until the operator
+suppressed at a score of 5, after a complaint, or if SMTP replies rejected it as unknown on two of the last 64
+days. A policy failure does not count, because we caused it. If many addresses of a domain have hard failures
+at once, the cause is the domain: these failures are stored as frozen, and do not count until the operator
 decides.
 """
 
@@ -69,8 +69,8 @@ def record_failure(
 ) -> FailureOutcome:
     """Store a failure or complaint, and suppress the address if it must get no more mail.
 
-    It is suppressed after a complaint, at a score of 5, and if SMTP replies rejected it as unknown on two
-    days. If many addresses of its domain fail, a hard failure is frozen instead.
+    It is suppressed after a complaint, at a score of 5, and if SMTP replies rejected it as unknown on two of
+    the last 64 days. If many addresses of its domain fail, a hard failure is frozen instead.
     """
     row = store_report(session, site, email, report, now=now, delivery_id=delivery_id)
     if isinstance(report, Complaint):
@@ -147,7 +147,7 @@ def counted_failures(session: Session, hmac: str) -> Sequence[BounceRow]:
 
 
 def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
-    """Return whether SMTP replies rejected the recipient as unknown (5.1.1) on two days."""
+    """Return whether SMTP replies rejected the recipient as unknown (5.1.1) on two of the last 64 days."""
     days = {
         row.at.date()
         for row in counted_failures(session, hmac)

@@ -61,7 +61,7 @@ def is_list(papers: list[Record], labels: Set[str]) -> bool:
 
     Papers have ids or metadata, or several of them have links and abstracts.
 
-    Names do not suffice for a single text, because the words of a menu can look like names.
+    If only one text is found, names do not suffice, because the words of a menu can look like names.
     """
     is_single = len(papers) == 1
     described = sum(

@@ -30,7 +30,7 @@ LONGEST_CUT = 5  #: maximum number of bytes in an incomplete declaration at the 
 
 
 def is_declared(head: str) -> bool:
-    """Return whether the dump begins with an XML declaration or the type of a document that is not HTML."""
+    """Return whether the dump begins with an XML declaration, or with a DOCTYPE other than HTML's."""
     return DOCUMENT_START.match(head) is not None
 
 
