@@ -1,9 +1,9 @@
 """Sign messages with DKIM (RFC 6376, 8301, 8463), using only `cryptography`.
 
-Every header that readers or mailbox providers act on is signed, including the one-click header, except those
-that mailing lists change in letters to groups. The most important headers, such as `From` and `Subject`, are
-signed once more than they occur, so that an added header of the same name breaks the signature. A signature
-depends only on the message and the key, so it is the same on every attempt.
+Every header that readers or mailbox providers act on is signed, including the one-click header. In letters to
+groups, the headers that mailing lists change are not signed. The most important headers, such as `From` and
+`Subject`, are signed once more than they occur, so that an added header of the same name breaks the
+signature. A signature depends only on the message and the key, so it is the same on every attempt.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> 
 
 
 def still_reading_question() -> str:
-    """Return the question to a long-inactive reader, printed above a link to keep the digests."""
+    """Return the question for a long-inactive reader, printed above a link to keep the digests."""
     return _("Still reading? We have not heard from you for a long time.")
 
 
