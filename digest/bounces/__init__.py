@@ -7,18 +7,17 @@ from digest.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from digest.bounces.bounce_score import (
         FailureOutcome,
-        accept_failures,
         count_failures,
         delete_old_failures,
         failure_report,
-        forgive_domain,
-        frozen_domains,
         lift_confirmed_suppression,
         list_failures,
         record_failure,
         score_of_address,
         store_report,
     )
+    from digest.bounces.broken_domains import accept_failures, forgive_domain, frozen_domains
+    from digest.bounces.failure_kinds import FailureKind, failure_kind
     from digest.bounces.opt_outs import (
         OptOutKind,
         delete_old_opt_outs,
@@ -32,10 +31,8 @@ if TYPE_CHECKING:
     from digest.bounces.report_parser import (
         Complaint,
         Failure,
-        FailureKind,
         MailReport,
         NoActionNeeded,
-        failure_kind,
         failure_of_reply,
         read_report,
     )

@@ -9,15 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from digest.bounces.report_parser import (
-    Complaint,
-    Failure,
-    FailureKind,
-    MailReport,
-    NoActionNeeded,
-    failure_kind,
-    redacted_line,
-)
+from digest.bounces.failure_kinds import FailureKind, failure_kind
+from digest.bounces.report_parser import Complaint, Failure, MailReport, NoActionNeeded, redacted_line
 
 #: Amazon's bounce types whose cause is our letter, not the address.
 CONTENT_REJECTED_TYPES = frozenset({"ContentRejected", "AttachmentRejected"})

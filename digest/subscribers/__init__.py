@@ -61,16 +61,8 @@ if TYPE_CHECKING:
         previous_version,
         publish,
     )
-    from digest.subscribers.preferences import (
-        changed_schedule,
-        check_abstracts,
-        check_max_papers,
-        due_to_resume,
-        edit,
-        pause,
-        resume,
-        resume_due,
-    )
+    from digest.subscribers.pauses import due_to_resume, pause, resume, resume_due
+    from digest.subscribers.preferences import changed_schedule, check_abstracts, check_max_papers, edit
     from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
     from digest.subscribers.saved_papers import list_saved
     from digest.subscribers.sign_up_counts import are_slow
@@ -87,17 +79,19 @@ if TYPE_CHECKING:
     )
     from digest.subscribers.still_reading import note_activity, note_mail
     from digest.subscribers.subscriber_rows import (
-        SubscriberTopic,
         add,
         check_owner,
-        check_topics,
         find,
         find_by_link,
         get,
         latest_consents,
+        schedule_of,
+    )
+    from digest.subscribers.subscriber_topics import (
+        SubscriberTopic,
+        check_topics,
         muted_topics,
         one_line,
-        schedule_of,
         topics_of,
         typed_topics,
     )

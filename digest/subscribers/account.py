@@ -30,7 +30,7 @@ from digest.delivery import outbox
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import confirmations, subscriber_rows
+from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -194,7 +194,7 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
         "subscriber": row_values(subscriber),
         "topics": [
             {"name": topic.name, "filter": topic.text, "muted": topic.is_muted}
-            for topic in subscriber_rows.topics_of(session, subscriber)
+            for topic in subscriber_topics.topics_of(session, subscriber)
         ],
         **{
             name: rows_of(session, table, table.__table__.c.subscriber_id == subscriber.id)

@@ -16,8 +16,8 @@ from digest.db.tables import Delivery, DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import subscriber_rows
-from digest.subscribers.subscriber_rows import SubscriberTopic
+from digest.subscribers import subscriber_topics
+from digest.subscribers.subscriber_topics import SubscriberTopic
 
 #: Delay before the letter is sent, so that saving several times causes only one letter.
 SEND_AFTER = timedelta(minutes=5)
@@ -50,7 +50,7 @@ def queue_changed_letter(
 
     The letter is sent once the topics have stayed unchanged for five minutes.
     """
-    topics = [topic for topic in subscriber_rows.topics_of(session, subscriber) if not topic.is_muted]
+    topics = [topic for topic in subscriber_topics.topics_of(session, subscriber) if not topic.is_muted]
     if topics == [topic for topic in previous if not topic.is_muted]:
         return
     for waiting in waiting_change_letters(session, subscriber):

@@ -36,7 +36,13 @@ from digest.letters import figures_in_words
 from digest.letters.headers import one_line
 from digest.links import verify_token
 from digest.site_profile import Site
-from digest.subscribers import invitations, requested_settings, sign_up_limits, subscriber_rows
+from digest.subscribers import (
+    invitations,
+    requested_settings,
+    sign_up_limits,
+    subscriber_rows,
+    subscriber_topics,
+)
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.sign_up_counts import counts
 
@@ -50,9 +56,6 @@ REMIND_AFTER = timedelta(hours=24)
 #: A press of the button from another network this soon after sending is attributed to a mail scanner.
 SCANNER_SECONDS = timedelta(seconds=60)
 
-#: The maximum number of confirmations to one address in each period, so that the form cannot be used to
-#: flood an address.
-REQUEST_CAPS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
 #: Minimum time between two confirmations sent to the same suppressed address.
 LIFT_OFFER_INTERVAL = timedelta(days=30)
 
@@ -190,7 +193,7 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
     )
     return any(
         (session.scalar(sent.where(Confirmation.made_at > now - window)) or 0) >= most
-        for most, window in REQUEST_CAPS
+        for most, window in sign_up_limits.PER_ADDRESS
     )
 
 
@@ -270,7 +273,7 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
     """Return the request stored with a confirmation; current settings replace what it leaves out."""
     requested = RequestedSettings.from_json(confirmation.requested_settings)
     schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
-    stored = subscriber_rows.typed_topics(session, [subscriber.id])
+    stored = subscriber_topics.typed_topics(session, [subscriber.id])
     topics = requested.topics or stored.get(subscriber.id, {})
     return Request(
         digest=figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
@@ -555,7 +558,7 @@ def queue_welcome(
             "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now),
             "until_then": papers.sentence,
             "is_on_topics": papers.is_on_topics,
-            "has_topics": bool(subscriber_rows.typed_topics(session, [subscriber.id])),
+            "has_topics": bool(subscriber_topics.typed_topics(session, [subscriber.id])),
             "cards": [card.to_json() for card in papers.cards.values()],
             "papers": list(papers.cards),
         },

@@ -20,7 +20,7 @@ from digest import db, links
 from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
 from digest.delivery import outbox
 from digest.site_profile import Site
-from digest.subscribers.subscriber_rows import one_line
+from digest.subscribers.subscriber_topics import one_line
 
 #: Minimum time between two invitations, which prevents a burst of unsolicited mail.
 INVITATION_INTERVAL = timedelta(minutes=1)

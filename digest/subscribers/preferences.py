@@ -1,18 +1,17 @@
-"""Change a subscriber's topics, schedule and other settings; pause and resume them."""
+"""Change a subscriber's topics, schedule, number of papers and other settings."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import date, datetime, timedelta
+from datetime import datetime
 
-from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import AbstractLength, SettingsChange, StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables import AbstractLength, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
-from digest.subscribers import subscriber_rows
+from digest.subscribers import subscriber_rows, subscriber_topics
 
 
 def edit(  # noqa: PLR0913  (settings, by keyword)
@@ -35,7 +34,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     """
     before = editable_state(session, subscriber)
     if name is not None:
-        subscriber.name = subscriber_rows.one_line(name)
+        subscriber.name = subscriber_topics.one_line(name)
     if max_papers is not None:
         subscriber.max_papers = check_max_papers(max_papers)
     if abstracts is not None:
@@ -45,7 +44,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     if schedule is not None and schedule != subscriber_rows.schedule_of(subscriber):
         reschedule(subscriber, schedule, now)
     if topics is not None:
-        subscriber_rows.replace_topics(session, subscriber.id, topics, muted=muted)
+        subscriber_topics.replace_topics(session, subscriber.id, topics, muted=muted)
     session.flush()
     return editable_state(session, subscriber) != before
 
@@ -54,7 +53,7 @@ def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ..
     """Return the values of all settings that `edit` can change, in a fixed order."""
     topics = [
         (topic.name, topic.canonical, topic.typed, topic.is_muted)
-        for topic in subscriber_rows.topics_of(session, subscriber)
+        for topic in subscriber_topics.topics_of(session, subscriber)
     ]
     options = subscriber.max_papers, subscriber.abstracts, subscriber.wants_nothing_today_letters
     return subscriber.name, subscriber_rows.schedule_of(subscriber), *options, topics
@@ -108,63 +107,3 @@ def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> Non
         subscriber.next_due_at = None
         return
     subscriber.next_due_at = edition_schedule.next_edition(schedule, now).due_at
-
-
-def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
-    """Pause a subscriber, or change a pause, until a date or until they resume.
-
-    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither
-    active nor paused. Raises BadField if the date is not in the future.
-    """
-    if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
-        raise BadField("until", f"{until} is not in the future. Choose a later day.")
-    if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-        return False
-    subscriber.state = SubscriberState.PAUSED
-    subscriber.paused_until = until
-    forget_last_change(session, subscriber)
-    session.flush()
-    return True
-
-
-def resume(session: Session, subscriber: Subscriber) -> bool:
-    """End a subscriber's pause; return False if they are not paused.
-
-    The next digest also covers the papers of the pause, because `considered_until` is not advanced during a
-    pause. Earlier changes of settings can then no longer be undone.
-    """
-    if subscriber.state != SubscriberState.PAUSED:
-        return False
-    subscriber.state = SubscriberState.ACTIVE
-    subscriber.paused_until = None
-    subscriber.is_resumed = True
-    subscriber.still_reading_step = StillReadingStep.NONE
-    subscriber.next_due_at = None
-    forget_last_change(session, subscriber)
-    session.flush()
-    return True
-
-
-def forget_last_change(session: Session, subscriber: Subscriber) -> None:
-    """Delete the record of the latest change of settings, so that an undo does not skip a newer pause."""
-    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
-
-
-def resume_due(session: Session, now: datetime) -> int:
-    """End every pause whose end date has come in the subscriber's time zone; return how many ended."""
-    return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
-
-
-def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
-    """Return the subscribers whose pause is over; the scheduler runs this query before it starts a task."""
-    latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC than this
-    candidates = select(Subscriber).where(
-        Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= latest_day
-    )
-    return [subscriber for subscriber in session.scalars(candidates) if is_pause_over(subscriber, now)]
-
-
-def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
-    """Return whether today is the end date of a subscriber's pause or later, in their time zone."""
-    today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
-    return subscriber.paused_until is not None and subscriber.paused_until <= today

@@ -14,7 +14,7 @@ from digest.db.tables import Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadFilter
-from digest.subscribers import preferences, subscriber_rows
+from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 from digest.topics import Filter
 from digest.topics.filter_registry import FilterRegistry
 
@@ -71,7 +71,7 @@ NOTHING_REQUESTED = RequestedSettings()
 
 def check(session: Session, requested: RequestedSettings) -> None:
     """Raise BadField or BadFilter if a requested setting is invalid."""
-    subscriber_rows.check_topics(requested.topics, FilterRegistry(session))
+    subscriber_topics.check_topics(requested.topics, FilterRegistry(session))
     if requested.max_papers is not None:
         preferences.check_max_papers(requested.max_papers)
     if requested.abstracts is not None:
@@ -91,7 +91,7 @@ def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings
         subscriber.abstracts = preferences.check_abstracts(requested.abstracts)
     if requested.topics:
         topics = readable_topics(session, requested.topics)
-        subscriber_rows.replace_topics(session, subscriber.id, topics)
+        subscriber_topics.replace_topics(session, subscriber.id, topics)
 
 
 def readable_topics(session: Session, topics: Mapping[str, str]) -> dict[str, str]:

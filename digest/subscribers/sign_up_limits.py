@@ -25,8 +25,14 @@ LOWEST_FROM = 100  #: number of unanswered confirmations from which `LOWEST_PER_
 LOWEST_PER_MINUTE = 5
 CREDIT = 2  #: number of unanswered confirmations that each answered confirmation offsets
 
+#: The maximum number of confirmations to one address in each period, so that the form cannot be used to
+#: flood an address.
+PER_ADDRESS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
 PER_NETWORK = 10  #: a network with this many unanswered confirmations must wait; answered ones allow more
 PER_NETWORK_AT_LOWEST = 1
+MAX_WAITING_PER_NETWORK = 40  #: maximum number of waiting sign-ups per network
+#: Maximum number of waiting sign-ups; at this number, the newest sign-up of the largest network is dropped.
+MAX_WAITING = 10_000
 
 UNKNOWN = ""  #: stands for the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: stands for the network of all sign-ups by mail from unproven senders

@@ -27,9 +27,6 @@ from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
 log = logging.getLogger(__name__)
 
-MAX_PER_NETWORK = 40  #: maximum number of waiting sign-ups per network
-#: Maximum number of waiting sign-ups; at this number, the newest sign-up of the largest network is dropped.
-MAX_WAITING = 10_000
 #: The name of the observation that a request had a proxy header while DIGEST_PROXIES was 0.
 PROXY_HEADER = "proxy header"
 REPORT_FOR = timedelta(days=7)
@@ -124,14 +121,14 @@ def limit_waiting(session: Session, network: str) -> None:
     If the queue is full, the newest sign-up of the network with the most waiting sign-ups is dropped.
     """
     of_network = session.scalar(select(func.count()).where(SignUp.network == network)) or 0
-    if of_network >= MAX_PER_NETWORK and network not in limits.SHARED:
+    if of_network >= limits.MAX_WAITING_PER_NETWORK and network not in limits.SHARED:
         raise UsageError("Too many sign-ups from your network are waiting. Try again later.")
-    if (session.scalar(select(func.count(SignUp.id))) or 0) < MAX_WAITING:
+    if (session.scalar(select(func.count(SignUp.id))) or 0) < limits.MAX_WAITING:
         return
     largest = select(SignUp.network).group_by(SignUp.network).order_by(func.count().desc()).limit(1)
     newest = select(func.max(SignUp.id)).where(SignUp.network == largest.scalar_subquery())
     session.execute(delete(SignUp).where(SignUp.id == newest.scalar_subquery()))
-    log.warning("%d sign-ups are waiting; dropped the newest from the largest network", MAX_WAITING)
+    log.warning("%d sign-ups are waiting; dropped the newest from the largest network", limits.MAX_WAITING)
 
 
 # ── confirmations ───────────────────────────────────────────────────────────────────────────────

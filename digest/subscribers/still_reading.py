@@ -23,7 +23,7 @@ from digest.db.tables import (
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import preferences, subscriber_rows
+from digest.subscribers import pauses, subscriber_rows
 
 DIGESTS_ASKING = 2  #: number of digests that ask the question before the letter is sent
 ANSWER_WITHIN = timedelta(days=14)  #: time to answer the letter before the digests are paused
@@ -112,7 +112,7 @@ def pause_unanswered(session: Session, *, now: datetime) -> None:
     for subscriber in readers_at(
         session, StillReadingStep.LETTER, Subscriber.still_reading_at <= now - ANSWER_WITHIN
     ):
-        preferences.pause(session, subscriber, None, now)
+        pauses.pause(session, subscriber, None, now)
         subscriber.still_reading_step = StillReadingStep.NONE
 
 

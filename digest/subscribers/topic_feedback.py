@@ -18,8 +18,8 @@ from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import Paper, catalog, display
-from digest.subscribers import saved_papers, subscriber_rows
-from digest.subscribers.subscriber_rows import SubscriberTopic
+from digest.subscribers import saved_papers, subscriber_topics
+from digest.subscribers.subscriber_topics import SubscriberTopic
 from digest.topics import ClauseProposal, Filter, SuggestedTopic, filter_registry, recent_papers
 from digest.topics.recent_papers import RecentPapers
 
@@ -144,7 +144,7 @@ def matching_or_all(
 def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[SubscriberTopic, Filter]]:
     """Return the subscriber's unmuted topics with their resolved filters."""
     registry, found = filter_registry.FilterRegistry(session), []
-    for topic in subscriber_rows.topics_of(session, subscriber):
+    for topic in subscriber_topics.topics_of(session, subscriber):
         try:
             resolved = registry.resolve_text(topic.canonical)
         except BadFilter:  # a pack that the filter uses has been removed

@@ -16,7 +16,7 @@ from digest.delivery import outbox
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.letters import figures_in_words
-from digest.subscribers import change_letters, preferences, subscriber_rows
+from digest.subscribers import change_letters, preferences, subscriber_rows, subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -71,7 +71,7 @@ def saved_settings(session: Session, subscriber: Subscriber) -> SavedSettings:
     return SavedSettings(
         topics=tuple(
             SavedTopic(name=topic.name, filter=topic.text, is_muted=topic.is_muted)
-            for topic in subscriber_rows.topics_of(session, subscriber)
+            for topic in subscriber_topics.topics_of(session, subscriber)
         ),
         cadence=edition_schedule.cadence_text(schedule),
         at=f"{schedule.at:%H:%M}",

@@ -18,11 +18,13 @@ from digest.subscribers import (
     change_letters,
     confirmations,
     csv_import,
+    pauses,
     preferences,
     saved_papers,
     sign_up_queue,
     still_reading,
     subscriber_rows,
+    subscriber_topics,
     undo_changes,
 )
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
@@ -115,7 +117,7 @@ def pause_with_letter(
     session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
 ) -> None:
     """Pause a subscriber, or change a pause, and notify them by mail; do neither if they get no digests."""
-    if preferences.pause(session, subscriber, until, now):
+    if pauses.pause(session, subscriber, until, now):
         change_letters.queue_paused_letter(session, site, subscriber, now=now)
     session.commit()
 
@@ -151,7 +153,7 @@ def decide_saved_topic(
     """
     subscriber.saved_topic_decided_at = now
     if topic is not None:
-        found = {one.name: one.text for one in subscriber_rows.topics_of(session, subscriber)}
+        found = {one.name: one.text for one in subscriber_topics.topics_of(session, subscriber)}
         name = next(name for name in numbered_names(topic.name) if name not in found)
         save_settings(session, site, subscriber, topics={**found, name: topic.filter.canonical}, now=now)
     session.commit()
@@ -181,7 +183,7 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
     If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter, without
     changing anything, if a setting is invalid.
     """
-    previous = subscriber_rows.topics_of(session, subscriber)
+    previous = subscriber_topics.topics_of(session, subscriber)
     before = undo_changes.saved_settings(session, subscriber)
     try:
         preferences.edit(
@@ -211,7 +213,7 @@ def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: da
     also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
     no longer valid.
     """
-    topics = subscriber_rows.topics_of(session, subscriber)
+    topics = subscriber_topics.topics_of(session, subscriber)
     is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))
     try:
         undone = undo_changes.undo_last_change(session, subscriber, now=now)
@@ -228,7 +230,7 @@ def apply_proposal(
     session: Session, site: Site, subscriber: Subscriber, proposal: TopicProposal, *, now: datetime
 ) -> bool:
     """Change a topic as proposed; return False if the topic has changed since the proposal was made."""
-    topics = {topic.name: topic.text for topic in subscriber_rows.topics_of(session, subscriber)}
+    topics = {topic.name: topic.text for topic in subscriber_topics.topics_of(session, subscriber)}
     if topics.get(proposal.topic) != proposal.before:
         return False
     topics[proposal.topic] = proposal.after
@@ -267,7 +269,7 @@ def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -
     """Store the reason why a subscriber unsubscribed; return False if they are not unsubscribed."""
     if subscriber.state != SubscriberState.UNSUBSCRIBED:
         return False
-    subscriber.leaving_reason = subscriber_rows.one_line(reason)
+    subscriber.leaving_reason = subscriber_topics.one_line(reason)
     session.commit()
     return True
 
@@ -293,7 +295,7 @@ def return_after_leaving(session: Session, subscriber: Subscriber, *, now: datet
 
 def end_pause(session: Session, subscriber: Subscriber) -> bool:
     """Resume a paused subscriber; return False if they are not paused."""
-    is_resumed = preferences.resume(session, subscriber)
+    is_resumed = pauses.resume(session, subscriber)
     session.commit()
     return is_resumed
 
@@ -415,7 +417,7 @@ def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime)
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
     """Pause a subscriber, or change a pause, without notice; return False if they get no digests."""
-    is_paused = preferences.pause(session, subscriber, until, now)
+    is_paused = pauses.pause(session, subscriber, until, now)
     session.commit()
     return is_paused
 

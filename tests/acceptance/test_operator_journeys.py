@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from digest.bounces.bounce_score import MASS_FAILURE_COUNT
+from digest.bounces.broken_domains import MASS_FAILURE_COUNT
 from digest.heartbeats import SILENT_AFTER
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Digest

@@ -21,7 +21,6 @@ from digest.letters import Templates
 from digest.monitoring import alarm_letters, problems
 from digest.site_profile import Site
 from digest.subscribers import sign_up_limits as limits
-from digest.subscribers import sign_up_queue
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 from tests.support.shared_caches import CACHES
 
@@ -234,7 +233,7 @@ def test_a_strangers_earlier_sign_up_does_not_delay_the_owners(
 def test_a_full_queue_drops_sign_ups_of_the_largest_network(
     session: Session, sign_up: SignUpFrom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sign_up_queue, "MAX_WAITING", 30)
+    monkeypatch.setattr(limits, "MAX_WAITING", 30)
     for number in range(29):
         sign_up(f"victim-{number}@else.example", network="203.0.113.0/24")
     sign_up(ADA)

@@ -10,7 +10,7 @@ from sqlalchemy import update
 from digest import bounces, db, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
-from digest.subscribers import sign_up_queue
+from digest.subscribers import sign_up_limits
 from digest.topics import pack_files
 from digest.web import topic_preview, visitor_network
 from tests.web.conftest import opened, settings_for
@@ -205,7 +205,7 @@ def test_behind_a_proxy_a_network_that_fills_the_queue_blocks_no_other(sqlite_ur
     for served in opened(settings_for(sqlite_url, tmp_path, proxies=1), clock):
         data = {"made": served.stamp()}
         answers = []
-        for number in range(sign_up_queue.MAX_PER_NETWORK + 1):
+        for number in range(sign_up_limits.MAX_WAITING_PER_NETWORK + 1):
             headers = {"x-forwarded-for": f"6.6.6.{number}, 192.0.2.7"}
             answers.append(
                 served.client.post("/", data=data | {"email": f"r{number}@uni.edu"}, headers=headers)

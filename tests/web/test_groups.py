@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber
 from digest.editions.compose import Digest, NarrowingSuggestion
-from digest.subscribers import RequestedSettings, subscriber_rows
+from digest.subscribers import RequestedSettings, subscriber_topics
 from tests.web.conftest import path_of
 
 OWNER = "kari@uni.edu"
@@ -47,7 +47,7 @@ def test_members_are_offered_the_topics_on_the_sign_up_page(served, view):
 def test_no_member_narrows_the_topics_of_a_group(served, view, group: Subscriber):
     with served.writing() as session:
         delivery = session.query(Delivery).filter_by(subscriber_id=group.id).one()
-        number = subscriber_rows.topics_of(session, group)[0].resolved_filter_id
+        number = subscriber_topics.topics_of(session, group)[0].resolved_filter_id
         offer = NarrowingSuggestion("Diffusion", number, "slow", 31.0, 3.0)
         delivery.decision = replace(Digest.from_json(delivery.decision), offer=offer).to_json()
         session.commit()

@@ -12,7 +12,7 @@ from digest import links, subscribers
 from digest.db.tables import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
 from digest.editions.compose import Digest, NarrowingSuggestion
-from digest.subscribers import subscriber_rows
+from digest.subscribers import subscriber_topics
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import BASE, path_of, publish_and_deliver
 
@@ -92,7 +92,7 @@ def forwarded(served, alice, papers, now):
     at = now + timedelta(minutes=1)
     memory = MemoryTransport()
     with served.writing() as session:
-        subscriber_rows.replace_topics(session, alice.id, {"Diffusion": "title:diffusion"})
+        subscriber_topics.replace_topics(session, alice.id, {"Diffusion": "title:diffusion"})
         publish_and_deliver(served, session, memory, at)
     served.clock.now = at
     content = memory.messages[0].content

@@ -7,7 +7,7 @@ import pytest
 from digest import links, subscribers
 from digest.delivery.transports import MailUrl
 from digest.papers import catalog
-from digest.subscribers import account, saved_papers, subscriber_rows
+from digest.subscribers import account, saved_papers, subscriber_topics
 from tests.web.conftest import path_of
 
 
@@ -178,7 +178,7 @@ def test_two_saved_papers_or_papers_of_a_topic_lead_to_no_proposal(
     served, alice, papers, three_saved, manage_path
 ):
     with served.writing() as session:
-        subscriber_rows.replace_topics(session, alice.id, {"Quiet": "title:quiet"})
+        subscriber_topics.replace_topics(session, alice.id, {"Quiet": "title:quiet"})
         session.commit()
 
     assert "Add this topic" not in served.client.get(f"{manage_path}/saved").text

@@ -18,7 +18,7 @@ from digest.db.tables import SubscriberState
 from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
-from digest.subscribers import subscriber_rows
+from digest.subscribers import subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
 from digest.subscribers.preferences import check_abstracts
 from digest.topics import filter_registry
@@ -84,7 +84,7 @@ def check_row(
     topics = cell_reader.topics_in(cells["topics"]) if "topics" in cells else None
     packs = cell_reader.packs_in(cells["packs"]) if "packs" in cells else None
     if topics and packs:
-        subscriber_rows.check_names([name for name, _, _ in (*topics, *packs)])
+        subscriber_topics.check_names([name for name, _, _ in (*topics, *packs)])
     address = addresses.parse_address(cells.get("email", ""))
     if "owner" in cells:
         subscriber_rows.check_owner(address.email, cells["owner"])
@@ -103,7 +103,7 @@ def check_row(
         },
         paused_until=parse_day(cells["paused_until"]) if cells.get("paused_until") else None,
         confirmed_at=parse_moment(cells["confirmed_at"]) if cells.get("confirmed_at") else None,
-        consent=subscriber_rows.one_line(cells.get("consent", "")),
+        consent=subscriber_topics.one_line(cells.get("consent", "")),
     )
 
 
@@ -161,7 +161,7 @@ MAX_AGE = 36_500  #: days
 
 #: The file columns that each set one subscriber column: {file column: (subscriber column, cell parser)}.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "name": ("name", subscriber_rows.one_line),
+    "name": ("name", subscriber_topics.one_line),
     "owner": ("owner_email", parse_owner),
     "abstracts": ("abstracts", check_abstracts),
     "max_papers": ("max_papers", parse_number("max_papers", 1, 100)),
@@ -221,7 +221,7 @@ class FilterCellReader:
     def checked(self, column: str, topics: Mapping[str, str]) -> CheckedTopics:
         """Return the topics in their stored form, or raise BadField."""
         try:
-            return tuple(subscriber_rows.check_topics(topics, self.registry))
+            return tuple(subscriber_topics.check_topics(topics, self.registry))
         except BadFilter as error:
             raise BadField(column, f"in {error.text!r}: {error}") from error
 

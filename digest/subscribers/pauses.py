@@ -1,0 +1,72 @@
+"""Pause and resume subscribers."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from digest.db.tables import SettingsChange, StillReadingStep, Subscriber, SubscriberState
+from digest.editions import schedule as edition_schedule
+from digest.errors import BadField
+
+
+def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
+    """Pause a subscriber, or change a pause, until a date or until they resume.
+
+    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither
+    active nor paused. Raises BadField if the date is not in the future.
+    """
+    if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
+        raise BadField("until", f"{until} is not in the future. Choose a later day.")
+    if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+        return False
+    subscriber.state = SubscriberState.PAUSED
+    subscriber.paused_until = until
+    forget_last_change(session, subscriber)
+    session.flush()
+    return True
+
+
+def resume(session: Session, subscriber: Subscriber) -> bool:
+    """End a subscriber's pause; return False if they are not paused.
+
+    The next digest also covers the papers of the pause, because `considered_until` is not advanced during a
+    pause. Earlier changes of settings can then no longer be undone.
+    """
+    if subscriber.state != SubscriberState.PAUSED:
+        return False
+    subscriber.state = SubscriberState.ACTIVE
+    subscriber.paused_until = None
+    subscriber.is_resumed = True
+    subscriber.still_reading_step = StillReadingStep.NONE
+    subscriber.next_due_at = None
+    forget_last_change(session, subscriber)
+    session.flush()
+    return True
+
+
+def forget_last_change(session: Session, subscriber: Subscriber) -> None:
+    """Delete the record of the latest change of settings, so that an undo does not skip a newer pause."""
+    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
+
+
+def resume_due(session: Session, now: datetime) -> int:
+    """End every pause whose end date has come in the subscriber's time zone; return how many ended."""
+    return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
+
+
+def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
+    """Return the subscribers whose pause is over; the scheduler runs this query before it starts a task."""
+    latest_day = (now + timedelta(hours=14)).date()  # no time zone is further ahead of UTC than this
+    candidates = select(Subscriber).where(
+        Subscriber.state == SubscriberState.PAUSED, Subscriber.paused_until <= latest_day
+    )
+    return [subscriber for subscriber in session.scalars(candidates) if is_pause_over(subscriber, now)]
+
+
+def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
+    """Return whether today is the end date of a subscriber's pause or later, in their time zone."""
+    today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
+    return subscriber.paused_until is not None and subscriber.paused_until <= today

@@ -1,0 +1,175 @@
+"""Store the topics of subscribers: their names, filters, order, and which are muted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session, aliased
+
+from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, Subscription
+from digest.errors import BadField
+from digest.topics import filter_registry
+from digest.topics.filter_registry import FilterRegistry
+
+#: Control characters and surrogates, except line ends and tabs, since some databases cannot store them.
+CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+MAX_TOPICS = 50
+MAX_NAME = 80  #: maximum number of characters in a topic's name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubscriberTopic:
+    """A subscriber's topic: a name and a filter."""
+
+    name: str
+    filter_id: int
+    canonical: str
+    resolved: str  #: the canonical filter with its packs replaced by their filters
+    resolved_filter_id: int  #: id of the resolved filter, which is used for matching
+    typed: str  #: the filter as typed by the subscriber
+    is_muted: bool = False  #: whether digests leave out the topic
+
+    @property
+    def text(self) -> str:
+        """Return the filter in the form that its owner sees."""
+        return self.typed or self.canonical
+
+
+def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]:
+    """Return the subscriber's topics in the order of the digest's sections."""
+    resolved = aliased(FilterRow)
+    rows = session.execute(
+        select(
+            Subscription.name,
+            Subscription.filter_id,
+            FilterRow.canonical,
+            func.coalesce(resolved.canonical, FilterRow.canonical).label("resolved"),
+            func.coalesce(ResolvedFilter.resolved_filter_id, Subscription.filter_id).label(
+                "resolved_filter_id"
+            ),
+            Subscription.typed,
+            Subscription.is_muted,
+        )
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
+        .outerjoin(ResolvedFilter, ResolvedFilter.filter_id == Subscription.filter_id)
+        .outerjoin(resolved, resolved.id == ResolvedFilter.resolved_filter_id)
+        .where(Subscription.subscriber_id == subscriber.id)
+        .order_by(Subscription.position, Subscription.id)
+    )
+    return [
+        SubscriberTopic(
+            name=row.name,
+            filter_id=row.filter_id,
+            canonical=row.canonical,
+            resolved=row.resolved,
+            resolved_filter_id=row.resolved_filter_id,
+            typed=row.typed,
+            is_muted=row.is_muted,
+        )
+        for row in rows
+    ]
+
+
+def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest."""
+    query = (
+        select(Subscription.subscriber_id, Subscription.name, Subscription.typed)
+        .where(Subscription.subscriber_id.in_(ids))
+        .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
+    )
+    topics: dict[int, dict[str, str]] = {}
+    for row in session.execute(query):
+        topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
+    return topics
+
+
+def muted_topics(session: Session, ids: Sequence[int]) -> dict[int, list[str]]:
+    """Return {subscriber id: names of muted topics}."""
+    query = (
+        select(Subscription.subscriber_id, Subscription.name)
+        .where(Subscription.subscriber_id.in_(ids), Subscription.is_muted.is_(True))
+        .order_by(Subscription.subscriber_id, Subscription.position)
+    )
+    found: dict[int, list[str]] = {}
+    for row in session.execute(query):
+        found.setdefault(row.subscriber_id, []).append(row.name)
+    return found
+
+
+def muted_names(session: Session, subscriber_id: int) -> frozenset[str]:
+    """Return the case-folded names of the subscriber's muted topics."""
+    query = select(Subscription.name).where(
+        Subscription.subscriber_id == subscriber_id, Subscription.is_muted.is_(True)
+    )
+    return frozenset(name.casefold() for name in session.scalars(query))
+
+
+def replace_topics(
+    session: Session, subscriber_id: int, topics: Mapping[str, str], *, muted: Collection[str] | None = None
+) -> None:
+    """Replace the subscriber's topics; raise BadField or BadFilter for an invalid topic.
+
+    The topics named in `muted` are muted; if `muted` is None, topics that keep their name stay muted.
+    """
+    checked = check_topics(topics, FilterRegistry(session))
+    silent = (
+        muted_names(session, subscriber_id)
+        if muted is None
+        else frozenset(one_line(name).casefold() for name in muted)
+    )
+    numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
+    session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
+    reset = {"full_streaks": None}  # the streaks are stored by topic position, which may have changed
+    session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(reset))
+    session.add_all(
+        Subscription(
+            subscriber_id=subscriber_id,
+            position=position,
+            name=name,
+            filter_id=numbers[canonical],
+            typed=typed,
+            is_muted=name.casefold() in silent,
+        )
+        for position, (name, canonical, typed) in enumerate(checked)
+    )
+    session.flush()
+
+
+def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
+    """Return (name, canonical filter, filter as typed) for each topic.
+
+    Raises BadField for too many topics or an invalid or repeated name, and BadFilter for an invalid filter.
+    """
+    names = [one_line(name) for name in topics]
+    check_names(names)
+    typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]
+    return [(name, registry.canonical(text), text.strip()) for name, text in zip(names, typed, strict=True)]
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise BadField if there are too many topics, or if a name is invalid or repeated."""
+    if len(names) > MAX_TOPICS:
+        raise BadField("topics", f"{len(names)} topics are too many; the limit is {MAX_TOPICS}.")
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if not name or len(name) > MAX_NAME:
+            raise BadField("topics", f"a topic's name must have 1 to {MAX_NAME} characters, not {len(name)}.")
+        if folded.count(name.casefold()) > 1:
+            raise BadField("topics", f"two topics are called {name!r}.")
+
+
+def one_line(text: str) -> str:
+    """Return a name as one line of at most 200 characters, without control or format characters."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())[:200]
+    visible = "".join(
+        " " if char.isspace() else char
+        for char in unicodedata.normalize("NFC", text)
+        if char.isspace() or unicodedata.category(char)[0] != "C"
+    )
+    return " ".join(visible.split())[:200]
