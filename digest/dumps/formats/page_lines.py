@@ -314,7 +314,7 @@ class LinkFinder:
         return "".join(self.out[self.open[-1][0] + 1 :])[:300] if self.open else ""
 
     def close(self, url: str) -> None:
-        """End the open link; if it began too many lines above, record only the address."""
+        """End the open link; if its beginning was not found, record it with the text of the current line."""
         if not self.open:
             label = " ".join("".join(self.out[-MAX_CHUNKS:]).rpartition("\n")[2][-MAX_LABEL:].split())
             self.links.append(
