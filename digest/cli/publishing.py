@@ -39,7 +39,7 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
     """Write a subscriber's next digest to files.
 
     Writes digest.html, digest.txt, digest.eml and digest.json exactly as they would be sent. Nothing is sent or stored.
-    If the next digest has no papers yet, the digest that was published today is written.
+    If the next digest has no papers yet, the digest that was published today is written, if there is one.
     """
     from digest import publishing
 

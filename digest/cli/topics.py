@@ -98,7 +98,7 @@ def stats(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the filters of all subscribers: find filters that match nothing, match too much or are broken.
+    """Measure the filters in use: find filters that match nothing, match too much or are broken.
 
     A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows by default.
     """
