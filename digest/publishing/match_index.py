@@ -133,10 +133,11 @@ class MatchIndex:
         """
         since = max(joined_on, considered_until[0] - TRENDS_AGAIN_WITHIN)
         key = (considered_until, since, now)
-        if key not in self.eligible_cache:
+        found = self.eligible_cache.get(key)
+        if found is None:
             if len(self.eligible_cache) >= 1024:
                 self.eligible_cache.clear()
-            self.eligible_cache[key] = bitsets.bitset_of(
+            found = self.eligible_cache[key] = bitsets.bitset_of(
                 [
                     number
                     for number, paper in enumerate(self.press.papers)
@@ -147,7 +148,7 @@ class MatchIndex:
                     )
                 ]
             )
-        return self.eligible_cache[key]
+        return found
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
         """Return whether a paper considered earlier is trending, judged by observations since then."""
