@@ -215,6 +215,11 @@ def more_matched(papers: int) -> str:
     return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
 
 
+def more_below(papers: int) -> str:
+    """Return a line such as `and 26 more below`, at the end of a list of titles."""
+    return _("and %d more below") % papers
+
+
 def see_more_matches(papers: int) -> str:
     """Return a link text such as `See 37 more matches`."""
     return ngettext("See %d more match", "See %d more matches", papers) % papers

@@ -257,6 +257,39 @@ def test_a_weekly_or_monthly_digest_of_more_than_fifteen_papers_begins_with_its_
     assert len(in_text) == len(listed)
 
 
+@pytest.mark.parametrize(
+    ("topics", "listed", "more"),
+    [
+        ((20,), [*range(1, 21)], []),
+        ((60,), [*range(1, 21)], ["and 40 more below"]),
+        ((35, 25), [*range(1, 11), *range(36, 46)], ["and 25 more below", "and 15 more below"]),
+        ((11, 25), [*range(1, 12), *range(12, 22)], ["and 15 more below"]),
+        ((2,) * 21, [*range(1, 43)], []),
+    ],
+)
+def test_a_long_list_of_titles_names_the_first_of_each_topic_and_counts_the_others(
+    topics: tuple[int, ...], listed: list[int], more: list[str], site: Site, templates: Templates
+) -> None:
+    batch, _ = wide(1, sum(topics))
+    ids, sections = iter([paper.id for paper in batch]), []
+    for place, papers in enumerate(topics):
+        shown = tuple(next(ids) for _ in range(papers))
+        sections.append(Section(topic=f"Topic {place}", filter_id=1, papers=shown, more=0))
+    digest, copy = Digest(sections=tuple(sections), checked=412), copy_for(edition="weekly-2026-W47")
+    made = pressed(site, templates, batch)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    assert [int(number) for number in re.findall(r'<li value="(\d+)"', letter.html)] == listed
+    assert (
+        re.findall(r"and \d+ more below", letter.html)
+        == re.findall(r"and \d+ more below", letter.text)
+        == more
+    )
+    assert len(re.findall('<a class="topic"', letter.html)) == (len(topics) if len(topics) > 1 else 0)
+
+
 def test_a_digest_of_titles_does_not_list_them_twice(site: Site, templates: Templates) -> None:
     batch, digest = wide(1, 20)
     only_titles = structs.replace(digest, abstracts="titles")

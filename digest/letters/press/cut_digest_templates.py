@@ -64,5 +64,6 @@ def sample_page() -> dict[str, Any]:
     words = {word: placeholder_mark(word) for word in PAGE_VALUES}
     repeated = {"anchors": [anchor] * 2, "sections": [section] * 2, "news": [item] * 2}
     words |= {name: placeholder_mark(name) for name in ("offer", "offer_label", "offer_url")}
-    repeated["titles"] = [{name: placeholder_mark(name) for name in ("number", "title", "href")}] * 2
+    title = {name: placeholder_mark(name) for name in ("number", "title", "href")}
+    repeated["titles"] = [{**anchor, "titles": [title] * 2, "more": placeholder_mark("more")}] * 2
     return {**words, "is_sample": True, "has_save_line": True, "lead": section["cards"][0], **repeated}

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 LONG_CADENCES = frozenset({"weekly", "monthly"})
 SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the URL of the digest on the web
 MAX_UNLISTED = 15  #: a weekly or monthly digest with more papers begins with a list of titles
+#: Maximum number of titles in that list, which otherwise fills many screens of a phone; each topic has at least one.
+MAX_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,17 @@ class NumberedTitle:
     number: str
     title: str
     href: str  #: the URL of the paper, because links within a letter do nothing in many mail programs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TitleGroup:
+    """The titles of one topic in the list at the top of a long digest."""
+
+    name: str  #: the name of the section's anchor
+    topic: str  #: empty if there is only one topic
+    count: str  #: the number of the topic's papers
+    titles: tuple[NumberedTitle, ...]
+    more: str  #: the number of papers that follow below, in words; empty if all titles are listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +108,7 @@ class DigestPage:
     headline: str
     lead: NumberedCard | None  #: the first card, if its title is the headline
     lead_url: str  #: the URL to which the headline links
-    titles: tuple[NumberedTitle, ...]  #: the list at the top of a long digest
+    titles: tuple[TitleGroup, ...]  #: the list at the top of a long digest
     checked: str
     note: str
     is_sample: bool
@@ -133,6 +146,10 @@ class Layout(StrEnum):
     __hash__ = str.__hash__  # faster than the hash of Enum; layouts are cache keys
 
 
+#: The parts of the list of titles.
+PARTS_OF_LIST = ("titles", "listed", "listed_topic", "unlisted")
+
+
 def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
     """Return the layout: a digest of one topic begins with its first paper, a long weekly or monthly one with its titles.
 
@@ -140,7 +157,7 @@ def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence
     """
     papers = sum(len(section.papers) for section in plan)
     if cadence in LONG_CADENCES and papers > MAX_UNLISTED and digest.abstracts != "titles":
-        return Layout.LISTED if press.has_parts("titles", "listed") else Layout.COUNTED
+        return Layout.LISTED if press.has_parts(*PARTS_OF_LIST) else Layout.COUNTED
     is_led = len(plan) == 1 and not has_catch_up_headline(digest, papers)
     return Layout.LED if is_led and press.has_parts("lead", "heading") else Layout.COUNTED
 
@@ -164,7 +181,7 @@ def make_page(
         headline=titles[0] if is_led else headline(digest, cadence, copy.day, len(titles)),
         lead=untitled(cards[0]) if is_led else None,
         lead_url=cards[0].card.href if is_led else "",
-        titles=listed_titles(cards) if layout is Layout.LISTED else (),
+        titles=title_groups(sections) if layout is Layout.LISTED else (),
         checked=line,
         note=press.note,
         is_sample=any(one.card.is_sample for one in cards),
@@ -179,7 +196,9 @@ def make_page(
         has_save_line=has_save_line(digest, copy),
         share=share_label(digest, copy),
         share_url=f"{copy.browser_url}{SHARE_PATH}" if shares_topics(digest, copy) else f"{site.url}/",
-        anchors=anchors([(section.topic, len(section.papers)) for section in plan]),
+        anchors=()
+        if layout is Layout.LISTED
+        else anchors([(section.topic, len(section.papers)) for section in plan]),
         sections=sections,
         news=followup_items(digest.news, site),
         offer=suggestion_text(digest) if has_suggestion(digest, copy) else "",
@@ -222,8 +241,36 @@ def untitled(one: NumberedCard) -> NumberedCard:
     return NumberedCard(one.number, replace(one.card, title=""))
 
 
+def title_groups(sections: Sequence[PageSection]) -> tuple[TitleGroup, ...]:
+    """Return the list of titles for the top of a long digest, by topic."""
+    counts = [len(section.cards) for section in sections]
+    return tuple(
+        TitleGroup(
+            name=section.name,
+            topic=section.topic if len(sections) > 1 else "",
+            count=str(papers),
+            titles=listed_titles(section.cards[:listed]),
+            more=unlisted_titles(papers - listed),
+        )
+        for section, papers, listed in zip(sections, counts, titles_per_topic(counts), strict=True)
+    )
+
+
+def titles_per_topic(papers: Sequence[int]) -> list[int]:
+    """Return how many titles of each topic are listed, given its papers: all, or an equal share of the list."""
+    if sum(papers) <= MAX_LISTED:
+        return list(papers)
+    share = max(MAX_LISTED // len(papers), 1)
+    return [count if count <= share + 1 else share for count in papers]  # never "and 1 more"
+
+
+def unlisted_titles(papers: int) -> str:
+    """Return a line such as `and 26 more below`; "" if all titles are listed."""
+    return figures_in_words.more_below(papers) if papers else ""
+
+
 def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
-    """Return the list of titles for the top of a long digest."""
+    """Return the titles of these cards."""
     return tuple(NumberedTitle(one.number, one.card.title, one.card.href) for one in cards)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache, partial
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,7 +40,7 @@ from digest.letters.mime import (
 )
 from digest.letters.piece_templates import PieceTemplate, Placeholder, escape_html, placeholder_mark
 from digest.letters.press import digest_page, size_budget
-from digest.letters.press.card_pieces import separator_part
+from digest.letters.press.card_pieces import Parts, separator_part
 from digest.letters.press.digest_page import DigestPage, FollowUpItem, Layout
 from digest.letters.press.press_value import Press
 from digest.letters.press.section_pieces import (
@@ -185,7 +186,10 @@ class LetterAssembler:
         self.named_papers = lru_cache(WORDS_CACHED)(self.encode_named_papers)
         self.news = lru_cache(WORDS_CACHED)(self.encode_followups)
         self.lead_headline = lru_cache(WORDS_CACHED)(self.encode_lead_headline)
-        self.listed_title = lru_cache(WORDS_CACHED)(self.encode_listed_title)
+        self.listed_title, self.around_titles = (
+            lru_cache(WORDS_CACHED)(self.encode_listed_title),
+            lru_cache(WORDS_CACHED)(self.encode_around_titles),
+        )
         self.lead_end = EncodedPair(encode_quoted_printable(separator_part(self.html_parts, "lead_end")), b"")
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
@@ -243,14 +247,14 @@ class LetterAssembler:
         token = encode_words(copy.paper_token).html
         sections = self.sections.render_sections(plan, page, layout, token)
         news = self.news(digest.news) if digest.news else EMPTY_PAIR
-        titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
+        titles = self.encode_titles(plan) if layout is Layout.LISTED else EMPTY_PAIR
         if (
             sections.octets + len(news.html) + len(titles.html) > self.cards_budget
         ):  # cheap first test: the encoded size is at least the decoded size
             plan = self.plan(digest, copy.filters, copy.edition, has_links=bool(token))
             layout = digest_page.layout_of(self.press, plan, digest, cadence)
             sections = self.sections.render_sections(plan, page, layout, token)
-            titles = self.encode_titles(sections.papers) if layout is Layout.LISTED else EMPTY_PAIR
+            titles = self.encode_titles(plan) if layout is Layout.LISTED else EMPTY_PAIR
         return self.surround(sections, plan, layout, digest, copy, page=page, titles=titles)
 
     def surround(
@@ -307,7 +311,7 @@ class LetterAssembler:
             "checked": encode_words_cached(line),
             "recipient": encode_words(copy.recipient),
             "asked": asked,
-            "anchors": anchors,
+            "anchors": EMPTY_PAIR if layout is Layout.LISTED else anchors,
             "share_url": EncodedPair(page.html + SHARE_PATH, page.text + SHARE_PATH)
             if digest_page.shares_topics(digest, copy)
             else self.front_page,
@@ -363,7 +367,7 @@ class LetterAssembler:
         cadence = digest_page.cadence_of(edition, is_catch_up=digest.is_catch_up)
         plan = size_budget.full_plan(digest, filters)
         layout = digest_page.layout_of(self.press, plan, digest, cadence)
-        titles = self.encode_titles(digest.papers) if layout is Layout.LISTED else EMPTY_PAIR
+        titles = self.encode_titles(plan) if layout is Layout.LISTED else EMPTY_PAIR
         return size_budget.shorten_plan(
             plan,
             max_bytes=self.cards_budget - len(self.news(digest.news).html) - len(titles.html),
@@ -552,29 +556,47 @@ class LetterAssembler:
             ),
         )
 
-    def encode_titles(self, papers: Sequence[int]) -> EncodedPair:
-        """Encode the list of the titles of these papers."""
-        lines = [self.listed_title(number, paper) for number, paper in enumerate(papers, start=1)]
-        html, text = (
-            parts["titles"].fill({"listed": GAP_MARK}).split(GAP_MARK)
-            for parts in (self.html_parts, self.text_parts)
+    def encode_titles(self, plan: Sequence[SectionPlan]) -> EncodedPair:
+        """Encode the list of titles at the top of a long digest."""
+        counts = [len(section.papers) for section in plan]
+        found: list[EncodedPair] = []
+        number = 1
+        for place, listed in enumerate(digest_page.titles_per_topic(counts)):
+            section, papers = plan[place], counts[place]
+            before, after = self.around_titles(
+                place + 1, section.topic if len(plan) > 1 else "", papers, listed
+            )
+            lines = map(self.listed_title, count(number), section.papers[:listed])
+            found += before, *lines, after
+            number += papers
+        return EncodedPair(b"".join([one.html for one in found]), b"".join([one.text for one in found]))
+
+    def encode_around_titles(
+        self, place: int, topic: str, papers: int, listed: int
+    ) -> tuple[EncodedPair, EncodedPair]:
+        """Encode the pieces before and after the titles of one topic; without a name, it has no heading."""
+        one, more = digest_page.anchor(place, topic, papers), digest_page.unlisted_titles(papers - listed)
+        values = {"name": one.name, "count": one.count, "more": more}
+        (before, after), (text_before, text_after) = (
+            self.fill_around_titles(parts, {**values, "topic": shown}, has_topic=bool(topic))
+            for parts, shown in (
+                (self.html_parts, escape_html(one.topic)),
+                (self.text_parts, wrap(one.topic)),
+            )
         )
-        return EncodedPair(
-            b"".join(
-                [
-                    encode_quoted_printable(html[0]),
-                    *(line.html for line in lines),
-                    encode_quoted_printable(html[1]),
-                ]
-            ),
-            b"".join(
-                [
-                    encode_quoted_printable(text[0]),
-                    *(line.text for line in lines),
-                    encode_quoted_printable(text[1]),
-                ]
-            ),
-        )
+        return EncodedPair(before, text_before), EncodedPair(after, text_after)
+
+    def fill_around_titles(
+        self, parts: Parts, values: Mapping[str, str], *, has_topic: bool
+    ) -> tuple[bytes, bytes]:
+        """Encode what one body has before and after the titles of one topic."""
+        nested = {
+            "listed": GAP_MARK,
+            "listed_topic": parts["listed_topic"].fill(values) if has_topic else "",
+            "unlisted": parts["unlisted"].fill(values) if values["more"] else "",
+        }
+        before, after = parts["titles"].fill(nested).split(GAP_MARK)
+        return encode_quoted_printable(before), encode_quoted_printable(after)
 
     def encode_listed_title(self, number: int, paper: int) -> EncodedPair:
         """Encode one title of the list."""
