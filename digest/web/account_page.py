@@ -60,7 +60,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
 
 
 def download(request: Request) -> Response:
-    """Return all data stored about the subscriber, as a JSON file."""
+    """Return the export of the subscriber's data as a JSON file."""
     with db.read_session(request_context.context_of(request).engine) as session:
         found = subscribers.export_data(session, subscriber_of_page(session, request))
     return Response(

@@ -393,7 +393,7 @@ def takes_text(draft: PaperDraft, text: TextBlock, after: PageUnit | None) -> bo
 
 
 def is_organization(text: str) -> bool:
-    """Return whether `text`, which precedes a middle dot, names an organisation and is no short abstract."""
+    """Return whether `text`, which precedes a middle dot, names an organisation and is not a short abstract."""
     return len(text) <= LONGEST_ORGANIZATION and not (text.endswith(".") and text.count(" ") > 8)
 
 
