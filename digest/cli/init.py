@@ -95,7 +95,7 @@ def init(
 ) -> None:
     """Ask seven questions, write the settings file, send a test mail and start the service.
 
-    It asks questions only in a terminal and without options. Settings in the file are kept unless you give new values.
+    It asks questions only in a terminal, and only if no option is given. Settings in the file are kept unless you give new values.
     """
     given = {
         "site_name": site_name, "base_url": base_url, "mail_url": mail_url, "sender": sender,
