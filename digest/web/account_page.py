@@ -15,7 +15,7 @@ from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
-from digest.web import forms, page_rendering, request_context
+from digest.web import forms, page_rendering, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 
@@ -53,7 +53,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
             session, context.site, request.path_params["token"], now=context.clock()
         )
     except BadField:
-        raise page_rendering.Gone(*page_rendering.EXPIRED_ACCOUNT_LINK) from None
+        raise problem_pages.Gone(*problem_pages.EXPIRED_ACCOUNT_LINK) from None
     if subscriber is None:
         raise HTTPException(404)
     return subscriber
@@ -140,7 +140,7 @@ def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber,
         raise HTTPException(404)
     found = subscribers.new_address_of_link(session, context.site, token, now=context.clock())
     if found is None:
-        raise page_rendering.Gone(*page_rendering.EXPIRED_ACCOUNT_LINK)
+        raise problem_pages.Gone(*problem_pages.EXPIRED_ACCOUNT_LINK)
     return found
 
 

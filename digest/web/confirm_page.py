@@ -15,7 +15,7 @@ from digest.letters.cards import CardForm
 from digest.subscribers import Request as SubscriptionRequest
 from digest.subscribers import RequestedSettings, use_cases
 from digest.topics import Filter
-from digest.web import forms, page_rendering, request_context, topic_preview
+from digest.web import forms, page_rendering, problem_pages, request_context, topic_preview
 from digest.web.front_page import request_network
 
 MAX_PAPERS = 3
@@ -39,9 +39,7 @@ def refused_page(request: Request, session: Session) -> Response:
     context = request_context.context_of(request)
     token = request.path_params["token"]
     has_expired = subscribers.is_expired(session, context.site, token, context.clock())
-    return page_rendering.problem_page(
-        request, 410, texts=page_rendering.EXPIRED_LINK if has_expired else None
-    )
+    return problem_pages.problem_page(request, 410, texts=problem_pages.EXPIRED_LINK if has_expired else None)
 
 
 def button_page(
@@ -121,7 +119,7 @@ def confirmed_page(request: Request, session: Session, confirmation: Confirmatio
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
-        return page_rendering.problem_page(request, 410)
+        return problem_pages.problem_page(request, 410)
     welcome = subscribers.welcome_of(session, confirmation)
     return page_rendering.render_page(
         request,

@@ -25,6 +25,7 @@ from digest.web import (
     forms,
     library_upload,
     page_rendering,
+    problem_pages,
     public_archive,
     request_context,
     sentence_choices,
@@ -388,7 +389,7 @@ def show_as_email(request: Request) -> Response:
         key = (catalog.state(session), context.clock().date())
         html = context.caches.get_or_make("email", key, lambda: trending_list.list_as_email(context, session))
     if html is None:
-        return page_rendering.problem_page(request, 404)
+        return problem_pages.problem_page(request, 404)
     return HTMLResponse(page_rendering.letter_page(html), headers=mail_headers())
 
 

@@ -13,7 +13,7 @@ from digest import addresses, db, subscribers
 from digest.errors import UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
-from digest.web import forms, front_page, page_rendering, request_context
+from digest.web import forms, front_page, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import SignUpForm, error_sentence
 
@@ -25,11 +25,11 @@ def handle_form(request: Request, form: FormData) -> Response:
     try:
         addresses.parse_address(email)
     except UsageError as error:
-        return page_rendering.problem_page(request, 410, email=email, error=error_sentence(error))
+        return problem_pages.problem_page(request, 410, email=email, error=error_sentence(error))
     if field_text(form, "website"):  # only bots fill in this hidden field
         return front_page.show_sent(request, SignUpForm(email=email))
     if not forms.is_timely(context.site, field_text(form, "made"), now):
-        return page_rendering.problem_page(
+        return problem_pages.problem_page(
             request,
             410,
             email=email,

@@ -1,4 +1,4 @@
-"""Serve a page for each paper, and its BibTeX and RIS entries."""
+"""Serve a page for each paper."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from digest.db import Session
 from digest.errors import BadFilter
 from digest.letters import cards, figures_in_words
 from digest.letters.cards import Link
-from digest.papers import Paper, byline, catalog, display, links_of, title_key
+from digest.papers import Paper, byline, catalog, display, links_of
 from digest.papers.trending import Appearance
 from digest.topics import MatchedWord
-from digest.web import page_rendering, request_context
+from digest.web import page_rendering, problem_pages, request_context
+from digest.web.citation_files import bibtex_entry, ris_entry
 
 #: Sites on which a paper can be found by its title, each with the beginning of the search URL.
 PAPER_FINDERS = (
@@ -29,14 +30,6 @@ PAPER_FINDERS = (
     ("Semantic Scholar", "https://www.semanticscholar.org/search?q="),
 )
 MAX_HISTORY = 14  #: maximum number of days listed on a paper's page
-#: The names of the months in BibTeX.
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-BIBTEX_ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
-        "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    }
-)  # fmt: skip
 
 
 def show_paper(request: Request) -> Response:
@@ -137,7 +130,7 @@ def load_paper(context: AppContext, session: Session, number: int) -> Paper:
     """
     shown = context.public_rules.public_copy(current_paper(session, number))
     if shown is None:
-        raise page_rendering.removed_paper()
+        raise problem_pages.removed_paper()
     return shown
 
 
@@ -150,7 +143,7 @@ def current_paper(session: Session, number: int) -> Paper:
     if found is None:
         raise HTTPException(404)
     if found.is_hidden:
-        raise page_rendering.removed_paper()
+        raise problem_pages.removed_paper()
     return found
 
 
@@ -179,71 +172,3 @@ def citation_tags(paper: Paper, here: str) -> Iterator[tuple[str, str]]:
     if pdf := cards.safe_url(found.pdf):
         yield "citation_pdf_url", pdf
     yield "citation_abstract_html_url", cards.safe_url(found.abstract) or here
-
-
-# ── BibTeX ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def bibtex_entry(paper: Paper, context: AppContext) -> str:
-    """Return the paper as a BibTeX entry with those fields that are known."""
-    kind = "article" if paper.journal else "misc"
-    fields = "".join(f"  {name} = {{{value}}},\n" for name, value in bibtex_fields(paper, context))
-    return f"@{kind}{{{cite_key(paper)},\n{fields}}}\n"
-
-
-def cite_key(paper: Paper) -> str:
-    """Return a key such as `ito2026slow`: first author, year, first title word of four letters or more."""
-    who = title_key(paper.authors[0].split()[-1]).replace(" ", "") if paper.authors else ""
-    word = next((word for word in title_key(paper.title).split() if len(word) > 3), "paper")
-    year = f"{paper.published:%Y}" if paper.published else ""
-    return f"{who or 'paper'}{year}{word}"
-
-
-def bibtex_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a BibTeX entry."""
-    yield "title", "{" + display(paper.title).translate(BIBTEX_ESCAPES) + "}"
-    if paper.authors:
-        yield "author", " and ".join(display(author).translate(BIBTEX_ESCAPES) for author in paper.authors)
-    if paper.published:
-        yield "year", f"{paper.published:%Y}"
-        yield "month", MONTHS[paper.published.month - 1]
-    if paper.journal:
-        yield "journal", display(paper.journal).translate(BIBTEX_ESCAPES)
-    if "doi" in paper.ids:
-        yield "doi", paper.ids["doi"]
-    if "arxiv" in paper.ids:
-        yield "eprint", paper.ids["arxiv"]
-        yield "archiveprefix", "arXiv"
-    first = cards.safe_url(next(iter(paper.urls), None))
-    yield "url", first or links.paper_url(context.site, paper.id)
-
-
-# ── RIS ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def ris_entry(paper: Paper, context: AppContext) -> str:
-    """Return the paper's RIS entry."""
-    return "".join(f"{tag}  - {value}\r\n" for tag, value in ris_fields(paper, context))
-
-
-def ris_fields(paper: Paper, context: AppContext) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a RIS entry; every value is one line."""
-    yield "TY", "JOUR" if paper.journal else "UNPB"
-    yield "TI", one_line(display(paper.title))
-    yield from (("AU", one_line(display(author))) for author in paper.authors)
-    if paper.published:
-        yield "PY", f"{paper.published:%Y}"
-        yield "DA", f"{paper.published:%Y/%m/%d}"
-    if paper.journal:
-        yield "JO", one_line(display(paper.journal))
-    if "doi" in paper.ids:
-        yield "DO", paper.ids["doi"]
-    if paper.abstract and not paper.summary_by:
-        yield "AB", one_line(display(paper.abstract))
-    yield "UR", cards.safe_url(next(iter(paper.urls), None)) or links.paper_url(context.site, paper.id)
-    yield "ER", ""
-
-
-def one_line(text: str) -> str:
-    """Return the text on a single line, because a RIS value may not contain line breaks."""
-    return " ".join(text.split())

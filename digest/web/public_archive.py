@@ -1,18 +1,17 @@
-"""Show the trending papers of past days, on all topics or on one, and list these pages for crawlers."""
+"""Show the trending papers of past days, on all topics or on one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, date
 from typing import Any
-from xml.etree import ElementTree
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from digest import db, topics
 from digest.app_context import AppContext
@@ -21,12 +20,9 @@ from digest.letters import figures_in_words
 from digest.papers import catalog
 from digest.web import feeds, page_rendering, request_context, starter_topics, trending_list
 
-SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
 PAGES_AT_ONCE = 4  #: maximum number of lists of papers made at the same time
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
-#: Pages that belong to one reader, which crawlers should not request.
-PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,41 +182,6 @@ def show_topic_feed(request: Request) -> Response:
     with db.read_session(context.engine) as session:
         feed = feeds.cached_feed(context, session, topics.parse(text), name, address)
     return feeds.FEED_FORMATS[form](context, feed)
-
-
-# ── for crawlers ────────────────────────────────────────────────────────────────────────────────
-
-
-def show_robots(request: Request) -> Response:
-    """Return robots.txt (RFC 9309): crawlers may fetch the public pages, but no reader's personal pages."""
-    context = request_context.context_of(request)
-    rules = "".join(f"Disallow: {path}\n" for path in PRIVATE_PATHS)
-    place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"
-    return PlainTextResponse(f"User-agent: *\n{rules}{place}")
-
-
-def show_sitemap(request: Request) -> Response:
-    """Return the sitemap with the addresses of the public pages (sitemaps.org, protocol 0.9)."""
-    context = open_archive(request)
-    root = ElementTree.Element("urlset", xmlns=SITEMAP)
-    with db.read_session(context.engine) as session:
-        days = listed_days(context, session)
-    for path, changed in public_paths(days):
-        entry = ElementTree.SubElement(root, "url")
-        ElementTree.SubElement(entry, "loc").text = context.site.url + path
-        if changed:
-            ElementTree.SubElement(entry, "lastmod").text = str(changed)
-    content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return Response(content, media_type="application/xml")
-
-
-def public_paths(days: list[date]) -> Iterator[tuple[str, date | None]]:
-    """Yield the path of each public page, and the day on which it last changed."""
-    latest = days[-1] if days else None
-    yield "/", latest
-    yield "/days", latest
-    yield from ((link.href, latest) for link in topic_links())
-    yield from ((f"/days/{day}", day) for day in reversed(days))
 
 
 def redirect_to_icon(request: Request) -> Response:

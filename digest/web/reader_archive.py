@@ -7,13 +7,13 @@ reader's settings.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from digest import addresses, db, links, publishing, subscribers
 from digest.app_context import AppContext
@@ -26,7 +26,8 @@ from digest.letters import Personalization, cards, figures_in_words, personaliza
 from digest.letters.cards import CardForm
 from digest.papers import Paper, catalog
 from digest.topics import filter_registry
-from digest.web import front_page, page_rendering, paper_page, request_context
+from digest.web import front_page, page_rendering, problem_pages, request_context
+from digest.web.citation_files import bibtex_file, ris_file
 from digest.web.middleware import mail_headers
 from digest.web.sign_up_form import OfferedTopic
 from digest.web.unsubscribe_page import subscriber_of_link
@@ -57,7 +58,7 @@ def show_digest(request: Request) -> Response:
         try:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
-            raise page_rendering.expired_digest() from None
+            raise problem_pages.expired_digest() from None
         copy = personalization_of(context, session, delivery, reader)
         digest = Digest.from_json(delivery.decision)
         hidden = {paper.id for paper in catalog.papers(session, ids=digest.papers) if paper.is_hidden}
@@ -79,7 +80,7 @@ def show_overflow(request: Request) -> Response:
         try:
             made = press_store.load_press(session, delivery.press, context.caches)
         except NotFound:
-            raise page_rendering.expired_digest() from None
+            raise problem_pages.expired_digest() from None
         found = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
         hidden = {paper.id for paper in catalog.papers(session, ids=found) if paper.is_hidden}
         overflow = [paper for paper in found if paper not in hidden]
@@ -160,25 +161,6 @@ def show_bibtex(request: Request) -> Response:
 def show_ris(request: Request) -> Response:
     """Return the digest's papers as RIS."""
     return ris_file(request_context.context_of(request), load_shown_papers(request))
-
-
-def bibtex_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a BibTeX file to be saved."""
-    text = "\n".join(paper_page.bibtex_entry(paper, context) for paper in listed)
-    return PlainTextResponse(text, media_type="application/x-bibtex", headers=attachment_header("bib"))
-
-
-def ris_file(context: AppContext, listed: Iterable[Paper]) -> Response:
-    """Return papers as a RIS file to be saved."""
-    text = "".join(paper_page.ris_entry(paper, context) for paper in listed)
-    return PlainTextResponse(
-        text, media_type="application/x-research-info-systems", headers=attachment_header("ris")
-    )
-
-
-def attachment_header(ending: str) -> dict[str, str]:
-    """Return the header that makes a browser save the file as `digest.` followed by `ending`."""
-    return {"content-disposition": f'attachment; filename="digest.{ending}"'}
 
 
 def load_shown_papers(request: Request) -> list[Paper]:

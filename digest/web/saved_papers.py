@@ -18,7 +18,14 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
 from digest.subscribers import use_cases
-from digest.web import feeds, forms, page_rendering, paper_page, reader_archive, request_context
+from digest.web import (
+    citation_files,
+    feeds,
+    forms,
+    page_rendering,
+    paper_page,
+    request_context,
+)
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -130,12 +137,12 @@ post_list = forms.form_endpoint(handle_list_form)
 
 def show_bibtex(request: Request) -> Response:
     """Return the saved papers as BibTeX."""
-    return reader_archive.bibtex_file(request_context.context_of(request), load_list(request))
+    return citation_files.bibtex_file(request_context.context_of(request), load_list(request))
 
 
 def show_ris(request: Request) -> Response:
     """Return the saved papers as RIS."""
-    return reader_archive.ris_file(request_context.context_of(request), load_list(request))
+    return citation_files.ris_file(request_context.context_of(request), load_list(request))
 
 
 def load_list(request: Request) -> list[Paper]:
