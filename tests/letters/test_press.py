@@ -290,6 +290,18 @@ def test_a_long_list_of_titles_names_the_first_of_each_topic_and_counts_the_othe
     assert len(re.findall('<a class="topic"', letter.html)) == (len(topics) if len(topics) > 1 else 0)
 
 
+def test_a_long_topic_is_wrapped_in_plain_text(site: Site, templates: Templates) -> None:
+    topic = "Retrieval-augmented generation for long clinical documents in low-resource languages"
+    digest, copy = by_topic((topic, 1, (11,)), ("Robots", 2, (12,))), copy_for()
+    made = pressed(site, templates)
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    wrapped = topic.replace(" low-", "\nlow-")
+    assert f"\n{wrapped}\n{'-' * 72}\n" in letter.text
+
+
 def test_a_digest_of_titles_does_not_list_them_twice(site: Site, templates: Templates) -> None:
     batch, digest = wide(1, 20)
     only_titles = structs.replace(digest, abstracts="titles")

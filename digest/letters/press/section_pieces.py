@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from digest.letters import figures_in_words
 from digest.letters.cards import CardForm
+from digest.letters.line_wrapping import wrap
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.piece_templates import escape_html
 from digest.letters.press import digest_page
@@ -200,7 +201,7 @@ class SectionRenderer:
     def encode_heading(self, topic: str, layout: Layout) -> tuple[str, bytes, bytes]:
         """Return the heading of a section as text, in encoded HTML and as encoded text."""
         shown = digest_page.section_heading(topic, layout)
-        return shown, encode_quoted_printable(escape_html(shown)), encode_quoted_printable(shown)
+        return shown, encode_quoted_printable(escape_html(shown)), encode_quoted_printable(wrap(shown))
 
     def encode_share(self, papers: int, matches: int) -> tuple[str, bytes, bytes]:
         """Return the phrase behind a heading as text, and its part of the section in HTML and text."""
