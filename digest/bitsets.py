@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 #: For larger sets than this, it is faster to set the bits in a byte array.
 MANY_NUMBERS = 64
-WORD_BITS = 60  #: the number of bits of a set that are handled at a time
-WORD = (1 << WORD_BITS) - 1
+#: If the mean distance between the numbers of a set is larger than this, they are found one by one.
+SPARSE_DISTANCE = 40
 
 #: Pairs (score, set of the papers with this score), highest score first; no paper is in two sets.
 ScoredSets: TypeAlias = Sequence[tuple[float, int]]
@@ -40,19 +40,15 @@ def members(bits: int) -> list[int]:
 def lowest_members(bits: int, most: int) -> list[int]:
     """Return the lowest `most` numbers in a set, lowest first.
 
-    The loop handles `WORD_BITS` bits at a time, because arithmetic with the whole set is slower.
+    The numbers of a dense set are the places of the ones in its binary digits, which are found by splitting.
     """
+    most = min(most, bits.bit_count())
+    if bits.bit_length() < SPARSE_DISTANCE * most:
+        zeros, number = bin(bits)[:1:-1].split("1", most), -1  # the digits lowest first, without the 0b
+        return [number := number + len(between) + 1 for between in zeros[:most]]
     numbers: list[int] = []
-    start = 0
-    while bits and len(numbers) < most:
-        skipped = (bits & -bits).bit_length() - 1
-        bits >>= skipped
-        start += skipped
-        word = bits & WORD
-        while word:
-            lowest = word & -word
-            numbers.append(start + lowest.bit_length() - 1)
-            word ^= lowest
-        bits >>= WORD_BITS
-        start += WORD_BITS
-    return numbers[:most]
+    while len(numbers) < most:
+        rest = bits & bits - 1
+        numbers.append((bits ^ rest).bit_length() - 1)
+        bits = rest
+    return numbers
