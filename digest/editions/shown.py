@@ -13,6 +13,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from msgspec import json
 from sqlalchemy import (
     Column,
     FromClause,
@@ -83,7 +84,10 @@ def shown_to(
     """
     values = {"ids": subscriber_ids, "since_id": since_id}
     found = session.connection().execute(shown_since_query(db.dialect_of(session)), values)
-    return [(row[0], [int(paper) for paper in row[1].split(",") if paper]) for row in found]
+    return [(row[0], decode_numbers(f"[{row[1]}]")) for row in found]
+
+
+decode_numbers = json.Decoder(list[int]).decode  # a fourth of the time of `split` and `int`
 
 
 @lru_cache(maxsize=2)  # one entry per database dialect
