@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from digest import links
 from digest.letters.cards import Card, CardForm, link_text, make_card, printed_text
@@ -64,7 +64,9 @@ class CardRenderer:
         self.site = site
         self.html_parts = press.html.parts()
         self.text_parts = press.text.parts()
-        self.bold = self.html_parts.get("bold")
+        self.bold = encode_format(self.html_parts.get("bold"))
+        self.reason_html = encode_format(self.html_parts["why"], {"bold"})
+        self.reason_text = encode_format(self.text_parts["why"])
         self.links = links.save_prefix(site, TOKEN), links.feedback_prefix(site, TOKEN)
         self.frame = lru_cache(TEMPLATES_CACHED)(self.encode_frame)
         self.untitled = lru_cache(TEMPLATES_CACHED)(self.encode_untitled)
@@ -99,13 +101,9 @@ class CardRenderer:
             for number, form in zip(numbers, forms, strict=True)
         ]
 
-    def untitled_card(
-        self, paper_id: int, canonical: str | None, form: CardForm, *, has_links: bool
-    ) -> CardPieces:
-        """Return a paper's card without its number and its title."""
-        reason = self.card(paper_id, canonical, form, has_links)
-        untitled = self.untitled(self.press.rank_of_paper[paper_id], form, has_links)
-        return untitled.with_reason(reason.html[REASON_PIECE], reason.text[REASON_PIECE])
+    def untitled_card(self, paper_id: int, form: CardForm, *, has_links: bool) -> CardPieces:
+        """Return a paper's card without its number, its title and its reason line."""
+        return self.untitled(self.press.rank_of_paper[paper_id], form, has_links)
 
     def encode_matched(
         self,
@@ -121,24 +119,23 @@ class CardRenderer:
 
     def encode_reason(self, why: ReasonLine) -> tuple[bytes, bytes]:
         """Encode a reason line in HTML and text."""
+        word = encode_quoted_printable(escape_html(why.word)) if why.word else b""
         shown = {
-            "why": escape_html(keep_figures(why.before)),
-            "word": escape_html(why.word),
-            "after": escape_html(keep_figures(why.after)),
+            b"why": encode_quoted_printable(escape_html(keep_figures(why.before))),
+            b"word": word,
+            b"bold": self.bold % {b"word": word} if word else b"",
+            b"after": encode_quoted_printable(escape_html(keep_figures(why.after))) if why.after else b"",
         }
-        if why.word and self.bold:
-            shown["bold"] = self.bold.fill(shown)
-        text = self.text_parts["why"].fill({"why": wrap_with_bar(why.text), "word": "", "after": ""})
-        return encode_quoted_printable(self.html_parts["why"].fill(shown)), encode_quoted_printable(text)
+        in_text = {b"why": encode_quoted_printable(wrap_with_bar(why.text)), b"word": b"", b"after": b""}
+        return self.reason_html % shown, self.reason_text % in_text
 
     def encode_frame(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
         """Encode a card without its number and its reason line."""
         return self.encode_card(self.plain_card(number, form, has_links))
 
     def encode_untitled(self, number: int, form: CardForm, has_links: bool) -> CardPieces:  # noqa: FBT001 - part of the cache key
-        """Encode a card without its number, reason line and title; `words` still counts the title's words."""
-        card = self.plain_card(number, form, has_links)
-        return structs.replace(self.encode_card(replace(card, title="")), words=digest_page.count_words(card))
+        """Encode a card without its number, reason line and title."""
+        return self.encode_card(replace(self.plain_card(number, form, has_links), title=""))
 
     def make_card(self, number: int, form: CardForm, has_links: bool) -> Card:  # noqa: FBT001 - part of the cache key
         """Return a card without a reason line; the links that belong to the reader contain a marker."""

@@ -18,6 +18,7 @@ from digest.letters.press import digest_page
 from digest.letters.press.card_pieces import (
     CARD_PIECES,
     NUMBER,
+    REASON_PIECE,
     TOKEN_MARK,
     CardRenderer,
     Parts,
@@ -68,6 +69,10 @@ class CardRow(Struct, frozen=True):
     text: list[bytes]
     words: int  #: number of words that count towards the reading time
 
+    def without_first(self) -> CardRow:
+        """Return the row without the pieces of its first card; `words` still counts that card's words."""
+        return CardRow(self.html[CARD_PIECES:], self.text[CARD_PIECES:], self.words)
+
 
 class SectionRenderer:
     """Encodes the sections of one press for one site, and caches the pieces that many letters share."""
@@ -99,16 +104,21 @@ class SectionRenderer:
         """
         html: list[bytes] = []
         text: list[bytes] = []
-        lead, words, number = EMPTY_PAIR, 0, 1
+        has_links = bool(token)
+        rows = [self.row(one.canonical, one.papers, one.forms, has_links) for one in plan]
+        words = sum(row.words for row in rows)
+        lead, number = EMPTY_PAIR, 1
         if layout is Layout.LED:
-            lead, words = self.lead_card(plan[0], token)
-            number = 2
-        for place, section in enumerate(digest_page.without_lead(plan, layout), start=1):
-            opening = self.opening(place, section.topic, len(section.papers), section.matches, layout)
-            row = self.row(section.canonical, section.papers, section.forms, bool(token))
-            numbers = self.numbers(number, len(section.papers))
-            append_cards(html, opening.html, row.html, numbers[0])
-            append_cards(text, opening.text, row.text, numbers[1])
+            lead, number = self.lead_card(plan[0], rows[0], token), 2
+            rows = [rows[0].without_first()]
+        for place, (section, row) in enumerate(
+            zip(digest_page.without_lead(plan, layout), rows, strict=False), start=1
+        ):
+            papers = len(section.papers)
+            opening = self.opening(place, section.topic, papers, section.matches, layout)
+            numbers_html, numbers_text = self.numbers(number, papers)
+            append_cards(html, opening.html, row.html, numbers_html)
+            append_cards(text, opening.text, row.text, numbers_text)
             if section.more and page.html:
                 before, after = self.rest(section.more, place)
                 html += before.html, page.html, after.html
@@ -117,18 +127,17 @@ class SectionRenderer:
                 ending = self.ending(section.more)
                 html.append(ending.html)
                 text.append(ending.text)
-            words += row.words
-            number += len(section.papers)
-        papers = [*chain.from_iterable([one.papers for one in plan])]
-        return SectionPieces(b"".join(html).replace(TOKEN_MARK, token), text, papers, words, lead)
+            number += papers
+        papers_shown = [*chain.from_iterable([one.papers for one in plan])]
+        return SectionPieces(b"".join(html).replace(TOKEN_MARK, token), text, papers_shown, words, lead)
 
-    def lead_card(self, section: SectionPlan, token: bytes) -> tuple[EncodedPair, int]:
-        """Return a section's first card without its title (the headline), and the card's word count."""
-        first = section.papers[0], section.canonical, section.forms[0]
-        card = self.cards.untitled_card(*first, has_links=bool(token))
+    def lead_card(self, section: SectionPlan, row: CardRow, token: bytes) -> EncodedPair:
+        """Return a section's first card without its title, which is the headline."""
+        frame = self.cards.untitled_card(section.papers[0], section.forms[0], has_links=bool(token))
+        card = frame.with_reason(row.html[REASON_PIECE], row.text[REASON_PIECE])
         (before, after), (text_before, text_after) = self.around_lead
         html = b"".join((before, *card.html, after)).replace(TOKEN_MARK, token)
-        return EncodedPair(html, b"".join((text_before, *card.text, text_after))), card.words
+        return EncodedPair(html, b"".join((text_before, *card.text, text_after)))
 
     def encode_row(
         self,
