@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import b2a_base64
 from functools import lru_cache
 
 from digest.site_profile import ID_LENGTH, Site
@@ -18,6 +19,7 @@ from digest.site_profile import ID_LENGTH, Site
 HMAC_BLOCK = 64  #: block size of SHA-256 in bytes
 KEY_ID_PATTERN = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 MAC_BYTES = 18  #: 144 bits: 24 characters in a link
+URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def is_of_unknown_key(site: Site, token: str) -> bool:
@@ -44,7 +46,8 @@ def verify_token(site: Site, purpose: str, token: str) -> str | None:
 
 def mac(key: bytes, purpose: str, subject: str) -> str:
     """Return the URL-safe MAC over purpose and subject."""
-    return urlsafe_b64encode(keyed_hash(key, f"{purpose}\0{subject}")[:MAC_BYTES]).decode()
+    octets = keyed_hash(key, f"{purpose}\0{subject}")[:MAC_BYTES]
+    return b2a_base64(octets, newline=False).translate(URL_SAFE).decode()
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:

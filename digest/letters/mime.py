@@ -11,11 +11,12 @@ which SMTP would have to escape.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from binascii import a2b_qp, b2a_qp
 from collections.abc import Iterable
 from datetime import datetime
+
+from xxhash import xxh3_64_hexdigest
 
 from digest.letters.headers import Header, header_block
 from digest.letters.letter_rendering import RenderedLetter
@@ -78,7 +79,7 @@ def mime_boundary(message_id: str) -> bytes:
 
     Quoted-printable never contains `=_`: after an equals sign come two hex digits or a line end.
     """
-    return b"=_" + hashlib.sha256(message_id.encode()).hexdigest()[:24].encode()
+    return b"=_" + xxh3_64_hexdigest(message_id.encode()).encode()
 
 
 def build_message(

@@ -41,8 +41,7 @@ from digest.topics.word_rows import LazyDict
 
 MAX_REASON_WORDS = 4  #: maximum number of a description's words that a reason lists
 MAX_FAILED_WORDS = 8  #: maximum number of a description's words listed if a paper does not match
-MARKS_CACHED = 32768  #: maximum number of cached matches of a paper and a clause, 300 bytes each
-FILTERS_CACHED = 4096  #: maximum number of filters whose clauses are cached, about 1 kB each
+FILTERS_CACHED = 16384  #: maximum number of filters whose clauses are cached, about 1 kB each
 MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
 #: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of those with
 #: the same start, the longest comes first.
@@ -94,7 +93,6 @@ class Explainer:
         self._batch = _IndexedBatch(index)
         self._pages: Mapping[int, _IndexedPaper] = LazyDict(self._page)
         self._bits: Mapping[int, int] = LazyDict(lambda number: 1 << number)
-        self._marks = lru_cache(MARKS_CACHED)(self._find_marks)
         self._positive_clauses = lru_cache(FILTERS_CACHED)(self._batch.positive_clauses)
 
     def explain(self, filter_: Filter, number: int) -> Explanation:
@@ -124,7 +122,7 @@ class Explainer:
     def finding(self, clauses: Sequence[Leaf], number: int) -> MatchFinding:
         """Return the reasons why these clauses match a paper, and the positions of the matched words."""
         page = self._pages[number]
-        found = [(leaf, self._marks(leaf, number)) for leaf in clauses]
+        found = [(leaf, page.marks(leaf)) for leaf in clauses]
         found.sort(key=_strength)
         words, authors, others = dict[str, None](), dict[str, None](), dict[str, None]()
         for leaf, marks in found:
@@ -135,9 +133,6 @@ class Explainer:
             else:
                 others[page.reason(leaf, marks)] = None
         return MatchFinding(tuple(words), tuple(authors), tuple(others), _places(found))
-
-    def _find_marks(self, leaf: Leaf, number: int) -> list[WordSpan]:
-        return self._pages[number].marks(leaf)
 
     def _page(self, number: int) -> _IndexedPaper:
         return _IndexedPaper(self._batch, number)
@@ -205,6 +200,9 @@ def _strength(found: MatchedClause) -> int:
 def _places(found: list[MatchedClause]) -> tuple[tuple[str, int, int], ...]:
     """Return the positions of the matched words in reading order, without overlaps."""
     marks = [mark for _, marks in found for mark in marks]
+    if len(marks) == 1:
+        ((place, start, end),) = marks
+        return ((FIELDS[place], start, -end),)
     places: list[tuple[str, int, int]] = []
     last, behind = -1, 0
     for place, start, end in sorted(marks):

@@ -155,11 +155,15 @@ def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence
 
     If customized templates have no part for this layout, the digest begins with the number of papers.
     """
-    papers = sum(len(section.papers) for section in plan)
-    if cadence in LONG_CADENCES and papers > MAX_UNLISTED and digest.abstracts != "titles":
+    if cadence in LONG_CADENCES and paper_count(plan) > MAX_UNLISTED and digest.abstracts != "titles":
         return Layout.LISTED if press.has_parts(*PARTS_OF_LIST) else Layout.COUNTED
-    is_led = len(plan) == 1 and not has_catch_up_headline(digest, papers)
+    is_led = len(plan) == 1 and not has_catch_up_headline(digest, paper_count(plan))
     return Layout.LED if is_led and press.has_parts("lead", "heading") else Layout.COUNTED
+
+
+def paper_count(plan: Sequence[SectionPlan]) -> int:
+    """Return the number of papers in all sections."""
+    return sum(len(section.papers) for section in plan)
 
 
 def make_page(

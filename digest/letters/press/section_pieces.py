@@ -31,8 +31,8 @@ from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import SectionPlan
 from digest.site_profile import Site
 
-PIECES_CACHED = 4096  #: maximum number of cached short pieces, such as topic names and numbers of cards
-ROWS_CACHED = 4096  #: maximum number of cached rows of cards; readers with the same filter share rows
+PIECES_CACHED = 16384  #: maximum number of cached short pieces, such as topic names and numbers of cards
+ROWS_CACHED = 16384  #: maximum number of cached rows of cards; readers with the same filter share rows
 MAX_URL_LENGTH = 200  #: approximate maximum length of a digest's web URL, in bytes
 GAP_MARK = "\0"  #: a marker at which filled parts are split; text never contains this marker
 
