@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from digest.db.array_literals import NULL_MARK, UNIT, array_literal, join_values, split_to_array
 from digest.db.bulk_rows import (
     advance_sequences,
+    insert_lists,
     insert_many,
     load_rows,
     reserve_keys,
@@ -69,6 +70,7 @@ __all__ = [
     "dialect_of",
     "ensure_schema",
     "hint_few_rows",
+    "insert_lists",
     "insert_many",
     "join_values",
     "load_rows",

@@ -42,6 +42,24 @@ def insert_many(
     )
 
 
+def insert_lists(
+    session: Session,
+    mapped: type[Base],
+    names: tuple[str, str, str],
+    rows: Sequence[tuple[int, int, Sequence[int]]],
+    *,
+    shared: Mapping[str, Any] = NO_VALUES,
+) -> None:
+    """For each tuple (a, b, numbers) in `rows`, insert a row (a, b, number) for every number.
+
+    Sending lists, which the database expands to rows, costs half as much as sending the rows.
+    """
+    if rows:
+        dialect_of(session).insert_lists(
+            session.connection(), cast(Table, mapped.__table__), names, rows, shared
+        )
+
+
 def load_rows(session: Session, mapped: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert thousands of new rows by the fastest method; every row has the same columns."""
     if rows:

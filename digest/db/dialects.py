@@ -7,18 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import (
-    URL,
-    BindParameter,
-    Column,
-    ColumnElement,
-    Connection,
-    Engine,
-    Row,
-    Subquery,
-    Table,
-    TableValuedAlias,
-)
+from sqlalchemy import URL, BindParameter, Column, ColumnElement, Connection, Engine, Row, Subquery, Table
 from sqlalchemy.orm import Session
 
 if TYPE_CHECKING:
@@ -49,6 +38,14 @@ class DatabaseDialect(Protocol):
         key: Sequence[str],
         returning: Sequence[str],
     ) -> Sequence[Row[Any]]: ...
+    def insert_lists(
+        self,
+        connection: Connection,
+        table: Table,
+        names: tuple[str, str, str],
+        rows: Sequence[tuple[int, int, Sequence[int]]],
+        shared: Mapping[str, Any],
+    ) -> None: ...
     def load_rows(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def update_many(
         self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
@@ -63,7 +60,6 @@ class DatabaseDialect(Protocol):
     def rows_by_key(
         self, table: Table, key: Column[int], keys: BindParameter[Any], condition: ColumnElement[bool]
     ) -> Subquery: ...
-    def numbers_in(self, text: ColumnElement[str]) -> TableValuedAlias: ...
 
 
 def dialect_named(name: str) -> DatabaseDialect:

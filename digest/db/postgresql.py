@@ -21,16 +21,13 @@ from sqlalchemy import (
     Dialect,
     Engine,
     Row,
-    String,
     Subquery,
     Table,
-    TableValuedAlias,
     Update,
     bindparam,
     create_engine,
     event,
     func,
-    literal,
     literal_column,
     select,
     text,
@@ -45,7 +42,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from digest.db.array_literals import join_values, split_to_array
+from digest.db.array_literals import array_literal, join_values, split_to_array
 from digest.db.column_types import bind_values, json_list, values_by_column
 from digest.db.conditions import OneOf, hint_few_rows, unique_where
 
@@ -282,6 +279,40 @@ def load_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, 
             stream.write_row(values)
 
 
+def insert_lists(
+    connection: Connection,
+    table: Table,
+    names: tuple[str, str, str],
+    rows: Sequence[tuple[int, int, Sequence[int]]],
+    shared: Mapping[str, Any],
+) -> None:
+    """Insert a row (a, b, number) for every number of each tuple (a, b, numbers), in one statement."""
+    keys, others, lists = zip(*rows, strict=True)
+    given = {
+        "keys": array_literal(keys),
+        "others": array_literal(others),
+        "lists": ";".join(map(array_literal, lists)),
+    }
+    connection.execute(insert_lists_statement(table, names, tuple(shared)), {**given, **shared})
+
+
+@lru_cache(maxsize=8)  # one entry for each calling function
+def insert_lists_statement(table: Table, names: tuple[str, str, str], shared: tuple[str, ...]) -> Any:
+    """Build the statement of `insert_lists`."""
+    common = [bindparam(name, type_=table.c[name].type) for name in shared]
+    listed = (
+        text(
+            "SELECT new.key, new.other, unnest(CAST(new.list AS bigint[])) AS each FROM unnest("
+            "CAST(:keys AS bigint[]), CAST(:others AS bigint[]), string_to_array(:lists, ';')"
+            ") AS new (key, other, list)"
+        )
+        .columns(key=BigInteger, other=BigInteger, each=BigInteger)
+        .subquery("listed")
+    )
+    values = select(listed.c.key, listed.c.other, listed.c.each, *common)
+    return postgresql.insert(table).from_select([*names, *shared], values, include_defaults=False)
+
+
 def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[int]:
     """Return new keys from the table's sequence, in ascending order."""
     return connection.execute(NEXT_IDS, {"table": table.name, "many": count}).scalars().all()
@@ -346,12 +377,6 @@ def rows_by_key(
     own_rows = select(table).where(key == one.c.key, condition)
     each = own_rows.offset(literal_column("0")).lateral("each")
     return select(each).select_from(one.join(each, true())).subquery("found")
-
-
-def numbers_in(text: ColumnElement[str]) -> TableValuedAlias:
-    """Return a row with the column `value` for each of the numbers in a string, separated by commas."""
-    numbers = sql_cast(func.string_to_array(text, literal(",", String())), postgresql.ARRAY(BigInteger))
-    return func.unnest(numbers).table_valued("value", name="number").render_derived()
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -22,7 +23,6 @@ from sqlalchemy import (
     Row,
     Subquery,
     Table,
-    TableValuedAlias,
     create_engine,
     event,
     func,
@@ -194,6 +194,22 @@ def load_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, 
     connection.exec_driver_sql(insert_statement(table, [*rows[0]]), list(zip(*lists, strict=True)))
 
 
+def insert_lists(
+    connection: Connection,
+    table: Table,
+    names: tuple[str, str, str],
+    rows: Sequence[tuple[int, int, Sequence[int]]],
+    shared: Mapping[str, Any],
+) -> None:
+    """Insert a row (a, b, number) for every number of each tuple (a, b, numbers), one statement per tuple."""
+    columns = ", ".join([*names, *shared])
+    places = "".join(", ?" for _ in shared)
+    common = [bind_values(connection.dialect, table.c[name], [value])[0] for name, value in shared.items()]
+    statement = f"INSERT INTO {table.name} ({columns}) SELECT ?, ?, value{places} FROM json_each(?)"  # noqa: S608
+    values = [(key, other, *common, json.dumps([*numbers])) for key, other, numbers in rows]
+    connection.exec_driver_sql(statement, values)
+
+
 def reserve_keys(connection: Connection, table: Table, count: int) -> Sequence[int]:
     """Return the next keys of a table that never reuses keys; there is only one writer."""
     last = connection.execute(LAST_ID, {"table": table.name}).scalar() or 0
@@ -247,11 +263,6 @@ def rows_by_key(
 ) -> Subquery:
     """Return the rows with one of these keys that meet the condition."""
     return select(table).where(one_of(key, keys), condition).subquery("found")
-
-
-def numbers_in(text: ColumnElement[str]) -> TableValuedAlias:
-    """Return a row with the column `value` for each of the numbers in a string, separated by commas."""
-    return func.json_each("[" + text + "]").table_valued("value", name="number")
 
 
 def row_version_sql(table: str, columns: Sequence[str]) -> str:

@@ -8,8 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.caches import Caches
-from digest.db.tables import Delivery
-from digest.editions import shown as shown_papers
+from digest.db.tables import Delivery, Shown
 from digest.editions.compose import Digest, Section
 from digest.letters.press import Press
 from digest.publishing.decide_digest import NO_MATCHES, considered_until_of, requested_topics
@@ -71,8 +70,7 @@ def shown_before(
     session: Session, match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, delivery: Delivery
 ) -> set[int]:
     """Return the numbers of the papers that the reader had been shown before this edition was published."""
-    papers = shown_papers.papers_of_reader(session, reader.id).c
-    later = select(papers.paper_id).where(papers.delivery_id >= delivery.id)
+    later = select(Shown.paper_id).where(Shown.subscriber_id == reader.id, Shown.delivery_id >= delivery.id)
     found: set[int] = gathered.shown.get(reader.id, set())
     return found - {
         number

@@ -9,9 +9,10 @@ decided, and writes nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -225,13 +226,12 @@ def empty_reason(decision: Decision) -> str:
 
 def write_shown(session: Session, new: Mapping[int, Decision]) -> None:
     """Record, for each new delivery, that its reader was shown its papers."""
-    shown.record(
-        session,
-        [
-            shown.ShownList(one.reader.id, number, one.edition.day, one.digest.papers)
-            for number, one in new.items()
-        ],
-    )
+    by_day: dict[date, list[shown.ShownPapers]] = defaultdict(list)
+    for number, one in new.items():
+        if one.digest.sections:
+            by_day[one.edition.day].append((one.reader.id, number, one.digest.papers))
+    for day, some in by_day.items():
+        shown.record_new(session, some, shown_on=day)
 
 
 def write_nothing_today_and_followups(

@@ -118,9 +118,10 @@ def gather_inputs(
     evaluate_filters(session, match_index, {number for some in topics.values() for _, number in some})
     shown: dict[int, set[int]] = defaultdict(set)
     if ids and match_index.ids:
-        ranks = match_index.press.rank_of_paper
-        for subscriber_id, papers in shown_papers.shown_to(session, ids, since_id=min(match_index.ids)):
-            shown[subscriber_id].update([ranks[paper] for paper in papers if paper in ranks])
+        for subscriber_id, paper_id in shown_papers.shown_to(session, ids, since_id=min(match_index.ids)):
+            number = match_index.press.rank_of_paper.get(paper_id)
+            if number is not None:
+                shown[subscriber_id].add(number)
     return GatheredInputs(found, topics, shown, pending_updates.load_pending(session, found, now))
 
 

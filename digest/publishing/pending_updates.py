@@ -2,7 +2,7 @@
 
 Updates are sent with the next digest that has papers. If no digest of a reader has papers within a week, the
 updates are sent in a nothing-today letter. Loading takes one short statement per chunk, and a second query on
-the papers that the readers were shown if any paper has changed.
+the readers' `shown` rows if any paper has changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from digest import db, papers
 from digest.db import DatabaseDialect
-from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow
+from digest.db.tables import ChangeRow, Delivery, DeliveryState, FollowupSent, PaperRow, Shown
 from digest.editions import shown as shown_papers
 from digest.editions.compose import FollowUp
 from digest.publishing.reader_values import PendingFollowups, Reader
@@ -84,6 +84,7 @@ def pending_of_changes(found: list[PaperChange]) -> PendingFollowups:
 
 
 CHANGE_COLUMNS: Any = ChangeRow.__table__.c
+SHOWN_COLUMNS: Any = Shown.__table__.c
 FOLLOWUP_SENT_COLUMNS: Any = FollowupSent.__table__.c
 CHANGES_QUERY = (
     select(
@@ -123,7 +124,7 @@ def load_sent_papers(
     `sent at` is None if the digest was not delivered. The kinds are separated by commas, or None if no update
     was sent.
     """
-    values = {"ids": subscriber_ids, "since_id": min(papers), "papers": papers}
+    values = {"ids": subscriber_ids, "papers": papers}
     return session.connection().execute(sent_papers_query(db.dialect_of(session)), values).all()
 
 
@@ -131,10 +132,12 @@ def load_sent_papers(
 def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | None, str | None]:
     """Return the statement that `load_sent_papers` runs; it is built only once.
 
-    The delivery and the sent updates are found by a subquery for each shown paper: with a join, a query
+    The delivery and the sent updates are found by a subquery for each `shown` row: with a join, a query
     planner without current statistics would read all deliveries repeatedly.
     """
-    shown = shown_papers.each_paper(dialect, shown_papers.lists_since(dialect)).c
+    shown = shown_papers.shown_by_subscriber(
+        dialect, db.one_of(SHOWN_COLUMNS.paper_id, db.values_param("papers", SHOWN_COLUMNS.paper_id))
+    ).c
     delivered = Delivery.id == shown.delivery_id, Delivery.state == DeliveryState.SENT
     same = (
         FOLLOWUP_SENT_COLUMNS.subscriber_id == shown.subscriber_id,
@@ -145,7 +148,7 @@ def sent_papers_query(dialect: DatabaseDialect) -> Select[int, int, datetime | N
         shown.paper_id,
         select(Delivery.dated_at).where(*delivered).scalar_subquery(),
         select(func.aggregate_strings(FOLLOWUP_SENT_COLUMNS.kind, ",")).where(*same).scalar_subquery(),
-    ).where(db.one_of(shown.paper_id, db.values_param("papers", CHANGE_COLUMNS.paper_id)))
+    )
 
 
 def record_followups(

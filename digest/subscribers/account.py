@@ -7,7 +7,7 @@ confirmed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,11 +22,11 @@ from digest.db.tables import (
     FollowupSent,
     SavedPaper,
     SettingsChange,
+    Shown,
     Subscriber,
     SubscriberState,
 )
 from digest.delivery import outbox
-from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.site_profile import Site
@@ -183,10 +183,9 @@ def queue_notice_of_change(
 
 def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
     """Return a subscriber's rows as JSON values; bounces and incoming mail are not included."""
-    papers = shown.papers_of_reader(session, subscriber.id).c
-    shown_papers = select(papers.paper_id, papers.delivery_id, papers.shown_on).order_by(papers.paper_id)
     owned = {
         "consents": Consent,
+        "shown_papers": Shown,
         "saved_papers": SavedPaper,
         "updates": FollowupSent,
         "latest_change": SettingsChange,
@@ -201,7 +200,6 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
             name: rows_of(session, table, table.__table__.c.subscriber_id == subscriber.id)
             for name, table in owned.items()
         },
-        "shown_papers": [json_values(dict(paper)) for paper in session.execute(shown_papers).mappings()],
         "letters": rows_of(
             session, Delivery, Delivery.subscriber_id == subscriber.id, without={"lease", "leased_until"}
         ),
@@ -221,11 +219,7 @@ def rows_of(
 
 def row_values(row: Base) -> dict[str, Any]:
     """Return the columns of a row as JSON values."""
-    return json_values({column.name: getattr(row, column.name) for column in row.__table__.columns})
-
-
-def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as JSON values."""
+    values = {column.name: getattr(row, column.name) for column in row.__table__.columns}
     return {
         name: value if isinstance(value, str | int | bool | float | None) else str(value)
         for name, value in values.items()

@@ -567,4 +567,4 @@ def queue_welcome(
         now=now,
     )
     if number is not None:
-        shown.record(session, [shown.ShownList(subscriber.id, number, now.date(), list(papers.cards))])
+        shown.record(session, (subscriber.id, number, list(papers.cards)), shown_on=now.date())

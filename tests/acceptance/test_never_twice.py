@@ -22,6 +22,7 @@ from digest.db.tables import (
     DeliveryState,
     FollowupSent,
     PaperRow,
+    Shown,
     Subscriber,
     SubscriberState,
 )
@@ -35,7 +36,6 @@ from digest.settings import templates_dir
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
-from tests.support.shown_papers import papers_shown_to, shown_rows
 
 SITE = Site(keys=(b"key",), pepper=b"pepper")
 WORDS = ("graph", "proof", "robot", "flow")
@@ -149,9 +149,12 @@ class SimulatedService(RuleBasedStateMachine):
             return
         with db.read_session(self.world.engine) as session:
             told = set(session.execute(select(FollowupSent.subscriber_id, FollowupSent.paper_id)).all())
-            sent = set(session.scalars(select(Delivery.id).where(Delivery.state == DeliveryState.SENT)))
-            arrived = {(reader, paper) for reader, paper, delivery in shown_rows(session) if delivery in sent}
-            assert told <= arrived
+            arrived = (
+                select(Shown.subscriber_id, Shown.paper_id)
+                .join(Delivery, Delivery.id == Shown.delivery_id)
+                .where(Delivery.state == DeliveryState.SENT)
+            )
+            assert told <= set(session.execute(arrived).all())
 
     @precondition(lambda self: len(self.titles) > 1)
     @rule(chance=st.randoms(use_true_random=False))
@@ -308,12 +311,15 @@ class SimulatedService(RuleBasedStateMachine):
             return
         with db.read_session(self.world.engine) as session:
             for subscriber_id, papers in self.seen.items():
-                assert self.merged(session, papers) <= papers_shown_to(session, subscriber_id)
+                kept = set(
+                    session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == subscriber_id))
+                )
+                assert self.merged(session, papers) <= kept
 
     @rule()
     def every_paper_is_accounted_for(self) -> None:
         with db.read_session(self.world.engine) as session:
-            shown = {(reader, paper) for reader, paper, _ in shown_rows(session)}
+            shown = set(session.execute(select(Shown.subscriber_id, Shown.paper_id)).all())
             papers = session.scalars(select(PaperRow.id).where(PaperRow.merged_into.is_(None))).all()
             for email in self.everybody:
                 reader = subscribers.get(session, email)
@@ -338,7 +344,7 @@ class SimulatedService(RuleBasedStateMachine):
         with db.read_session(self.world.engine) as session:
             for email, came in self.greedy.items():
                 greedy = subscribers.get(session, email)
-                shown = papers_shown_to(session, greedy.id)
+                shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))
                 news = select(PaperRow.id).where(
                     PaperRow.merged_into.is_(None),
                     PaperRow.announcement != Announcement.WITHDRAWN,

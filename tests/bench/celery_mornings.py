@@ -28,7 +28,6 @@ from digest.db.tables import Delivery, DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.publishing.due_readers import is_due
 from tests.bench import competent_rival, process_usage, sink
-from tests.bench.rival_tables import RivalBase
 from tests.bench.world import SITE, World
 from tests.conftest import connected, fresh_database
 from tests.support import real_servers
@@ -113,7 +112,6 @@ def built_world(servers: SharedServers, world: World) -> Iterator[str]:
         began = time.perf_counter()
         with connected(url) as engine:
             world.build(engine)
-            RivalBase.metadata.create_all(engine)
             with engine.begin() as connection:
                 connection.exec_driver_sql("ANALYZE")  # as autovacuum does in a running service
         print(

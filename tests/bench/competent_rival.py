@@ -22,14 +22,13 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from digest import bitsets, topics
-from digest.db.tables import Delivery, FilterRow, Subscriber, Subscription
+from digest.db.tables import Delivery, FilterRow, Shown, Subscriber, Subscription
 from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters import Personalization
 from digest.papers import fold
 from tests.bench.matching import fts5_query
 from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
-from tests.bench.rival_tables import Showing
 
 CHUNK = 250  #: readers in a task
 COMMIT = 50  #: letters in a commit
@@ -136,5 +135,5 @@ def record_sent(session: Session, morning: Morning, sent: Iterable[tuple[Any, Di
         for row in showings_of(morning, reader, delivery, digests[reader])
     ]
     if showings:
-        session.execute(insert(Showing), showings)
+        session.execute(insert(Shown), showings)
     session.commit()

@@ -31,6 +31,7 @@ from digest.db.tables import (
     FilterRow,
     Lane,
     PaperRow,
+    Shown,
     Subscriber,
     Subscription,
 )
@@ -42,7 +43,6 @@ from digest.letters.press import LetterAssembler, Press
 from digest.papers import fold
 from digest.site_profile import Site
 from digest.topics import filter_tree
-from tests.bench.rival_tables import Showing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def compose_digest(
 
 def unseen_papers(session: Session, morning: Morning, subscriber: Subscriber) -> Sequence[PaperRow]:
     """Return the day's papers that this reader was not shown; a task carries an id and queries them."""
-    had = select(Showing.paper_id).where(Showing.subscriber_id == subscriber.id)
+    had = select(Shown.paper_id).where(Shown.subscriber_id == subscriber.id)
     of_the_day = PaperRow.first_seen_at.between(morning.now - timedelta(days=1), morning.now)
     return session.scalars(select(PaperRow).where(of_the_day, PaperRow.id.not_in(had))).all()
 
@@ -223,7 +223,7 @@ def record_sent(session: Session, morning: Morning, subscriber: Subscriber, dige
     delivery = Delivery(**row_of(morning, subscriber, digest))
     session.add(delivery)
     session.flush()
-    session.add_all(Showing(**row) for row in showings_of(morning, subscriber.id, delivery.id, digest))
+    session.add_all(Shown(**row) for row in showings_of(morning, subscriber.id, delivery.id, digest))
     session.commit()
 
 
@@ -247,7 +247,7 @@ def row_of(morning: Morning, subscriber: Any, digest: Digest) -> dict[str, Any]:
 def showings_of(
     morning: Morning, subscriber_id: int, delivery_id: int, digest: Digest
 ) -> list[dict[str, Any]]:
-    """Return the rows for the papers of a digest."""
+    """Return the `shown` rows of a digest."""
     day = morning.now.date()
     return [
         {"subscriber_id": subscriber_id, "paper_id": paper, "delivery_id": delivery_id, "shown_on": day}

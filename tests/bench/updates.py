@@ -18,7 +18,6 @@ from digest import db
 from digest.db.tables import ChangeRow, DeliveryState, PaperRow, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown as shown_papers
-from digest.editions.shown import ShownList
 from digest.publishing import CHUNK_SUBSCRIBERS, due_readers, pending_updates
 
 DAYS, PAPERS_A_DAY, SENT_A_DAY = 30, 500, 10
@@ -60,8 +59,8 @@ def sent_for_a_month(session: Session, readers: int, now: datetime) -> Mapping[i
         same = {"state": DeliveryState.SENT, "dated_at": at, "due_at": at, "expires_at": at, "settled_at": at}
         deliveries = outbox.queue_digests(session, own, shared=same)
         shown = {number: chance.sample(papers, SENT_A_DAY) for number in ids}
-        some = [ShownList(number, deliveries[number], at.date(), shown[number]) for number in ids]
-        shown_papers.record(session, some)
+        some = [(number, deliveries[number], shown[number]) for number in ids]
+        shown_papers.record_new(session, some, shown_on=at.date())
         for number in ids:
             sent[number].update(shown[number])
     return sent

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Engine, func, select
 
 from digest import db, failpoints, inbound, links, parent_death, publishing
-from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow
+from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
 from digest.dumps import intake
 from digest.editions.compose import Digest
 from digest.letters import Templates
@@ -20,7 +20,6 @@ from tests.chaos.worker import SITE
 from tests.conftest import ROOT
 from tests.support import sample_mails
 from tests.support.shared_caches import CACHES
-from tests.support.shown_papers import shown_rows
 
 #: The failpoints in the order in which a process reaches them, even after an earlier process was killed.
 FAILPOINTS = (
@@ -71,7 +70,7 @@ def faults(engine: Engine, *, readers: int, mails: int) -> list[str]:
             "dumps": (dumps, [("loaded", True)]),
             "papers": (papers, sum(loaded)),
             "digests": (counted(session, Delivery.id), readers),
-            "papers shown": (len(shown_rows(session)), sum(map(shown_in, session.scalars(select(Delivery))))),
+            "papers shown": (counted(session, Shown.paper_id), sum(map(shown_in, session.scalars(select(Delivery))))),
             "mails not processed": (counted(session, InboundMail.id), 0),
             "bounces": (counted(session, BounceRow.id), mails),
         }  # fmt: skip

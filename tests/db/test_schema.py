@@ -74,12 +74,7 @@ PROMISES = [
     promise("warm_up_day", "since", "day", says="a day of a warm-up is counted in one place"),
     promise("pack", "name", "version", says="a version of a pack is published once"),
     promise("press", "name", says="a press is named by its content"),
-    promise(
-        "shown",
-        "subscriber_id",
-        "last_paper_id",
-        says="no two letters to a reader have the same newest paper",
-    ),
+    promise("shown", "subscriber_id", "paper_id", says="a paper is shown to a subscriber once"),
     promise("sign_up", "email_key", "network", says="a network asks for an address once at a time"),
     promise("signal", "paper_id", "source", "name", "observed_at", says="a figure is observed once a moment"),
     promise("source", "name", says="a source is polled under one name"),

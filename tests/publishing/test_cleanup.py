@@ -30,7 +30,6 @@ from digest.retention_rules import Retention
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
-from tests.support.shown_papers import shown_list
 
 GRAPHS = {"Graphs": "graph*"}
 READER = "alice@example.org"
@@ -112,7 +111,7 @@ def put_settled(session: Session, reader: int, now: datetime) -> None:
     session.add(row)
     session.flush()
     session.add(Attempt(delivery_id=row.id, lease="a", began_at=now))
-    session.add(shown_list(reader, row.id, now.date(), row.id))
+    session.add(Shown(subscriber_id=reader, paper_id=row.id, delivery_id=row.id, shown_on=now.date()))
     session.add(PressRow(name=str(row.id), key=str(row.id), made_at=now, content=b"press"))
     session.add(
         BounceRow(delivery_id=row.id, hmac="a", domain="example.org", kind="soft", reported_by="smtp", at=now)
@@ -266,7 +265,10 @@ def test_others_can_write_between_batches_and_an_interrupted_run_continues(world
 def test_old_shown_rows_are_deleted_in_batches_that_continue(world: PublishingWorld) -> None:
     readers = [world.subscribe(f"reader{number}@example.org") for number in range(120)]
     with db.write_session(world.engine) as session:
-        session.add_all(shown_list(one, one, at("20T08:00").date(), 1) for one in readers)
+        session.add_all(
+            Shown(subscriber_id=one, paper_id=1, delivery_id=one, shown_on=at("20T08:00").date())
+            for one in readers
+        )
         session.commit()
     now, steps = at("20T08:00") + timedelta(days=181), []
 

@@ -30,7 +30,6 @@ from tests.conftest import connected
 from tests.letters.invented_papers import copy_for
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
-from tests.support.shown_papers import papers_shown_to, shown_rows
 
 GRAPHS = {"Graphs": "graph*"}
 
@@ -284,7 +283,7 @@ def test_papers_that_do_not_fit_the_letter_are_not_marked_as_shown(world: Publis
     with db.read_session(world.engine) as session:
         row = session.scalars(select(Delivery)).one()
         made = press_store.load_press(session, row.press or "", CACHES)
-        shown = {paper for _, paper, _ in shown_rows(session)}
+        shown = set(session.scalars(select(Shown.paper_id)))
     digest = Digest.from_json(row.decision)
     copy = copy_for(filters={digest.sections[0].filter_id or 0: "graph*"})
     page = press.LetterAssembler(made, world.site).page(digest, copy)
@@ -484,52 +483,21 @@ def test_a_paper_shown_by_a_concurrent_letter_is_not_shown_again(
     alice = world.subscribe("alice@example.org")
     one, _ = world.dump("20T00:00", ["Graph one", "Graph two"])
     press = prepared(world)
-    published = []
+    elsewhere = db.make_engine(postgres_url)
 
-    def publish() -> None:
-        with db.write_session(postgres_engine) as session:
-            published.append(chunk(session, world, press, after_id=0, limit=500)[0])
-
-    publisher = Thread(target=publish)
-    with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
-        session.get_one(Subscriber, alice, with_for_update=True)
-        publisher.start()
-        wait_for_a_lock(postgres_url)
-        shown.record(session, [shown.ShownList(alice, 0, date(2026, 11, 20), [one])])
-        session.commit()
-    publisher.join()
-
-    assert published == [PublishReport(due=1, queued=1)]
-    assert world.digest("alice@example.org") == {"Trending": ["Graph two"]}
-
-
-def test_a_letter_written_while_a_digest_is_decided_knows_the_papers_of_the_digest(
-    postgres_engine: Engine, postgres_url: str, site: Site, templates: Templates
-):
-    world = PublishingWorld(engine=postgres_engine, site=site, templates=templates)
-    alice = world.subscribe("alice@example.org")
-    papers = world.dump("20T00:00", ["Graph one", "Graph two"])
-    press = prepared(world)
-    known = []
-
-    def write_letter() -> None:
-        with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
-            session.get_one(Subscriber, alice, with_for_update=True)
-            known.append(papers_shown_to(session, alice))
-
-    letter = Thread(target=write_letter)
-
-    def write_meanwhile(connection, cursor, statement, parameters, context, executemany):
+    def show_meanwhile(connection, cursor, statement, parameters, context, executemany):
         if statement.startswith("INSERT INTO delivery"):  # after the read, before the write
-            letter.start()
-            wait_for_a_lock(postgres_url)
+            with db.write_session(elsewhere) as session:
+                shown.record(session, (alice, 0, [one]), shown_on=date(2026, 11, 20))
+                session.commit()
 
-    event.listen(postgres_engine, "before_cursor_execute", write_meanwhile)
+    event.listen(postgres_engine, "before_cursor_execute", show_meanwhile)
     with db.write_session(postgres_engine) as session:
-        chunk(session, world, press, after_id=0, limit=500)
-    letter.join()
+        published, _ = chunk(session, world, press, after_id=0, limit=500)
+    elsewhere.dispose()
 
-    assert known == [set(papers)]
+    assert published == PublishReport(due=1, queued=1)
+    assert world.digest("alice@example.org") == {"Trending": ["Graph two"]}
 
 
 def test_a_subscriber_erased_while_publishing_has_no_delivery(
@@ -800,7 +768,7 @@ def test_old_shown_rows_are_not_read(world: PublishingWorld):
     world.dump("20T00:00", ["Graph one"])
     read = []
     with db.write_session(world.engine) as session:
-        shown.record(session, [shown.ShownList(alice, 1, date(2026, 1, 1), range(-1999, 0))])
+        shown.record(session, (alice, 1, range(-1999, 0)), shown_on=date(2026, 1, 1))
         session.commit()
         read = shown.shown_to(session, [alice], since_id=1)
 
@@ -814,14 +782,13 @@ def test_shown_rows_are_read_by_key_although_statistics_say_the_table_is_empty(
     asked: list[tuple[str, dict[str, object]]] = []
     with db.write_session(postgres_engine) as session:
         session.connection().exec_driver_sql("ANALYZE shown")  # it says: empty
-        shown.record(
-            session, [shown.ShownList(reader, 1, date(2026, 11, 20), range(8)) for reader in range(2_000)]
+        shown.record_new(
+            session, [(reader, 1, range(8)) for reader in range(2_000)], shown_on=date(2026, 11, 20)
         )
         event.listen(
             postgres_engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
         )
-        assert shown.shown_to(session, [7, 2_000], since_id=7) == [(7, [0, 1, 2, 3, 4, 5, 6, 7])]
-        assert len(shown.shown_to(session, range(1_000), since_id=7)) == 1_000
+        assert len(shown.shown_to(session, range(1_000), since_id=1)) == 7_000
         question, values = asked[-1]
         plan = session.connection().exec_driver_sql(f"EXPLAIN {question}", values).scalars().all()
 

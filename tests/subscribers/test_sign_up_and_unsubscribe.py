@@ -28,7 +28,6 @@ from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
 from digest.subscribers import RequestedSettings, SignUpOutcome, use_cases
-from tests.support.shown_papers import shown_list
 
 OSLO = Schedule(timezone="Europe/Oslo")
 
@@ -410,7 +409,7 @@ def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     session.add(
         Attempt(delivery_id=delivery.id, lease="x", began_at=now, reply="550 no such user Alice@uni.edu")
     )
-    session.add(shown_list(alice.id, delivery.id, now.date(), 1))
+    session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
     session.flush()
 
     subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)

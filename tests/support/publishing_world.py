@@ -14,7 +14,7 @@ from sqlalchemy import Engine, select
 
 from digest import db, publishing, subscribers
 from digest.caches import Caches
-from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Subscriber, SubscriberState
+from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports import Transport
@@ -26,7 +26,6 @@ from digest.papers import Record, catalog
 from digest.publishing import PublishReport
 from digest.site_profile import Site
 from tests.support.shared_caches import CACHES
-from tests.support.shown_papers import shown_rows
 
 
 def at(text: str) -> datetime:
@@ -176,9 +175,10 @@ class PublishingWorld:
             return subscribers.get(session, email)
 
     def shown(self) -> list[tuple[int, int, int]]:
-        """Return every shown paper, as (subscriber, paper, delivery)."""
+        """Return every `shown` row, as (subscriber, paper, delivery)."""
         with db.read_session(self.engine) as session:
-            return sorted(shown_rows(session))
+            found = session.execute(select(Shown.subscriber_id, Shown.paper_id, Shown.delivery_id))
+            return sorted((row[0], row[1], row[2]) for row in found)
 
 
 def later(moment: str, **delta: float) -> str:

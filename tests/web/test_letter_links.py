@@ -12,9 +12,8 @@ from sqlalchemy import select
 from starlette.routing import Route
 
 from digest import links, subscribers
-from digest.db.tables import Delivery, SubscriberState
+from digest.db.tables import Delivery, Shown, SubscriberState
 from digest.web.app import ROUTES
-from tests.support.shown_papers import shown_rows
 from tests.web.conftest import opened, path_of, settings_for
 
 
@@ -66,7 +65,7 @@ def welcome_of(served):
     """Return the content of the welcome letter, and the papers that it counts as shown."""
     with served.writing() as session:
         letter = session.scalars(select(Delivery).where(Delivery.letter == "welcome")).one()
-        shown = [paper for _, paper, delivery in shown_rows(session) if delivery == letter.id]
+        shown = session.scalars(select(Shown.paper_id).where(Shown.delivery_id == letter.id)).all()
     return json.loads(letter.decision), sorted(shown)
 
 

@@ -7,7 +7,6 @@ from digest.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
     from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
-    from digest.papers.catalog.merge_papers import remove_from_shown
     from digest.papers.catalog.queries import (
         arrivals,
         current,
@@ -39,7 +38,6 @@ __all__ = [
     "observed_at",
     "papers",
     "positions",
-    "remove_from_shown",
     "resolve",
     "state",
     "unhide",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import and_, select
 
-from digest.db.tables import ChangeRow, Delivery, FilterRow, FollowupSent
-from digest.editions import shown
+from digest.db.tables import ChangeRow, Delivery, FilterRow, FollowupSent, Shown
 from digest.editions.compose import Digest, Section
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.topic_matches import describe_filter
@@ -13,11 +12,10 @@ from digest.publishing.why.topic_matches import describe_filter
 
 def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if a digest contained the paper, else None."""
-    papers = shown.papers_of_reader(question.session, question.subscriber.id).c
     found = question.session.execute(
-        select(papers.shown_on, Delivery)
-        .outerjoin(Delivery, Delivery.id == papers.delivery_id)
-        .where(papers.paper_id == question.paper.id)
+        select(Shown.shown_on, Delivery)
+        .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
+        .where(Shown.subscriber_id == question.subscriber.id, Shown.paper_id == question.paper.id)
     ).first()
     if found is None:
         return None
