@@ -175,6 +175,16 @@ def test_two_papers_tied_by_a_record_merge_and_are_not_shown_twice(session: Sess
     assert catalog.find(session, "Waves").id == catalog.find(session, str(younger)).id == elder
 
 
+def test_a_record_that_matches_the_newer_paper_first_merges_it_into_the_older(session: Session) -> None:
+    add(session, Record(title="Tides", ids={"arxiv": "2611.00001"}), at=TUESDAY)
+    add(session, Record(title="Waves", ids={"doi": "10.1234/x"}))
+
+    add(session, Record(title="Tides", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}), at=TUESDAY)
+
+    (paper,) = catalog.papers(session)
+    assert paper.ids == {"arxiv": "2611.00001", "doi": "10.1234/x"}
+
+
 def test_a_record_with_ids_of_contradicting_papers_merges_nothing(session: Session) -> None:
     add(session, Record(title="Tides", ids={"arxiv": "2611.00001", "pmid": "1"}))
     add(session, Record(title="Waves", ids={"doi": "10.1234/x", "pmid": "2"}))

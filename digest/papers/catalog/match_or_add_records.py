@@ -182,7 +182,7 @@ class CatalogBatch:
         if not found:
             return None
         paper = self.papers[found[0]]
-        for other in dict.fromkeys(found[1:]):
+        for other in dict.fromkeys(found):
             if other != paper.id and not paper.contradicts(self.papers[other].keys()):
                 paper = self.merge(paper, self.papers[other])
         return paper
