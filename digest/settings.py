@@ -156,7 +156,7 @@ def parse_inbound(text: str) -> tuple[str, ...]:
 
 def parse_sns_topics(text: str) -> frozenset[str]:
     """Return the ARNs of SNS topics; raise ValueError if one is not an ARN."""
-    from digest.bounces.sns_topics import is_topic_arn  # imports cryptography
+    from digest.bounces.sns_topic_names import is_topic_arn  # imports cryptography
 
     arns = text.replace(",", " ").split()
     for arn in arns:
@@ -273,7 +273,7 @@ class Settings(BaseModel):
         default="",
         description="Your mail server's name in the Authentication-Results headers it adds; empty: not trusted.",
     )
-    sns_topics: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
+    sns_topic_names: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
         default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
     )
     operator_email: str = Field(default="", description="Address for alarm letters.")

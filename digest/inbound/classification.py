@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, failpoints, links, subscribers
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY
-from digest.bounces.sns_topics import is_topic_arn
+from digest.bounces.sns_topic_names import is_topic_arn
 from digest.db.tables import Delivery, InboundMail, MailState, Subscriber
 from digest.inbound import (
     answered_letter,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from digest.bounces.sns_topics import TOPIC_ARN
+from digest.bounces.sns_topic_names import TOPIC_ARN
 from digest.errors import DigestError
 
 CERTIFICATE_PATH = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem")

@@ -20,15 +20,15 @@ from digest import bitsets, papers
 from digest.bitsets import ScoredSets
 from digest.papers import Paper
 from digest.topics import (
+    about_clauses,
     author_names,
-    described_topics,
     language_detection,
     relevance,
     tokenizer,
     word_roots,
     word_rows,
 )
-from digest.topics.described_topics import DescriptionWeights
+from digest.topics.about_clauses import DescriptionWeights
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     AnnouncementClause,
@@ -68,7 +68,7 @@ class PaperIndex:
         self,
         batch: Sequence[Paper],
         weights: RelevanceWeights = relevance.WEIGHTS,
-        described: DescriptionWeights = described_topics.WEIGHTS,
+        described: DescriptionWeights = about_clauses.WEIGHTS,
     ):
         self.weights, self.described = weights, described
         self.papers = tuple(batch)
@@ -311,7 +311,7 @@ class PaperIndex:
 
     def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
         """Return {paper: score} for a description, without caching the result."""
-        roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
+        roots, pairs = about_clauses.bits_of_clause(leaf.roots, leaf.times)
         scores: defaultdict[int, float] = defaultdict(float)
         for phrase, bits in chain(roots.items(), pairs.items()):
             self._add_scores(scores, bits, self._mentions[phrase])

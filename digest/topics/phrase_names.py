@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from digest import papers
 from digest.papers import Paper
-from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 from digest.topics.filter_tree import TextClause
 
 MAX_WORDS = 4  #: maximum number of words of a name
@@ -35,7 +35,7 @@ _OUTSIDE = (
     "investigation really work enables beyond case comprehensive to from with without where find one all you "
     "should could would will not"
 )
-OUTSIDE = described_topics.SILENT_WORDS.union(_OUTSIDE.split())
+OUTSIDE = about_clauses.SILENT_WORDS.union(_OUTSIDE.split())
 _ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ic", "ed", "able", "ible", "ary", "aware", "based", "shot")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from digest.topics import described_topics, relevance, word_roots
+from digest.topics import about_clauses, relevance, word_roots
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of
@@ -82,7 +82,7 @@ def _description_terms(
     index: PaperIndex, leaf: DescriptionClause, number: int
 ) -> Iterator[tuple[str, float, str]]:
     """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
-    roots, pairs = described_topics.bits_of_clause(leaf.roots, leaf.times)
+    roots, pairs = about_clauses.bits_of_clause(leaf.roots, leaf.times)
     whole = sum(roots.values())
     written = {word_roots.root(word): word for word in reversed(leaf.words)}
     for phrase, bits in chain(roots.items(), pairs.items()):

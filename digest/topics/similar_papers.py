@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from digest import errors, papers
 from digest.papers import Paper
-from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import MAX_CHARACTERS
 
 MAX_WEIGHTED_WORDS = 40  #: maximum number of a paper's words in the description that replaces `like:`
@@ -101,7 +101,7 @@ def is_significant(word: str) -> bool:
 def _is_descriptive(word: str) -> bool:
     return (
         2 < len(word) < LONGEST_WORD
-        and word not in described_topics.SILENT_WORDS
+        and word not in about_clauses.SILENT_WORDS
         and word.isalnum()
         and not word.isdigit()
     )
@@ -123,4 +123,4 @@ def pairs(row: tokenizer.WordParts) -> Iterable[str]:
 
 def is_significant_in_pair(word: str) -> bool:
     """Return whether a word may be part of a pair that describes a subject."""
-    return 2 < len(word) < LONGEST_WORD and word not in described_topics.SILENT_WORDS and word.isalpha()
+    return 2 < len(word) < LONGEST_WORD and word not in about_clauses.SILENT_WORDS and word.isalpha()

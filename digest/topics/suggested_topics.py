@@ -16,7 +16,7 @@ from typing import Protocol
 
 from digest import bitsets, papers
 from digest.papers import Paper
-from digest.topics import clauses, phrase_names, similar_papers, tokenizer, word_rarity, word_roots
+from digest.topics import acronyms, clauses, phrase_names, similar_papers, tokenizer, word_rarity, word_roots
 from digest.topics.filter_parser import Filter, parse
 from digest.topics.filter_tree import DescriptionClause, TextClause
 from digest.topics.paper_index import PaperIndex
@@ -393,7 +393,7 @@ def _bits(words: Iterable[str]) -> float:
 
 
 def _word_spellings(row: WordParts, at: int) -> Iterator[str]:
-    if tokenizer.is_acronym(row.surfaces[at]):
+    if acronyms.is_acronym(row.surfaces[at]):
         yield row.surfaces[at].rstrip("s")
         return
     stem, root = tokenizer.stem(row.folded[at]), word_roots.root(row.folded[at])
@@ -419,4 +419,4 @@ def _phrase_spellings(row: WordParts, start: int, end: int) -> Iterator[str]:
 
 def _as_typed(row: WordParts, at: int) -> str:
     """Return the word at index `at`: an acronym as typed, any other word folded."""
-    return row.surfaces[at] if tokenizer.is_acronym(row.surfaces[at]) else row.folded[at]
+    return row.surfaces[at] if acronyms.is_acronym(row.surfaces[at]) else row.folded[at]

@@ -44,8 +44,6 @@ _FUNCTION_WORDS = (
 )
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
-ACRONYM = re.compile(r"[A-Z]{2,5}s?")
-
 _IRREGULAR = {
     "analyses": "analysis", "hypotheses": "hypothesis", "theses": "thesis", "bases": "base", "axes": "axis",
     "matrices": "matrix", "indices": "index", "vertices": "vertex", "appendices": "appendix",
@@ -144,8 +142,3 @@ def _singular(folded: str) -> str:
 def is_as_typed(surface: str) -> bool:
     """Return whether a part is also indexed as typed because it begins with two capitals (SAM, GPT4)."""
     return surface[1:2].isupper() and surface[0].isupper()
-
-
-def is_acronym(surface: str) -> bool:
-    """Return whether `surface` is a short acronym (SAM, LLMs), which matches only as typed."""
-    return ACRONYM.fullmatch(surface) is not None

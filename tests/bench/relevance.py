@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from digest import topics
 from digest.editions.compose import rank_matches
 from digest.papers import Paper, title_key
-from digest.topics.described_topics import DescriptionWeights
+from digest.topics.about_clauses import DescriptionWeights
 from digest.topics.relevance import RelevanceWeights
 from tests.bench import suggestions
 from tests.topics import test_relevance as labels

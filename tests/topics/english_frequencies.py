@@ -15,7 +15,7 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 
 HEADER = """\
 # Roots of English words by their rarity, in bits: -log2 of the share of texts of 190 words that contain one.
@@ -60,7 +60,7 @@ def by_root(frequencies: dict[str, float]) -> dict[str, float]:
 
 def rarity(frequency: float) -> float:
     """Return -log2 of the chance that a text of usual length contains a word of this frequency."""
-    return -math.log2(-math.expm1(-described_topics.USUAL_LENGTH * frequency))
+    return -math.log2(-math.expm1(-about_clauses.USUAL_LENGTH * frequency))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ URL_TRAILING_SIGNS = ".,;:!?)]}'\""
 NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
 LONGEST_LINE = 60_000
 LONGEST_TITLE = 350  #: maximum number of characters in a title; a longer text is an abstract
-MAX_SUMMARY_LENGTH = 400  #: maximum number of characters in an AI summary on a trending page
 SUMMARY_BY = "Hugging Face"
 MAX_PREAMBLE_LINES = 200  #: maximum number of lines before the end of a page's header
 HEADER_LENGTH = 400  #: maximum number of characters of prose before a page's date; an abstract has more

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from digest.dumps.formats import field_parsing, page_layout
+from digest.dumps.formats import ai_summaries, field_parsing, page_layout
 from digest.dumps.formats.markdown_inline import (
     IMAGE_MARK,
     LINK,
@@ -302,7 +302,7 @@ class MarkdownPageReader:
             draft.abstract = text
             is_short = len(draft.title) + len(text) < LONGEST_TITLE and not text.endswith((".", ":"))
             self.may_be_title = self.is_below_heading and is_short
-        elif MAX_TEXT > len(draft.abstract) > page_layout.MAX_SUMMARY_LENGTH < len(text):
+        elif MAX_TEXT > len(draft.abstract) > ai_summaries.MAX_SUMMARY_LENGTH < len(text):
             draft.abstract += "\n" + text
         self.is_below_heading = False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from digest.dumps.formats import field_parsing, page_layout
+from digest.dumps.formats import ai_summaries, field_parsing, page_layout
 from digest.dumps.formats.page_layout import LONGEST_TITLE, PageHeader
 from digest.dumps.formats.page_metadata import (
     MetadataKind,
@@ -191,7 +191,7 @@ class PaperDraft:
         if self.fault:
             return RecordProblem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
         urls = dict.fromkeys((*self.urls, *page_layout.urls_in(self.abstract or "")))
-        is_summary = page.is_trending and 0 < len(self.abstract or "") < page_layout.MAX_SUMMARY_LENGTH
+        is_summary = page.is_trending and ai_summaries.is_summary(self.abstract or "")
         return Record(
             title=self.title,
             abstract=self.abstract or "",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from digest.topics import described_topics, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 from digest.topics.clauses import authors, dates, field_names, labels, pack_references, signals, text_words
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionClause, Leaf, TextClause
@@ -63,7 +63,7 @@ def _about(value: str) -> DescriptionClause:
     if "^" in value:
         return _weighted_words(value)
     words = tuple(filter(None, tokenizer.read(text_words.without_tex(value)).folded))
-    roots = described_topics.roots_of(words)
+    roots = about_clauses.roots_of(words)
     _require_bits(roots)
     shown = " ".join(words)
     return DescriptionClause(words, roots, (), f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
@@ -82,7 +82,7 @@ def _weighted_words(value: str) -> DescriptionClause:
             )
         counted[parts[0]] = int(found["times"])
     shown = " ".join(f"{word}^{times}" for word, times in counted.items())
-    roots = tuple(map(word_roots.root, counted))[: described_topics.MAX_ROOTS]
+    roots = tuple(map(word_roots.root, counted))[: about_clauses.MAX_ROOTS]
     _require_bits(roots)
     return DescriptionClause(tuple(counted), roots, tuple(counted.values()), f'about:"{shown}"')
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from digest import papers
-from digest.topics import phrase_spellings, tokenizer
+from digest.topics import acronyms, phrase_spellings, tokenizer
 from digest.topics.clauses import field_names
 from digest.topics.clauses.clause_error import ClauseError
 from digest.topics.filter_tree import TextClause
@@ -91,7 +91,7 @@ def without_tex(value: str) -> str:
 
 def _token(row: tokenizer.WordParts, i: int) -> str:
     """Return part `i` of a value as a token; parts are folded, but short acronyms stay as typed."""
-    return row.surfaces[i] if tokenizer.is_acronym(row.surfaces[i]) else row.folded[i]
+    return row.surfaces[i] if acronyms.is_acronym(row.surfaces[i]) else row.folded[i]
 
 
 def _spelled(field: str, tokens: tuple[str, ...], gaps: str, *, exact: bool, near: int | None) -> TextClause:
