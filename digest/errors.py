@@ -7,7 +7,7 @@ DigestError
 │   └── BadField                an invalid value, with its field
 ├── UnreadableDump              a dump that cannot be read
 ├── NotFound                    a requested name that does not exist
-├── SetupMismatch               this machine's setup does not match the database, or cannot work
+├── SetupMismatch               this machine's setup does not match the database, or cannot be used
 └── Unreachable                 a database, broker or mail server that cannot be reached
 
 Each message gives the fault, its location and the remedy.
@@ -87,7 +87,7 @@ class NotFound(DigestError):
 
 
 class SetupMismatch(DigestError):
-    """This machine's keys, schema, templates or addresses do not match the database, or cannot work."""
+    """This machine's keys, schema, templates or addresses do not match the database, or cannot be used."""
 
 
 class Unreachable(DigestError):

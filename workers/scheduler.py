@@ -77,8 +77,8 @@ def publish() -> None:
 def is_arriving(folder: Path, now: datetime) -> bool:
     """Return whether a dump arrived in the folder in the last five minutes and is not loaded yet.
 
-    The dump's papers belong in the due digests, and each edition is published only once. An unfinished upload
-    delays the digests by at most five minutes.
+    The dump's papers belong in the due digests, and each edition is published only once. An upload that breaks
+    off delays the digests until five minutes after its last write.
     """
     try:
         changed = [entry.stat().st_mtime for entry in os.scandir(folder) if entry.is_file()]

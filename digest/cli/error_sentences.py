@@ -17,7 +17,8 @@ STOPPED = 130  #: the exit code after Ctrl-C, as in shells
 #: The remedies for database errors, keyed by words in the error's message.
 REMEDIES = {
     ("disk is full", "disk i/o error", "no space left", "could not extend", "unable to open"): (
-        "Check that the disk is not full and that the database file can be written to: digest doctor."
+        "Make sure that the disk is not full and that the user who runs digest can write to the database file. "
+        "To see the free space, run: digest doctor"
     ),
     ("locked",): "Another process is writing to the database; try again in a moment.",
     ("readonly", "read-only", "permission denied"): "Give the file and folder to the user who runs digest.",

@@ -80,7 +80,7 @@ def set_up_connection(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     for pragma in (
         "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY_WAIT}", "secure_delete=ON",
-        "cache_size=-16384",  # KiB; with the default of 2,000, loading a large dump rewrites index pages
+        "cache_size=-16384",  # KiB; with the default of 2,000, loading a large dump writes the same pages again
     ):  # fmt: skip
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

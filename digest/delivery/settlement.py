@@ -101,7 +101,7 @@ class OutcomeRecorder:
     policy: SendPolicy
 
     def is_disconnected(self, window: SentWindow) -> bool:
-        """Return whether no server is available.
+        """Return whether no server replied.
 
         If letters are assigned to servers, return False: each server that did not reply is paused instead.
         """

@@ -30,7 +30,7 @@ class MailRules:
     lookup: Lookup = no_lookup  #: the function that looks up DKIM keys in the DNS
     #: our mail server's name in Authentication-Results headers; if empty, these headers are not trusted
     authserv_id: str = ""
-    #: the operator's address, to which mail without commands is passed on; if empty, such mail is only stored
+    #: the operator's address, to which mail without commands is passed on; if empty, such mail is not passed on
     operator: str = ""
     caches: Caches = field(default_factory=Caches)
     templates: Templates | None = None  #: the templates needed to explain why a paper was or was not sent

@@ -30,7 +30,8 @@ YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
 YES_FILLERS = word_set("i it do that this my the subscription")
 #: Words with which advertisements continue after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
-#: Words that begin a sentence addressed to a person rather than a topic: `add me to the thread`.
+#: Words that, right after a command, show that the text is written to a person and is not a topic:
+#: `add me to the thread`.
 PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
 
 REPLY_PREFIXES = (

@@ -52,7 +52,7 @@ def sign_up(
     is_proxied: bool = False,
     now: datetime,
 ) -> None:
-    """Queue a sign-up from the form, and record whether the request came through an unconfigured proxy."""
+    """Queue a sign-up from the form; if the request came through an unconfigured proxy, record that."""
     if is_proxied:
         sign_up_queue.note_proxy_header(session, now)
     sign_up_queue.request(

@@ -152,7 +152,7 @@ def test_a_full_disk_is_reported_by_every_command_and_by_doctor(
     assert [ran.code for ran in others] == [1, 1, 1]
     for ran in others:
         assert len(ran.err.splitlines()) == 1
-        assert "Check that the disk is not full" in ran.err or "No space left on device" in ran.err
+        assert "Make sure that the disk is not full" in ran.err or "No space left on device" in ran.err
 
 
 def test_a_new_service_is_healthy(digest: Digest) -> None:

@@ -43,7 +43,7 @@ def forget_recipient(session: Session, ids: Collection[int], *, now: datetime) -
 
 
 def readdress_queued(session: Session, subscriber_id: int, *, old: str, new: str) -> None:
-    """Send a subscriber's queued letters to a new address; letters in doubt keep the old address.
+    """Change the address of a subscriber's queued letters; letters in doubt keep the old address.
 
     The bytes of a letter in doubt must not change.
     """

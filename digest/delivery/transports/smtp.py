@@ -249,7 +249,7 @@ class SmtpConnection:
             raise ProtocolDesync("the server broke the protocol: a reply without a command")
 
     def abort_body(self, deadline: float) -> None:
-        """Send an empty body, if the server asks for a body after refusing the envelope."""
+        """Send an empty body, because the server asked for one after refusing the envelope."""
         try:
             self.command(".", deadline)
         except ConnectionBroken:
@@ -412,7 +412,10 @@ class SmtpTransport:
         return self.connection
 
     def drop_if_busy(self) -> None:
-        """Close the connection if a transaction is unfinished; the next message then gets a new session."""
+        """Close the connection if it takes no more commands, or if an announced message was not sent.
+
+        The next message then gets a new connection.
+        """
         if self.connection and (self.connection.is_ending or self.connection.is_announced):
             self.drop_connection()
 

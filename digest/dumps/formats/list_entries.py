@@ -98,7 +98,7 @@ MAX_CAPITALISED = 0.6  #: maximum share of an abstract's words that may begin wi
 WORD = re.compile(r"[^\W\d_]")
 LONGEST_TITLE = 350
 NEW_PARAGRAPH = re.compile(r"\s*(?:$|[-*+•>|#]|\d{1,4}[.)]\s|\w+:(?!//))")
-MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: a line with this many characters may have been wrapped by a tool
+MIN_WRAPPED, MAX_WRAPPED = 32, 100  #: a line with a length in this range may have been wrapped by a tool
 LONGEST_NAMES = 4_000
 MAX_LINKS = 40
 

@@ -68,7 +68,7 @@ class PageLink:
     first: int  #: the index of the line with the beginning of the link
     last: int
     image: str = ""  #: the alternative text of an image in the link
-    is_bounded: bool = True  #: whether the page marks the end of the link
+    is_bounded: bool = True  #: whether the page marks both the beginning and the end of the link
     #: whether the page marks the link's beginning; if not, the link may begin on an earlier line
     has_start: bool = True
 

@@ -1,7 +1,8 @@
 """Parse the metadata lines of a page: counts, dates, numbers of authors, and the site's navigation.
 
 The same value has many spellings: `Nov 3, 2026`, `3 Nov 2026`, `2026-11-03`; `3.29k` below a button,
-after a star, or before a word. A line contains one value or several values separated by dots.
+after a star, or before a word. A line contains one value, or several values separated by
+middle dots, bullets or bars.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def retry(
 
 
 def original_options(row: DumpRow) -> dict[str, Any]:
-    """Return the options with which a dump was first loaded."""
+    """Return the options of the previous attempt to load a dump."""
     has_newer_figures = row.is_history and row.seen_at is not None
     seen_at = row.seen_at if has_newer_figures else row.observed_at
     is_dated = row.date is not None and seen_at == datetime.combine(row.date, time_of_day(), UTC)
