@@ -273,7 +273,7 @@ class Settings(BaseModel):
         default="",
         description="Your mail server's name in the Authentication-Results headers it adds; empty: not trusted.",
     )
-    sns_topic_names: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
+    sns_topics: Annotated[frozenset[str], ParsedBy(parse_sns_topics, as_text=", ".join)] = Field(
         default=frozenset(), description="Amazon SNS topics whose SES notices are accepted."
     )
     operator_email: str = Field(default="", description="Address for alarm letters.")

@@ -96,7 +96,7 @@ WRITTEN = {
     "sender": "Example Lab <digest@example.org>",
     "signup": "lab.example, uni.example",
     "inbound": "lmtp://127.0.0.1:8024, smtp://0.0.0.0:25",
-    "sns_topic_names": "arn:aws:sns:eu-west-1:123456789012:bounces",
+    "sns_topics": "arn:aws:sns:eu-west-1:123456789012:bounces",
 }
 
 

@@ -95,7 +95,7 @@ def make_fetch(
 
 async def receive_notice(request: Request) -> Response:
     """Handle a message from SNS; respond with 404 if no topics are configured."""
-    if not request_context.context_of(request).settings.sns_topic_names:
+    if not request_context.context_of(request).settings.sns_topics:
         raise HTTPException(404)
     return await run_in_threadpool(handle_notice, request, await request.body())
 
@@ -107,7 +107,7 @@ def handle_notice(request: Request, body: bytes) -> Response:
     try:
         posted = verify_message(
             body,
-            topics=context.settings.sns_topic_names,
+            topics=context.settings.sns_topics,
             certificate=lambda url: certificates.get(url, now),
             now=now,
         )

@@ -43,7 +43,7 @@ def test_the_digests_of_the_day_say_how_much_is_missing(world: PublishingWorld, 
     letter = world.preview("alice@example.org", "20T08:00").letter
 
     assert SHORT in letter.text
-    assert SHORT.replace("'", "&#39;") in letter.html.replace("&#x27;", "&#39;").replace("'", "&#39;")
+    assert SHORT in letter.html.replace("\xa0", " ")
 
 
 def test_the_digests_of_the_next_day_do_not_mention_a_short_list(
@@ -117,7 +117,7 @@ def test_custom_templates_may_omit_the_note(
     own.mkdir(parents=True)
     whole = (Path(__file__).parents[2] / "templates" / "letters" / "digest" / "body.html").read_text()
     start = whole.index("{% if note %}")
-    end = whole.index("{% endif %}", start) + len("{% endif %}\n")
+    end = whole.index("{% endif %}", start) + len("{% endif %}")
     (own / "body.html").write_text(whole[:start] + whole[end:])
     world.templates = Templates(Path(__file__).parents[2] / "templates", tmp_path)
     world.subscribe("alice@example.org")

@@ -99,7 +99,7 @@ class Amazon:
 def served(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[ServedSite]:
     """The site with a configured SNS topic and a bounce domain."""
     changed = {
-        "sns_topic_names": TOPIC,
+        "sns_topics": TOPIC,
         "inbound": "lmtp://127.0.0.1:8024",
         "inbound_domain": "back.example.org",
     }
@@ -295,7 +295,7 @@ def test_without_a_configured_topic_the_webhook_gives_404(
 def test_only_a_valid_topic_arn_is_accepted() -> None:
     for wrong in ("bounces", "arn:aws:sns:eu-west-1:12:bounces", "arn:aws:sns:evil.example/:123456789012:x"):
         with pytest.raises(BadField, match="DIGEST_SNS_TOPICS"):
-            load_settings({"sns_topic_names": wrong})
+            load_settings({"sns_topics": wrong})
 
 
 # ── subscribing ─────────────────────────────────────────────────────────────────────────────────
