@@ -38,7 +38,7 @@ Email = Annotated[
 def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
     """Write a subscriber's next digest to files.
 
-    Writes digest.html, digest.txt, digest.eml and digest.json exactly as they would be sent. Nothing is sent or stored.
+    Writes the letter as it would be sent (digest.html, digest.txt, digest.eml) and its data (digest.json). Nothing is sent or stored.
     If the next digest has no papers yet, the digest that was published today is written, if there is one.
     """
     from digest import publishing

@@ -151,7 +151,7 @@ class MatchIndex:
         return found
 
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
-        """Return whether a paper considered earlier is trending, judged by observations since then."""
+        """Return whether a paper considered earlier is trending by a score from a dump observed since then."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
 
     def recently_published(self, days: int, today: date) -> int:

@@ -72,7 +72,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
 
     An active subscriber needs `consent`, which describes in the operator's words how they agreed. `owner` is
     the person who manages the subscription of a group address. If `site` is given, a suppressed address is
-    refused. In any case, delivery sends it nothing except a confirmation that its owner requests.
+    refused. Otherwise it is added, but delivery sends it nothing except a confirmation that the
+    person with this address requests.
     """
     address = addresses.parse_address(email)
     if state is SubscriberState.ACTIVE and not consent:
