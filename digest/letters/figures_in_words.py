@@ -210,8 +210,10 @@ def group_reason(topics: Sequence[str]) -> str:
     )
 
 
-def more_matched(papers: int) -> str:
-    """Return a line such as `37 more papers matched`."""
+def more_papers(papers: int, topic: str) -> str:
+    """Return a line such as `37 more papers matched`, or `37 more trending papers` if there was no filter."""
+    if topic == TRENDING_TOPIC:
+        return ngettext("%d more trending paper", "%d more trending papers", papers) % papers
     return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
 
 
@@ -220,8 +222,10 @@ def more_below(papers: int) -> str:
     return _("and %d more below") % papers
 
 
-def see_more_matches(papers: int) -> str:
-    """Return a link text such as `See 37 more matches`."""
+def see_more(papers: int, topic: str) -> str:
+    """Return a link text such as `See 37 more matches`, or `See 37 more trending papers`."""
+    if topic == TRENDING_TOPIC:
+        return ngettext("See %d more trending paper", "See %d more trending papers", papers) % papers
     return ngettext("See %d more match", "See %d more matches", papers) % papers
 
 

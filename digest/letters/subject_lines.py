@@ -27,13 +27,17 @@ def headline(cadence: str, weekday: int, papers: int) -> str:
     }
 
 
-def catch_up_headline(matched: int, papers: int) -> str:
-    """Return a headline such as `While you were away: the top 9 of 212 matches`."""
+def catch_up_headline(missed: int, papers: int, *, is_on_topics: bool) -> str:
+    """Return a headline such as `While you were away: the top 9 of 212 matches`.
+
+    A digest with trending papers counts papers, since no filter matched them.
+    """
+    missed_in_words = (_("%d matches") if is_on_topics else _("%d papers")) % missed
     if papers == 1:
-        return _("While you were away: the best of %d matches") % matched
-    return _("While you were away: the top %(papers)d of %(matched)d matches") % {
-        "matched": matched,
+        return _("While you were away: the best of %s") % missed_in_words
+    return _("While you were away: the top %(papers)d of %(missed)s") % {
         "papers": papers,
+        "missed": missed_in_words,
     }
 
 

@@ -69,7 +69,7 @@ def show_digest(request: Request) -> Response:
 
 
 def show_overflow(request: Request) -> Response:
-    """List the papers that matched a topic of the digest but did not fit into it."""
+    """List the papers of one section that did not fit into the digest."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         delivery, reader = digest_of_link(request, session)
@@ -89,6 +89,7 @@ def show_overflow(request: Request) -> Response:
         request,
         "more_matches",
         topic=sections[place - 1].topic,
+        is_trending=sections[place - 1].filter_id is None,
         day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
         count=len(overflow),
         cards=[

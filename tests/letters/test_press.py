@@ -333,6 +333,8 @@ def test_a_topic_that_was_cut_says_how_many_of_its_matches_are_shown(
         "Flows 2 of 12 matches", "Robots", "Trending",
     ]  # fmt: skip
     assert "Flows (2 of 12 matches)\n-----------------------\n" in letter.text
+    assert "10 more papers matched" in letter.text
+    assert "7 more trending papers" in letter.text
 
 
 @pytest.mark.parametrize("edition", ["daily-2026-11-20", "weekly-2026-W47", "monthly-2026-11"])
@@ -723,7 +725,7 @@ def overridden(templates: Templates, folder: Path, old: str, new: str) -> Templa
 
 @pytest.mark.parametrize(
     ("matched", "headline"),
-    [(212, "While you were away: the top 2 of 212 matches"), (2, FLOW.title)],
+    [(212, "While you were away: the top 2 of 212 papers"), (2, FLOW.title)],
     ids=["more than fit", "all of them"],
 )
 def test_a_catch_up_says_how_many_matched_only_if_not_all_are_shown(

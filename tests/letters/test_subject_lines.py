@@ -10,14 +10,16 @@ LONG = "A title that goes on about vector fields, straight paths and noise for l
 
 
 @pytest.mark.parametrize(
-    ("papers", "words"),
+    ("papers", "is_on_topics", "words"),
     [
-        (1, "While you were away: the best of 212 matches"),
-        (9, "While you were away: the top 9 of 212 matches"),
+        (1, True, "While you were away: the best of 212 matches"),
+        (9, True, "While you were away: the top 9 of 212 matches"),
+        (1, False, "While you were away: the best of 212 papers"),
+        (9, False, "While you were away: the top 9 of 212 papers"),
     ],
 )
-def test_a_catch_up_says_how_many_papers_matched(papers: int, words: str) -> None:
-    assert subject_lines.catch_up_headline(212, papers) == words
+def test_a_catch_up_says_how_many_papers_matched(papers: int, is_on_topics: bool, words: str) -> None:
+    assert subject_lines.catch_up_headline(212, papers, is_on_topics=is_on_topics) == words
 
 
 @pytest.mark.parametrize(

@@ -146,11 +146,19 @@ def test_get_requests_change_nothing(served, alice, forwarded):
 # ── papers left out ────────────────────────────────────────────────────────────────────────────
 
 
-def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, now):
+@pytest.mark.parametrize(
+    ("topics", "rest"),
+    [
+        ({"Diffusion": "title:diffusion", "Quiet": "title:quiet"}, "more match(?:es)?"),
+        ({}, "more trending papers?"),
+    ],
+    ids=["topics", "trending"],
+)
+def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, now, topics, rest):
     with served.writing() as session:
         emil = subscribers.add(
             session, "emil@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
-            topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
+            topics=topics,
         )  # fmt: skip
         emil.max_papers = 3
         session.commit()
@@ -158,14 +166,15 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
         publish_and_deliver(served, session, memory, now + timedelta(minutes=1))
     (content,) = (one.content for one in memory.messages if one.recipient == emil.email)
     text, html = body_of(content, "plain"), body_of(content, "html")
-    ((url, more),) = re.findall(rf'href="{BASE}(/v/[^"]+)"[^>]*>See (\d+) more match(?:es)?<', html)
+    ((url, more),) = re.findall(rf'href="{BASE}(/v/[^"]+)"[^>]*>See (\d+) {rest}<', html)
     before = served.everything()
 
     page = served.client.get(url)
 
-    assert re.search(rf"See {more} more match(es)?:\s+{re.escape(BASE + url)}", text)
+    assert re.search(rf"See {more} {rest}:\s+{re.escape(BASE + url)}", text)
     assert page.status_code == 200
     assert page.text.count("<h3") == int(more) > 0
+    assert ("trending" in page.text) == (not topics)
     assert "emil@uni.edu" not in page.text
     assert served.everything() == before
     assert served.client.get(url.rpartition("/")[0] + "/9").status_code == 404

@@ -347,14 +347,15 @@ def share_question(*, is_group: bool) -> str:
 
 
 def has_catch_up_headline(digest: Digest, papers: int) -> bool:
-    """Return whether the headline counts the papers that matched while the reader was away."""
+    """Return whether the headline counts the papers that the reader missed."""
     return digest.is_catch_up and digest.matched > papers
 
 
 def headline(digest: Digest, cadence: str, day: date, papers: int) -> str:
     """Return the headline: the day, week or month and its number of papers, or the matches of a catch-up."""
     if has_catch_up_headline(digest, papers):
-        return subject_lines.catch_up_headline(digest.matched, papers)
+        has_trending = any(section.topic == TRENDING_TOPIC for section in digest.sections)
+        return subject_lines.catch_up_headline(digest.matched, papers, is_on_topics=not has_trending)
     return subject_lines.headline(cadence, day.weekday(), papers)
 
 
@@ -393,8 +394,8 @@ def sections_of(
                 share=share,
                 underline=underline(topic, share),
                 cards=tuple(cards),
-                more=figures_in_words.more_matched(section.more) if section.more and not browser_url else "",
-                rest=figures_in_words.see_more_matches(section.more) if section.more and browser_url else "",
+                more=figures_in_words.more_papers(section.more, section.topic) if section.more and not browser_url else "",
+                rest=figures_in_words.see_more(section.more, section.topic) if section.more and browser_url else "",
                 rest_url=overflow_url(browser_url, place) if section.more and browser_url else "",
             )
         )

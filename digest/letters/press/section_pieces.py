@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from digest.editions.compose import TRENDING_TOPIC
 from digest.letters import figures_in_words
 from digest.letters.cards import CardForm
 from digest.letters.line_wrapping import wrap
@@ -120,11 +121,11 @@ class SectionRenderer:
             append_cards(html, opening.html, row.html, numbers_html)
             append_cards(text, opening.text, row.text, numbers_text)
             if section.more and page.html:
-                before, after = self.rest(section.more, place)
+                before, after = self.rest(section.more, section.topic, place)
                 html += before.html, page.html, after.html
                 text += before.text, page.text, after.text
             else:
-                ending = self.ending(section.more)
+                ending = self.ending(section.more, section.topic if section.more else "")
                 html.append(ending.html)
                 text.append(ending.text)
             number += papers
@@ -230,10 +231,10 @@ class SectionRenderer:
             )
         )
 
-    def encode_ending(self, more: int) -> EncodedPair:
+    def encode_ending(self, more: int, topic: str) -> EncodedPair:
         """Encode the end of a section with the number of papers left out."""
         values = {"name": "", "topic": "", "share": "", "underline": "", "card": GAP_MARK}
-        said = figures_in_words.more_matched(more) if more else ""
+        said = figures_in_words.more_papers(more, topic) if more else ""
         html = values | ({"more": self.html_parts["more"].fill({"more": escape_html(said)})} if said else {})
         text = values | ({"more": self.text_parts["more"].fill({"more": said})} if said else {})
         return EncodedPair(
@@ -241,9 +242,9 @@ class SectionRenderer:
             encode_quoted_printable(self.text_parts["section"].fill(text).partition(GAP_MARK)[2]),
         )
 
-    def encode_overflow(self, more: int, place: int) -> tuple[EncodedPair, EncodedPair]:
+    def encode_overflow(self, more: int, topic: str, place: int) -> tuple[EncodedPair, EncodedPair]:
         """Encode the end of a section in two pieces: before and after the URL of its overflow page."""
-        said = figures_in_words.see_more_matches(more)
+        said = figures_in_words.see_more(more, topic)
         url = GAP_MARK.encode() + encode_quoted_printable(digest_page.overflow_url("", place))
         (before, after), (text_before, text_after) = (
             (ending % {b"rest": encode_quoted_printable(label), b"rest_url": url}).split(GAP_MARK.encode())
@@ -266,17 +267,17 @@ class SectionRenderer:
         """Return the HTML size of a section without its cards, in bytes."""
         return len(
             decode_quoted_printable(
-                self.opening(2, topic, 100, 10_000, Layout.COUNTED).html + self.ending(0).html
+                self.opening(2, topic, 100, 10_000, Layout.COUNTED).html + self.ending(0, "").html
             ).encode()
         )
 
     def measure_rest(self) -> int:
         """Return the HTML size of the line that links to the omitted papers, in bytes."""
         linked = (
-            sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, 99))
+            sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, TRENDING_TOPIC, 99))
             + MAX_URL_LENGTH
         )
-        return linked - len(decode_quoted_printable(self.encode_ending(0).html).encode())
+        return linked - len(decode_quoted_printable(self.encode_ending(0, "").html).encode())
 
 
 def append_cards(pieces: list[bytes], opening: bytes, cards: list[bytes], numbers: list[bytes]) -> None:
