@@ -217,9 +217,9 @@ def more_papers(papers: int, topic: str) -> str:
     return ngettext("%d more paper matched", "%d more papers matched", papers) % papers
 
 
-def more_below(papers: int) -> str:
-    """Return a line such as `and 26 more below`, at the end of a list of titles."""
-    return _("and %d more below") % papers
+def numbers_below(first: int, last: int) -> str:
+    """Return a line such as `Numbers 11 to 35 are below.`, at the end of a list of numbered titles."""
+    return _("Numbers %(first)d to %(last)d are below.") % {"first": first, "last": last}
 
 
 def see_more(papers: int, topic: str) -> str:

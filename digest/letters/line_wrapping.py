@@ -65,6 +65,11 @@ def wrap_with_bar(text: str) -> str:
     return "| " + wrap(text, measure=LINE_WIDTH - 2).replace("\n", "\n| ")
 
 
+def columns(text: str) -> int:
+    """Return the width of `text` in columns."""
+    return len(text) + len(WIDE_SIGN.findall(text))
+
+
 def wide_lines(text: str, measure: int) -> Iterator[str]:
     """Yield the lines of `text`, which contains characters two columns wide, such as Chinese."""
     line, taken = "", 0

@@ -109,10 +109,17 @@ def make_environment(folders: list[Path], *, escapes: bool, is_cutting: bool = F
         in_words=figures_in_words.topics_in_words,
         as_text=mark_link_text if is_cutting else link_text,
         whole=str if is_cutting else line_wrapping.keep_figures,
-        wrapped=str if is_cutting else line_wrapping.wrap,  # values are wrapped before they are filled in
+        wrapped=keep_mark
+        if is_cutting
+        else line_wrapping.wrap,  # values are wrapped before they are filled in
         barred=str if is_cutting else line_wrapping.wrap_with_bar,
     )
     return made
+
+
+def keep_mark(mark: object, **_layout: object) -> str:
+    """Return the marker of a value on a page that will be split."""
+    return str(mark)
 
 
 def mark_link_text(_link: object) -> str:

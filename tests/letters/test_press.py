@@ -19,6 +19,7 @@ from digest.editions.compose import Digest, NarrowingSuggestion, Section
 from digest.errors import SetupMismatch
 from digest.letters import Templates, build_message, figures_in_words, list_headers, press
 from digest.letters.cards import CardForm
+from digest.letters.line_wrapping import columns
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.press import LetterAssembler, card_pieces
 from digest.letters.press.digest_page import suggestion_text
@@ -261,13 +262,17 @@ def test_a_weekly_or_monthly_digest_of_more_than_fifteen_papers_begins_with_its_
     ("topics", "listed", "more"),
     [
         ((20,), [*range(1, 21)], []),
-        ((60,), [*range(1, 21)], ["and 40 more below"]),
-        ((35, 25), [*range(1, 11), *range(36, 46)], ["and 25 more below", "and 15 more below"]),
-        ((11, 25), [*range(1, 12), *range(12, 22)], ["and 15 more below"]),
+        ((60,), [*range(1, 21)], ["Numbers 21 to 60 are below."]),
+        (
+            (35, 25),
+            [*range(1, 11), *range(36, 46)],
+            ["Numbers 11 to 35 are below.", "Numbers 46 to 60 are below."],
+        ),
+        ((11, 25), [*range(1, 12), *range(12, 22)], ["Numbers 22 to 36 are below."]),
         ((2,) * 21, [*range(1, 43)], []),
     ],
 )
-def test_a_long_list_of_titles_names_the_first_of_each_topic_and_counts_the_others(
+def test_a_long_list_of_titles_names_the_first_of_each_topic_and_the_numbers_of_the_others(
     topics: tuple[int, ...], listed: list[int], more: list[str], site: Site, templates: Templates
 ) -> None:
     batch, _ = wide(1, sum(topics))
@@ -282,11 +287,8 @@ def test_a_long_list_of_titles_names_the_first_of_each_topic_and_counts_the_othe
 
     assert letter == press.reference_rendering(templates, made, site, digest, copy)
     assert [int(number) for number in re.findall(r'<li value="(\d+)"', letter.html)] == listed
-    assert (
-        re.findall(r"and \d+ more below", letter.html)
-        == re.findall(r"and \d+ more below", letter.text)
-        == more
-    )
+    below = r"Numbers \d+ to \d+ are below\."
+    assert re.findall(below, letter.html) == re.findall(below, letter.text) == more
     assert len(re.findall('<a class="topic"', letter.html)) == (len(topics) if len(topics) > 1 else 0)
 
 
@@ -299,7 +301,26 @@ def test_a_long_topic_is_wrapped_in_plain_text(site: Site, templates: Templates)
 
     assert letter == press.reference_rendering(templates, made, site, digest, copy)
     wrapped = topic.replace(" low-", "\nlow-")
-    assert f"\n{wrapped}\n{'-' * 72}\n" in letter.text
+    assert f"\n{wrapped}\n{'-' * wrapped.index(chr(10))}\n" in letter.text
+
+
+@pytest.mark.parametrize("length", [40, 54, 55, 60, 69, 72, 73])
+@pytest.mark.parametrize("word", ["flow ", "流"])
+def test_a_topic_and_its_number_of_matches_fit_a_line_of_plain_text(
+    length: int, word: str, site: Site, templates: Templates
+) -> None:
+    topic = (word * 72)[:length].strip()
+    digest = Digest(sections=(Section(topic=topic, filter_id=1, papers=(11,), more=1000), Section(topic="Robots", filter_id=2, papers=(12,))), checked=412)  # fmt: skip
+    made, copy = pressed(site, templates), copy_for()
+
+    letter = LetterAssembler(made, site).letter(digest, copy)
+
+    assert letter == press.reference_rendering(templates, made, site, digest, copy)
+    lines = letter.text.splitlines()
+    (end,) = (at for at, line in enumerate(lines) if "(1 of 1001 matches)" in line)
+    heading = lines[lines.index("", end - 3) + 1 : end + 1]
+    assert "".join(heading).replace(" ", "") == f"{topic}(1of1001matches)".replace(" ", "")
+    assert max(map(columns, heading)) == len(lines[end + 1]) <= 72
 
 
 def test_a_digest_of_titles_does_not_list_them_twice(site: Site, templates: Templates) -> None:

@@ -41,10 +41,11 @@ def sample_page() -> dict[str, Any]:
         links=(Link(placeholder_mark("label"), placeholder_mark("href"), placeholder_mark("about")),) * 2,
         leads_to=placeholder_mark("label"),
     )
-    section = {
+    section: dict[str, Any] = {
         "name": placeholder_mark("name"),
         "topic": placeholder_mark("topic"),
         "share": placeholder_mark("share"),
+        "heading_width": 0,
         "underline": placeholder_mark("underline"),
         "cards": [{"card": card, "number": placeholder_mark("number")}] * 2,
         "more": placeholder_mark("more"),

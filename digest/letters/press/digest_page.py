@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
-from itertools import count
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
@@ -64,7 +64,7 @@ class TitleGroup:
     topic: str  #: empty if there is only one topic
     count: str  #: the number of the topic's papers
     titles: tuple[NumberedTitle, ...]
-    more: str  #: the number of papers that follow below, in words; empty if all titles are listed
+    more: str  #: the numbers of the papers that only follow below, in words; empty if all titles are listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +83,7 @@ class PageSection:
     name: str
     topic: str
     share: str  #: the numbers of shown papers and of matches, in words; empty if all are shown
+    heading_width: int  #: maximum width in columns of the topic's lines in the text part
     underline: str
     cards: tuple[NumberedCard, ...]
     more: str  #: the number of papers left out, in words; empty if a page lists them
@@ -248,15 +249,16 @@ def untitled(one: NumberedCard) -> NumberedCard:
 def title_groups(sections: Sequence[PageSection]) -> tuple[TitleGroup, ...]:
     """Return the list of titles for the top of a long digest, by topic."""
     counts = [len(section.cards) for section in sections]
+    ends = accumulate(counts)
     return tuple(
         TitleGroup(
             name=section.name,
             topic=section.topic if len(sections) > 1 else "",
             count=str(papers),
             titles=listed_titles(section.cards[:listed]),
-            more=unlisted_titles(papers - listed),
+            more=unlisted_titles(papers - listed, end),
         )
-        for section, papers, listed in zip(sections, counts, titles_per_topic(counts), strict=True)
+        for section, papers, listed, end in zip(sections, counts, titles_per_topic(counts), ends, strict=True)
     )
 
 
@@ -268,9 +270,9 @@ def titles_per_topic(papers: Sequence[int]) -> list[int]:
     return [count if count <= share + 1 else share for count in papers]  # never "and 1 more"
 
 
-def unlisted_titles(papers: int) -> str:
-    """Return a line such as `and 26 more below`; "" if all titles are listed."""
-    return figures_in_words.more_below(papers) if papers else ""
+def unlisted_titles(papers: int, last: int) -> str:
+    """Return the numbers of a topic's last papers, which are not listed; "" if all titles are listed."""
+    return figures_in_words.numbers_below(last - papers + 1, last) if papers else ""
 
 
 def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
@@ -392,10 +394,15 @@ def sections_of(
                 name=anchor_name(place),
                 topic=topic,
                 share=share,
+                heading_width=heading_width(share),
                 underline=underline(topic, share),
                 cards=tuple(cards),
-                more=figures_in_words.more_papers(section.more, section.topic) if section.more and not browser_url else "",
-                rest=figures_in_words.see_more(section.more, section.topic) if section.more and browser_url else "",
+                more=figures_in_words.more_papers(section.more, section.topic)
+                if section.more and not browser_url
+                else "",
+                rest=figures_in_words.see_more(section.more, section.topic)
+                if section.more and browser_url
+                else "",
                 rest_url=overflow_url(browser_url, place) if section.more and browser_url else "",
             )
         )
@@ -427,10 +434,16 @@ def anchor_name(place: int) -> str:
     return f"t{place}"
 
 
+def heading_width(share: str) -> int:
+    """Return the maximum width of a topic's lines in plain text: `share` in brackets fits after the last one."""
+    return line_wrapping.LINE_WIDTH - (len(f" ({share})") if share else 0)
+
+
 def underline(topic: str, share: str) -> str:
-    """Return the line of hyphens under a topic's heading in plain text."""
-    length = len(topic) + len(f" ({share})" if share else "")
-    return "-" * min(length, line_wrapping.LINE_WIDTH)
+    """Return the line of hyphens under a topic's heading in plain text, as wide as the heading's widest line."""
+    lines = line_wrapping.wrap(topic, measure=heading_width(share)).split("\n")
+    lines[-1] += f" ({share})" if share else ""
+    return "-" * min(max(map(line_wrapping.columns, lines)), line_wrapping.LINE_WIDTH)
 
 
 def title_of(press: Press, paper_id: int) -> str:

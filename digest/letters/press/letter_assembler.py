@@ -560,22 +560,25 @@ class LetterAssembler:
         """Encode the list of titles at the top of a long digest."""
         counts = [len(section.papers) for section in plan]
         found: list[EncodedPair] = []
-        number = 1
+        last = 0
         for place, listed in enumerate(digest_page.titles_per_topic(counts)):
             section, papers = plan[place], counts[place]
+            lines = map(self.listed_title, count(last + 1), section.papers[:listed])
+            last += papers
             before, after = self.around_titles(
-                place + 1, section.topic if len(plan) > 1 else "", papers, listed
+                place + 1,
+                section.topic if len(plan) > 1 else "",
+                papers,
+                digest_page.unlisted_titles(papers - listed, last),
             )
-            lines = map(self.listed_title, count(number), section.papers[:listed])
             found += before, *lines, after
-            number += papers
         return EncodedPair(b"".join([one.html for one in found]), b"".join([one.text for one in found]))
 
     def encode_around_titles(
-        self, place: int, topic: str, papers: int, listed: int
+        self, place: int, topic: str, papers: int, more: str
     ) -> tuple[EncodedPair, EncodedPair]:
         """Encode the pieces before and after the titles of one topic; without a name, it has no heading."""
-        one, more = digest_page.anchor(place, topic, papers), digest_page.unlisted_titles(papers - listed)
+        one = digest_page.anchor(place, topic, papers)
         values = {"name": one.name, "count": one.count, "more": more}
         (before, after), (text_before, text_after) = (
             self.fill_around_titles(parts, {**values, "topic": shown}, has_topic=bool(topic))

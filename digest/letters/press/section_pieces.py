@@ -198,8 +198,9 @@ class SectionRenderer:
         self, place: int, topic: str, papers: int, matches: int, layout: Layout
     ) -> EncodedPair:
         """Encode the beginning of a section, preceded by a gap unless it is the first in the letter."""
-        shown, topic_html, topic_text = self.heading(topic, layout)
+        shown, topic_html = self.heading(topic, layout)
         share, share_html, share_text = self.share(papers, matches)
+        topic_text = encode_quoted_printable(wrap(shown, measure=digest_page.heading_width(share)))
         name, underline = digest_page.anchor_name(place), digest_page.underline(shown, share)
         fixed = {b"name": encode_quoted_printable(name), b"underline": encode_quoted_printable(underline)}
         html, text = self.openings[place > 1 or layout is Layout.LED]
@@ -208,10 +209,10 @@ class SectionRenderer:
             text % {**fixed, b"topic": topic_text, b"share": share_text},
         )
 
-    def encode_heading(self, topic: str, layout: Layout) -> tuple[str, bytes, bytes]:
-        """Return the heading of a section as text, in encoded HTML and as encoded text."""
+    def encode_heading(self, topic: str, layout: Layout) -> tuple[str, bytes]:
+        """Return the heading of a section as text and in encoded HTML."""
         shown = digest_page.section_heading(topic, layout)
-        return shown, encode_quoted_printable(escape_html(shown)), encode_quoted_printable(wrap(shown))
+        return shown, encode_quoted_printable(escape_html(shown))
 
     def encode_share(self, papers: int, matches: int) -> tuple[str, bytes, bytes]:
         """Return the phrase behind a heading as text, and its part of the section in HTML and text."""
@@ -274,7 +275,10 @@ class SectionRenderer:
     def measure_rest(self) -> int:
         """Return the HTML size of the line that links to the omitted papers, in bytes."""
         linked = (
-            sum(len(decode_quoted_printable(piece.html).encode()) for piece in self.encode_overflow(999, TRENDING_TOPIC, 99))
+            sum(
+                len(decode_quoted_printable(piece.html).encode())
+                for piece in self.encode_overflow(999, TRENDING_TOPIC, 99)
+            )
             + MAX_URL_LENGTH
         )
         return linked - len(decode_quoted_printable(self.encode_ending(0, "").html).encode())
