@@ -10,17 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    Table,
-    Text,
-    insert,
-    inspect,
-    select,
-)
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, insert, inspect, select
 from sqlalchemy.exc import DatabaseError
 
 from digest import db

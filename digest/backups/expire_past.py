@@ -15,13 +15,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from digest import db, subscribers
-from digest.db.tables import (
-    Heartbeat,
-    SignUp,
-    Subscriber,
-    SubscriberState,
-    UnreadDump,
-)
+from digest.db.tables import Heartbeat, SignUp, Subscriber, SubscriberState, UnreadDump
 from digest.delivery import outbox
 from digest.editions import restore_point
 from digest.editions.schedule import Edition, missed_editions, next_edition, open_edition

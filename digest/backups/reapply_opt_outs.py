@@ -17,11 +17,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, db, subscribers
 from digest.backups.opt_out_file import SavedOptOut
 from digest.bounces import OptOutKind, SuppressionReason
-from digest.db.tables import (
-    OptOut,
-    Subscriber,
-    Suppression,
-)
+from digest.db.tables import OptOut, Subscriber, Suppression
 from digest.site_profile import Site
 
 NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file of opt-outs

@@ -36,11 +36,8 @@ SUPPRESS_AT_SCORE = 5.0  #: the score at which an address is suppressed
 SCORE_LASTS = timedelta(days=7)  #: how long the score lasts after the last failure
 #: Longer periods, by cadence, for subscribers who get less mail and therefore have fewer failures.
 SCORE_LASTS_BY_CADENCE = {"weekly": timedelta(days=15), "monthly": timedelta(days=64)}
-REFUSED_TWICE_WITHIN = timedelta(
-    days=64
-)  #: two 5.1.1 refusals on different days within this time suppress the address
-
-
+#: Two 5.1.1 refusals on different days within this time suppress the address.
+REFUSED_TWICE_WITHIN = timedelta(days=64)
 DELETE_BATCH = 500  #: number of rows deleted in one transaction
 
 

@@ -16,7 +16,6 @@ from sqlalchemy.orm import Session
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, Refill, Reservation, SendLimits, TroubledDomains, Wait
-from digest.delivery.limits.canary import MIN_LETTERS
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
 from digest.delivery.transports import Outcome, Verdict
@@ -111,9 +110,7 @@ class SendPolicy:
             due = claimed + outbox.count_due(
                 self.session, lane=Lane.BULK, now=now, limit=100 * POSTPONE_BATCH
             )
-            self.canary_waits |= limits.canary_waits(
-                self.session, self.rules, new, due=due, min_canary=MIN_LETTERS, now=now
-            )
+            self.canary_waits |= limits.canary_waits(self.session, self.rules, new, due=due, now=now)
             self.session.commit()
 
     # ── before an intent ────────────────────────────────────────────────────────────────────────

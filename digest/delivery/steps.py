@@ -42,9 +42,8 @@ class Rendered:
 
     claimed: Claimed  #: all letters that this worker has claimed, including this window
     window: Sequence[Letter]
-    intended: Mapping[int, RenderedDelivery] | None = (
-        None  #: letters whose intent is committed; None before the first commit
-    )
+    #: letters whose intent is committed; None before the first commit
+    intended: Mapping[int, RenderedDelivery] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

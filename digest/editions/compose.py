@@ -39,9 +39,8 @@ ALREADY_SHOWN = -1  #: stored instead of a topic's position for a paper already 
 #: Number of bits subtracted from the worth of a paper if one of its near-duplicates has a higher worth.
 DUPLICATE_PENALTY_BITS = 2.0
 
-FIRST_CANDIDATES = (
-    16  #: number of a topic's best papers that are sorted first and cached, in an array to save memory
-)
+#: Number of a topic's best papers that are sorted first and cached, in an array to save memory.
+FIRST_CANDIDATES = 16
 MAX_ELIGIBLE_SETS = 64  #: maximum number of eligible sets for which a filter's first candidates are cached
 NO_DUPLICATES: Mapping[int, int] = MappingProxyType({})
 
@@ -79,9 +78,8 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
 
     sections: tuple[Section, ...]
     checked: int  #: number of papers considered for this edition
-    is_catch_up: bool = (
-        False  #: whether this is the first digest after a pause, and covers three days or more
-    )
+    #: whether this is the first digest after a pause, and covers three days or more
+    is_catch_up: bool = False
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
     offer: NarrowingSuggestion | None = None

@@ -36,9 +36,8 @@ def apply_reply(
     MailIgnored for an automatic reply or spam, for an answer to an invitation other than yes, and if the
     subscriber's address is suppressed.
     """
-    writer_checks.address_of_writer(
-        site, message
-    )  # raises MailIgnored for an address whose mail no person reads
+    # This raises MailIgnored for an address whose mail no person reads.
+    writer_checks.address_of_writer(site, message)
     if writer_checks.reads_as_automatic(message) or writer_checks.is_marked_as_spam(message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))

@@ -118,7 +118,7 @@ class AddTopic(TopicCommand):
     )
 
 
-class DropTopic(MailCommand):
+class DropTopic(TopicCommand):
     """Remove a topic."""
 
     verb = Verb.DROP
@@ -132,7 +132,7 @@ class DropTopic(MailCommand):
         """Return the command of a line that names a topic; `remove me` unsubscribes the writer."""
         if unsubscribe_words.is_about_writer(line.rest):
             return replace(line.command(Verb.UNSUBSCRIBE), is_clear="?" not in line.text)
-        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+        return super().read(line)
 
 
 class ShowTopics(MailCommand):
@@ -399,31 +399,6 @@ class Help(MailCommand):
         return super().read(line)
 
 
-#: All kinds of commands.
-KINDS: tuple[type[MailCommand], ...] = (
-    AddTopic,
-    DropTopic,
-    TryFilter,
-    ShowTopics,
-    ChangeSchedule,
-    PauseDigests,
-    ResumeDigests,
-    ExplainPaper,
-    FewerLikeThis,
-    MoreLikeThis,
-    KeepPaper,
-    UndoChange,
-    SubscribeGroup,
-    ExportData,
-    ForgetReader,
-    Unsubscribe,
-    ApplyProposal,
-    Subscribe,
-    Confirm,
-    Help,
-)
-#: The kinds of commands, keyed by the words that begin them.
-KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
 #: The kinds of commands that `help` lists for a confirmed subscriber, by heading. A heading is not a command.
 HELP_GROUPS: Mapping[str, tuple[type[MailCommand], ...]] = MappingProxyType(
     {
@@ -435,3 +410,7 @@ HELP_GROUPS: Mapping[str, tuple[type[MailCommand], ...]] = MappingProxyType(
     }
 )
 HELP_KINDS = tuple(chain.from_iterable(HELP_GROUPS.values()))
+#: The kinds of commands, keyed by the words that begin them.
+KIND_OF_WORD = {
+    word: kind for kind in (*HELP_KINDS, ApplyProposal, Subscribe, Confirm, Help) for word in kind.words
+}

@@ -41,9 +41,8 @@ class Link:
 
     label: str
     href: str
-    about: str = (
-        ""  #: text that screen readers read after the label, because "PDF" alone does not name the paper
-    )
+    #: text that screen readers read after the label, because "PDF" alone does not name the paper
+    about: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

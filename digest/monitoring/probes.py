@@ -24,9 +24,8 @@ from digest.site_profile import Site
 
 TIMEOUT_SECONDS = 5.0  #: maximum time for a server to respond
 LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: free space below either limit causes a warning
-FULL_BYTES = (
-    50_000_000  #: free space below which the disk counts as full, because a morning's letters may need more
-)
+#: Free space below which the disk counts as full, because a morning's letters may need more.
+FULL_BYTES = 50_000_000
 
 
 def check_broker(settings: Settings) -> Check:

@@ -47,9 +47,8 @@ SYSTEM_STATUS = emergency_stops.SYSTEM_STATUS.removesuffix("%")
 FEW_DOMAINS = 3  #: maximum number of broken domains reported separately; more are reported together
 MAX_NAMED = 20
 UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump remains valid
-FAILING_AFTER = (
-    6  #: consecutive failures of a source: about three hours, with delays doubling from five minutes
-)
+#: Consecutive failures of a source: about three hours, with delays doubling from five minutes.
+FAILING_AFTER = 6
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────────────

@@ -90,8 +90,8 @@ if TYPE_CHECKING:
     from digest.subscribers.subscriber_topics import (
         SubscriberTopic,
         check_topics,
+        clean_line,
         muted_topics,
-        one_line,
         topics_of,
         typed_topics,
     )
@@ -159,6 +159,7 @@ __all__ = [
     "check_owner",
     "check_policy",
     "check_topics",
+    "clean_line",
     "confirm",
     "confirmation_in",
     "count_followers",
@@ -190,7 +191,6 @@ __all__ = [
     "note_activity",
     "note_mail",
     "note_proxy_header",
-    "one_line",
     "pause",
     "plan_pack_change",
     "previous_version",

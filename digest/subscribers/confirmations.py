@@ -20,14 +20,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
 from digest.bounces import OptOutKind
-from digest.db.tables import (
-    Confirmation,
-    Consent,
-    Delivery,
-    DeliveryState,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import schedule as edition_schedule
 from digest.editions import shown

@@ -11,15 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db
 from digest.bounces import SuppressionReason
-from digest.db.tables import (
-    Attempt,
-    Delivery,
-    FollowupSent,
-    InboundMail,
-    Shown,
-    SignUp,
-    Subscriber,
-)
+from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
 from digest.delivery import outbox, transports
 from digest.delivery.transports import MailUrl
 from digest.errors import BadField

@@ -20,7 +20,7 @@ from digest import db, links
 from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
 from digest.delivery import outbox
 from digest.site_profile import Site
-from digest.subscribers.subscriber_topics import one_line
+from digest.subscribers.subscriber_topics import clean_line
 
 #: Minimum time between two invitations, which prevents a burst of unsolicited mail.
 INVITATION_INTERVAL = timedelta(minutes=1)
@@ -89,7 +89,7 @@ def invitation_row(
     """Return an invitation as a row of the outbox."""
     decision = {
         "confirmation_id": confirmation_id,
-        "invited_by": one_line(invited_by)[:MAX_NAME_LENGTH],
+        "invited_by": clean_line(invited_by)[:MAX_NAME_LENGTH],
         "topics": invitee.topics[:MAX_NAMED],
         "days": ANSWER_WITHIN.days,
     }

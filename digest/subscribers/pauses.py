@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import SettingsChange, StillReadingStep, Subscriber, SubscriberState
+from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.errors import BadField
+from digest.subscribers import undo_changes
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
     """Pause a subscriber, or change a pause, until a date or until they resume.
 
-    Earlier changes of settings can then no longer be undone. Returns False if the subscriber is neither
-    active nor paused. Raises BadField if the date is not in the future.
+    Earlier changes of settings can then no longer be undone, because an undo would skip the pause. Returns
+    False if the subscriber is neither active nor paused. Raises BadField if the date is not in the future.
     """
     if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")
@@ -24,7 +25,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
         return False
     subscriber.state = SubscriberState.PAUSED
     subscriber.paused_until = until
-    forget_last_change(session, subscriber)
+    undo_changes.forget_last_change(session, subscriber)
     session.flush()
     return True
 
@@ -42,14 +43,9 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
     subscriber.is_resumed = True
     subscriber.still_reading_step = StillReadingStep.NONE
     subscriber.next_due_at = None
-    forget_last_change(session, subscriber)
+    undo_changes.forget_last_change(session, subscriber)
     session.flush()
     return True
-
-
-def forget_last_change(session: Session, subscriber: Subscriber) -> None:
-    """Delete the record of the latest change of settings, so that an undo does not skip a newer pause."""
-    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
 
 
 def resume_due(session: Session, now: datetime) -> int:

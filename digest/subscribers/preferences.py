@@ -34,7 +34,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     """
     before = editable_state(session, subscriber)
     if name is not None:
-        subscriber.name = subscriber_topics.one_line(name)
+        subscriber.name = subscriber_topics.clean_line(name)
     if max_papers is not None:
         subscriber.max_papers = check_max_papers(max_papers)
     if abstracts is not None:

@@ -1,9 +1,9 @@
 """Decide how many confirmations may be sent now, and which sign-ups get them.
 
 Anybody can enter any address in the form, so the owner of an address may not have asked for the confirmation.
-While most confirmations are answered, sign-ups wait only a few seconds. Unanswered confirmations lower the rate;
-each answered confirmation offsets two unanswered ones. The network with the fewest unanswered confirmations
-is served first, so a network that floods the queue waits behind all others.
+While most confirmations are answered, sign-ups wait only a few seconds. Unanswered confirmations lower the
+rate; each answered confirmation offsets two unanswered ones. The network with the fewest unanswered
+confirmations is served first, so a network that floods the queue waits behind all others.
 """
 
 from __future__ import annotations

@@ -12,14 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
-from digest.db.tables import (
-    Delivery,
-    DeliveryState,
-    Lane,
-    StillReadingStep,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site

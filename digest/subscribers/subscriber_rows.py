@@ -14,7 +14,7 @@ from digest.db.tables import Consent, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, NotFound
 from digest.site_profile import Site
-from digest.subscribers.subscriber_topics import one_line, replace_topics
+from digest.subscribers.subscriber_topics import clean_line, replace_topics
 
 # ── finding ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,6 +51,21 @@ def similar_addresses(session: Session, email: str) -> list[str]:
     return list(session.scalars(like.limit(500)))
 
 
+def groups_of(session: Session, owner: str) -> list[str]:
+    """Return the group addresses that a person manages."""
+    groups = select(Subscriber.email, Subscriber.owner_email).where(Subscriber.owner_email.is_not(None))
+    key = addresses.fold_address(owner)
+    return [row.email for row in session.execute(groups) if addresses.fold_address(row.owner_email) == key]
+
+
+def latest_consents(session: Session, ids: Sequence[int]) -> dict[int, str]:
+    """Return {subscriber id: how they last agreed}."""
+    query = (
+        select(Consent.subscriber_id, Consent.how).where(Consent.subscriber_id.in_(ids)).order_by(Consent.id)
+    )
+    return {row.subscriber_id: row.how for row in session.execute(query)}
+
+
 # ── adding ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -81,7 +96,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     if site is not None and bounces.is_suppressed(session, site, address.email):
         raise BadField("email", f"{address.email} is suppressed. See: digest suppressions list")
     subscriber = Subscriber(
-        email=address.email, email_key=address.folded, name=one_line(name), state=state,
+        email=address.email, email_key=address.folded, name=clean_line(name), state=state,
         owner_email=check_owner(address.email, owner) if owner else None, created_at=now, is_sample=is_sample, **schedule_columns(schedule or Schedule()),
     )  # fmt: skip
     if find(session, address.email) is not None:
@@ -120,11 +135,7 @@ def set_owner(subscriber: Subscriber, owner: str) -> bool:
     return True
 
 
-def groups_of(session: Session, owner: str) -> list[str]:
-    """Return the group addresses that a person manages."""
-    groups = select(Subscriber.email, Subscriber.owner_email).where(Subscriber.owner_email.is_not(None))
-    key = addresses.fold_address(owner)
-    return [row.email for row in session.execute(groups) if addresses.fold_address(row.owner_email) == key]
+# ── columns ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def schedule_columns(schedule: Schedule) -> dict[str, object]:
@@ -147,14 +158,3 @@ def schedule_of(subscriber: Subscriber) -> Schedule:
         weekday=subscriber.weekday,
         not_after=subscriber.not_after,
     )
-
-
-# ── topics ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def latest_consents(session: Session, ids: Sequence[int]) -> dict[int, str]:
-    """Return {subscriber id: how they last agreed}."""
-    query = (
-        select(Consent.subscriber_id, Consent.how).where(Consent.subscriber_id.in_(ids)).order_by(Consent.id)
-    )
-    return {row.subscriber_id: row.how for row in session.execute(query)}

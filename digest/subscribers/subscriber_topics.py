@@ -120,7 +120,7 @@ def replace_topics(
     silent = (
         muted_names(session, subscriber_id)
         if muted is None
-        else frozenset(one_line(name).casefold() for name in muted)
+        else frozenset(clean_line(name).casefold() for name in muted)
     )
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
@@ -145,7 +145,7 @@ def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tu
 
     Raises BadField for too many topics or an invalid or repeated name, and BadFilter for an invalid filter.
     """
-    names = [one_line(name) for name in topics]
+    names = [clean_line(name) for name in topics]
     check_names(names)
     typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]
     return [(name, registry.canonical(text), text.strip()) for name, text in zip(names, typed, strict=True)]
@@ -163,8 +163,8 @@ def check_names(names: Sequence[str]) -> None:
             raise BadField("topics", f"two topics are called {name!r}.")
 
 
-def one_line(text: str) -> str:
-    """Return a name as one line of at most 200 characters, without control or format characters."""
+def clean_line(text: str) -> str:
+    """Return `text` as one line of at most 200 characters, without control or format characters."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())[:200]
     visible = "".join(

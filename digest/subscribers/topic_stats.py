@@ -24,9 +24,8 @@ class FilterHealth(StrEnum):
 
     BROKEN = "broken"  #: the filter cannot be parsed, or a pack that it uses is missing
     SILENT = "silent"  #: the filter matched no recent paper
-    OVERFLOWING = (
-        "overflowing"  #: on a typical day, the filter matches more papers than a digest shows by default
-    )
+    #: on a typical day, the filter matches more papers than a digest shows by default
+    OVERFLOWING = "overflowing"
     FINE = "fine"
 
 

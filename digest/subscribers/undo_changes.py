@@ -122,10 +122,15 @@ def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime)
     if change is None:
         return ()
     restore(session, subscriber, change.before, now=now)
-    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
+    forget_last_change(session, subscriber)
     for key in change_letters.waiting_change_letters(session, subscriber):
         outbox.withdraw_letter(session, key, "the change was undone", now=now)
     return describe_change(change.after, change.before)
+
+
+def forget_last_change(session: Session, subscriber: Subscriber) -> None:
+    """Delete the record of the latest change, which can then no longer be undone."""
+    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
 
 
 def restore(session: Session, subscriber: Subscriber, former: SavedSettings, *, now: datetime) -> None:

@@ -269,7 +269,7 @@ def note_leaving_reason(session: Session, subscriber: Subscriber, reason: str) -
     """Store the reason why a subscriber unsubscribed; return False if they are not unsubscribed."""
     if subscriber.state != SubscriberState.UNSUBSCRIBED:
         return False
-    subscriber.leaving_reason = subscriber_topics.one_line(reason)
+    subscriber.leaving_reason = subscriber_topics.clean_line(reason)
     session.commit()
     return True
 

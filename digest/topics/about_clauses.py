@@ -37,9 +37,8 @@ class DescriptionWeights:
     """The constants of the score; `make bench ARGS=relevance` measures their effect."""
 
     title: float = 5.0  #: one occurrence in the title counts as much as this many in the abstract
-    saturation: float = (
-        1.2  #: number of occurrences in a paper of usual length that score half of the maximum
-    )
+    #: number of occurrences in a paper of usual length that score half of the maximum
+    saturation: float = 1.2
     #: a paper matches if its score is at least this share of the description's bits
     enough_share: float = 0.25
     #: a paper also matches if its score is at least this many bits, about as many as one rare word has

@@ -14,9 +14,8 @@ from digest.topics.filter_tree import TextClause
 MAX_WORDS = 4  #: maximum number of words of a name
 LEAST_BITS = 3.0  #: minimum rarity of a name, as the sum of its words' bits (see `word_rarity`)
 ENOUGH_BITS = 9.0  #: number of bits above which a rarer name is not preferred
-INCOMPLETE = (
-    0.8  #: weight of a phrase that omits the last noun of the title, such as "language" for "language model"
-)
+#: Weight of a phrase that omits the last noun of the title, such as "language" for "language model".
+INCOMPLETE = 0.8
 IN_ABSTRACT = 0.25  #: weight of an abstract that contains the name; a title that contains it has weight 1
 
 #: Words of titles that do not belong to a noun phrase: verbs, and nouns that fit any paper.

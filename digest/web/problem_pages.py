@@ -62,7 +62,6 @@ NOT_FOUND_TEXTS = {
     ),
     "feed": ("Feed not found", "There is no feed with this name."),
 }
-LINKS_OF_LETTERS = frozenset({"c", "u", "m", "t", "a", "v", "f", "l", "s", "d", "e"})
 INCOMPLETE_LINK = (
     "This link does not work",
     "A mail program may have cut it, or it is from before your address changed."
@@ -118,7 +117,7 @@ def on_http(request: Request, error: Exception) -> Response:
 def not_found_page(request: Request) -> Response:
     """Return the error page for an unknown address; its text depends on the kind of page requested."""
     sought = re.split("[/.]", request.scope["path"].lstrip("/"), maxsplit=1)[0]
-    if sought in LINKS_OF_LETTERS:
+    if sought in middleware.READER_PAGES:
         return problem_page(request, 404, texts=INCOMPLETE_LINK)
     return problem_page(request, 404, texts=NOT_FOUND_TEXTS.get(sought))
 

@@ -11,17 +11,16 @@ from starlette.responses import PlainTextResponse, Response
 
 from digest import db
 from digest.web import request_context
+from digest.web.middleware import READER_PAGES
 from digest.web.public_archive import listed_days, open_archive, topic_links
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
-#: Pages that belong to one reader, which crawlers should not request.
-PRIVATE_PATHS = ("/c/", "/u/", "/m/", "/t/", "/a/", "/v/", "/f/", "/l/", "/s/", "/d/", "/e/", "/outbox")
 
 
 def show_robots(request: Request) -> Response:
     """Return robots.txt (RFC 9309): crawlers may fetch the public pages, but no reader's personal pages."""
     context = request_context.context_of(request)
-    rules = "".join(f"Disallow: {path}\n" for path in PRIVATE_PATHS)
+    rules = "".join(f"Disallow: /{page}/\n" for page in READER_PAGES) + "Disallow: /outbox\n"
     place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"
     return PlainTextResponse(f"User-agent: *\n{rules}{place}")
 

@@ -18,14 +18,7 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
 from digest.subscribers import use_cases
-from digest.web import (
-    citation_files,
-    feeds,
-    forms,
-    page_rendering,
-    paper_page,
-    request_context,
-)
+from digest.web import citation_files, feeds, forms, page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 

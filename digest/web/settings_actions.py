@@ -229,7 +229,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
 def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
     """Return the topics with the new one, and the muted topics' names; raise BadField or BadFilter."""
     check_filter(session, typed.filter)
-    name = typed.name or figures_in_words.cut_at_word(subscribers.one_line(typed.filter), 60)
+    name = typed.name or figures_in_words.cut_at_word(subscribers.clean_line(typed.filter), 60)
     added = checked_name(name, topics), typed.filter
     return dict([*((topic.name, topic.text) for topic in topics), added]), muted_names(topics)
 
@@ -260,7 +260,7 @@ def check_filter(session: Session, text: str) -> None:
 
 def checked_name(text: str, others: TopicList) -> str:
     """Return a topic's name; raise BadField if it is empty or another topic has it."""
-    name = subscribers.one_line(text)
+    name = subscribers.clean_line(text)
     if not name:
         raise BadField("name", EMPTY_FIELD)
     if name.casefold() in {other.name.casefold() for other in others}:

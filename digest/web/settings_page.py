@@ -254,7 +254,7 @@ def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormDat
     kept = {topic.name.casefold(): (topic.name, topic.text) for topic in topics}
     found = {name: one for name, one in kept.items() if name not in removed}
     for name, text in zip(query.getlist("name"), query.getlist("filter"), strict=False):
-        shown = subscribers.one_line(typed_text(name))[:80]
+        shown = subscribers.clean_line(typed_text(name))[:80]
         found[shown.casefold()] = (kept.get(shown.casefold(), (shown,))[0], typed_text(text))
     return dict(found.values())
 

@@ -15,14 +15,7 @@ from digest import bounces, db, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
-from digest.delivery.outbox import (
-    AcceptedWindow,
-    AttemptRecord,
-    ClaimedDelivery,
-    Intent,
-    NextWindow,
-    Outbox,
-)
+from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
 from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
 from tests.conftest import ROOT

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from digest.papers import (
-    Paper,
-    PaperLinks,
-    display,
-    id_in,
-    links_of,
-    normalised_id,
-    title_key,
-)
+from digest.papers import Paper, PaperLinks, display, id_in, links_of, normalised_id, title_key
 from digest.papers.display_text import make_readable
 
 SEEN = datetime(2026, 11, 20, tzinfo=UTC)

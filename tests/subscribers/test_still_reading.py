@@ -9,14 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import retention_rules, subscribers
-from digest.db.tables import (
-    Delivery,
-    DeliveryState,
-    Lane,
-    StillReadingStep,
-    Subscriber,
-    SubscriberState,
-)
+from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
 from digest.errors import BadField
 from digest.site_profile import Site
 from digest.subscribers import use_cases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email import message_from_bytes, policy
@@ -150,19 +150,25 @@ def papers(served: ServedSite, now: datetime) -> list[int]:
             for n in range(3, 13)
         ),
     ]  # fmt: skip
+    load_papers(served, records, at=now)
+    with served.writing() as session:
+        return [catalog.find(session, record.title).id for record in records]
+
+
+def load_papers(served: ServedSite, records: Sequence[Record], *, at: datetime) -> None:
+    """Store the papers of a dump that was observed and read at `at`."""
     with served.writing() as session:
         dump = DumpRow(
-            sha256="0" * 64,
-            path="dump.txt",
+            sha256=f"{at.timestamp():064.0f}",
+            path=f"{at:%Y-%m-%d-%H%M}.txt",
             state=DumpState.LOADED,
-            observed_at=now,
-            read_at=now,
-            date=now.date(),
+            observed_at=at,
+            read_at=at,
+            date=at.date(),
         )
         session.add(dump)
         catalog.add(session, records, dump=dump)
         session.commit()
-        return [catalog.find(session, record.title).id for record in records]
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from threading import Event
 import httpx2
 import pytest
 
-from digest.db.tables import DumpRow, DumpState
 from digest.papers import Record, catalog
 from digest.web import trending_list
-from tests.web.conftest import opened, settings_for
+from tests.web.conftest import load_papers, opened, settings_for
 
 ARXIV = {"arxiv": "2611.00001"}
 
@@ -25,18 +24,7 @@ def yesterday(served, now) -> date:
     """A list of yesterday with one paper."""
     at: datetime = now - timedelta(days=1)
     record = Record(title="Early Language Models", ids={"arxiv": "2611.00077"}, position=1)
-    with served.writing() as session:
-        dump = DumpRow(
-            sha256="1" * 64,
-            path="early.txt",
-            state=DumpState.LOADED,
-            observed_at=at,
-            read_at=at,
-            date=at.date(),
-        )
-        session.add(dump)
-        catalog.add(session, [record], dump=dump)
-        session.commit()
+    load_papers(served, [record], at=at)
     return at.date()
 
 
@@ -76,22 +64,11 @@ def test_a_past_day_keeps_its_list(served, papers, yesterday, now):
 
 def load_many(served, at: datetime, count: int) -> None:
     """Load a dump with some papers whose titles contain their positions."""
-    with served.writing() as session:
-        dump = DumpRow(
-            sha256="2" * 64,
-            path="many.txt",
-            state=DumpState.LOADED,
-            observed_at=at,
-            read_at=at,
-            date=at.date(),
-        )
-        session.add(dump)
-        records = [
-            Record(title=f"Gravel {number:02d}.", ids={"arxiv": f"2611.{number:05d}"}, position=number)
-            for number in range(1, count + 1)
-        ]
-        catalog.add(session, records, dump=dump)
-        session.commit()
+    records = [
+        Record(title=f"Gravel {number:02d}.", ids={"arxiv": f"2611.{number:05d}"}, position=number)
+        for number in range(1, count + 1)
+    ]
+    load_papers(served, records, at=at)
 
 
 def listed_papers(page: str) -> list[tuple[str, str]]:

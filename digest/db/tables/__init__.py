@@ -15,13 +15,7 @@ from digest.db.tables.inbound_mail import (
     ReceivedNotice,
     Suppression,
 )
-from digest.db.tables.limits import (
-    CanaryWait,
-    ConversationRow,
-    DomainPause,
-    RateCounter,
-    WarmUpDay,
-)
+from digest.db.tables.limits import CanaryWait, ConversationRow, DomainPause, RateCounter, WarmUpDay
 from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
 from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation
 from digest.db.tables.subscribers import (

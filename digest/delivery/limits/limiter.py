@@ -7,14 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from digest.delivery.limits.conversations import Conversations
-from digest.delivery.limits.decisions import (
-    ALL,
-    ALL_MAIL,
-    BULK,
-    Allowed,
-    Refill,
-    Wait,
-)
+from digest.delivery.limits.decisions import ALL, ALL_MAIL, BULK, Allowed, Refill, Wait
 from digest.delivery.limits.domain_pauses import Pause
 from digest.delivery.limits.limit_rules import ServerShare
 from digest.delivery.limits.rates import Bucket, Quota

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import CanaryWait, ConversationRow, DomainPause, EmergencyStop, RateCounter, WarmUpDay
 from digest.delivery.limits import domain_pauses
+from digest.delivery.limits.canary import MIN_LETTERS
 from digest.delivery.limits.conversations import ConversationLease, Conversations
 from digest.delivery.limits.decisions import ALL_MAIL, Wait
 from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, TroubledDomains, domain_of
@@ -298,18 +299,18 @@ def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
 
 
 def canary_waits(
-    session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, min_canary: int, now: datetime
+    session: Session, rules: SendLimits, editions: Sequence[str], *, due: int, now: datetime
 ) -> dict[str, Wait]:
     """Return when each edition's wait for the results of its canary ends.
 
-    This call begins the wait of each new edition, unless the canary would have fewer than `min_canary`
-    letters. In that case the wait begins when enough letters are due, because letters to other time zones
+    This call begins the wait of each new edition, unless the canary would have too few letters to be
+    conclusive. In that case the wait begins when enough letters are due, because letters to other time zones
     become due later.
     """
     canary = rules.canary
     if canary is None:
         return {}
-    if due * canary.share >= min_canary:
+    if due * canary.share >= MIN_LETTERS:
         fresh = [{"edition": edition, "until": now + canary.wait} for edition in editions]
         rows = lock_rows(session, CanaryWait, fresh)
     else:

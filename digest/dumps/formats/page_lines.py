@@ -221,9 +221,8 @@ class LinkFinder:
         self.out: list[str] = []
         self.line = 0
         self.open: list[tuple[int, int]] = []  #: (index in `out`, line) of each `[` that is not closed yet
-        self.numbered: tuple[int, int, str] | None = (
-            None  #: a numbered link, `[12]text`, that is not complete yet
-        )
+        #: a numbered link, `[12]text`, that is not complete yet
+        self.numbered: tuple[int, int, str] | None = None
 
     def read(self, text: str) -> LinkFinder:
         """Read the whole page and return this object, which then contains the links."""

@@ -93,9 +93,8 @@ class OpenEntry:
     line: int
     indent: int  #: number of spaces before the item; -1 for a heading
     lines: list[str] = field(default_factory=list)
-    is_closed: bool = (
-        False  #: whether a blank line followed the entry, which then only an indented line continues
-    )
+    #: whether a blank line followed the entry, which then only an indented line continues
+    is_closed: bool = False
     may_end: bool = False  #: whether the last line was blank
 
     def add(self, text: str) -> None:

@@ -11,11 +11,7 @@ from digest.db.tables import SubscriberState
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.subscribers import subscriber_rows
-from digest.subscribers.csv_import.row_values import (
-    CheckedTopics,
-    ImportRow,
-    cached_schedule,
-)
+from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
 from digest.topics import filter_registry
 
 #: The states to which a row may move a subscriber, keyed by current state; other states are ignored.

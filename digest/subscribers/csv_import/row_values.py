@@ -103,7 +103,7 @@ def check_row(
         },
         paused_until=parse_day(cells["paused_until"]) if cells.get("paused_until") else None,
         confirmed_at=parse_moment(cells["confirmed_at"]) if cells.get("confirmed_at") else None,
-        consent=subscriber_topics.one_line(cells.get("consent", "")),
+        consent=subscriber_topics.clean_line(cells.get("consent", "")),
     )
 
 
@@ -161,7 +161,7 @@ MAX_AGE = 36_500  #: days
 
 #: The file columns that each set one subscriber column: {file column: (subscriber column, cell parser)}.
 SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "name": ("name", subscriber_topics.one_line),
+    "name": ("name", subscriber_topics.clean_line),
     "owner": ("owner_email", parse_owner),
     "abstracts": ("abstracts", check_abstracts),
     "max_papers": ("max_papers", parse_number("max_papers", 1, 100)),

@@ -27,12 +27,7 @@ from digest.subscribers.csv_import.merge_row import (
     row_of_sync,
     topics_after,
 )
-from digest.subscribers.csv_import.row_values import (
-    SETTINGS_READ,
-    CheckedTopics,
-    ImportRow,
-    cached_schedule,
-)
+from digest.subscribers.csv_import.row_values import SETTINGS_READ, CheckedTopics, ImportRow, cached_schedule
 from digest.subscribers.invitations import Invitee
 from digest.topics import filter_registry
 

@@ -6,12 +6,7 @@ from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.topics.clauses.clause_error import ClauseError
-    from digest.topics.clauses.field_names import (
-        FIELDS,
-        MISTYPED,
-        SIGNALS,
-        field_named,
-    )
+    from digest.topics.clauses.field_names import FIELDS, MISTYPED, SIGNALS, field_named
     from digest.topics.clauses.pack_references import LONGEST_NAME, NAME, make_use
     from digest.topics.clauses.parse_clause import clause, read_quoted_clause, text_clause
     from digest.topics.clauses.text_words import MAX_CHARACTERS, WIDEST
