@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, distinct, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses
+from digest import addresses, db
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
@@ -97,16 +97,8 @@ def forgive_domain(
     done = session.execute(
         forgiving.returning(BounceRow.id).execution_options(synchronize_session=False)
     ).all()
-    commit_unless(is_dry_run, session)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return len(done), lifted
-
-
-def commit_unless(is_dry_run: bool, session: Session) -> None:  # noqa: FBT001
-    """Commit, or roll back if this is a dry run."""
-    if is_dry_run:
-        session.rollback()
-    else:
-        session.commit()
 
 
 def accept_failures(
@@ -125,7 +117,7 @@ def accept_failures(
     hashes = session.scalars(select(BounceRow.hmac).where(*frozen).distinct()).all()
     note = ACCEPTED_NOTE + addresses.ascii_domain(domain)
     new = suppressions.suppress_hashes(session, hashes, SuppressionReason.BOUNCE, note, now)
-    commit_unless(is_dry_run, session)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return new
 
 

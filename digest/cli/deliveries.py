@@ -81,7 +81,8 @@ def stop(
     scope = limits.ALL if everything else limits.BULK
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         is_new = stop_and_resume.stop_mail(session, reason, scope=scope, now=current_time(now))
-    sentence = "Stopped. To resume: digest deliveries resume" if is_new else "Mail is already stopped."
+    already = f"{limits.STOPPED_MAIL[scope]} already stopped."
+    sentence = "Stopped. To resume: digest deliveries resume" if is_new else already
     terminal.print_result({"stopped": is_new, "scope": scope}, sentence, as_json=as_json)
 
 

@@ -23,6 +23,10 @@ from digest.errors import BadField
 if TYPE_CHECKING:
     from digest.app_context import AppContext
 
+STOPPED_READING = (
+    "Stopped while reading dumps. Those that were read completely are kept, and the next run reads the others."
+    " Nothing was published or delivered."
+)
 #: The message after a second Ctrl-C.
 IN_DOUBT = (
     "Stopped at once. Letters that the server accepted are sent; letters without a reply are in doubt, and are retried"
@@ -114,12 +118,9 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
 
     Polls the sources, reads the dumps folder, publishes and delivers.
     """
-    loads: list[dict[str, Any]] = []
     with command_context.open_context() as context:
-        with error_sentences.on_ctrl_c(
-            lambda: f"{stopped_reading(loads)} Nothing was published or delivered."
-        ):
-            loads += poll_due_sources(context, current_time(now))
+        with error_sentences.on_ctrl_c(lambda: STOPPED_READING):
+            loads = poll_due_sources(context, current_time(now))
             loads += load_dumps_folder(context, current_time(now))
         made = publish_due(context, current_time(now))
         sent, stop = deliver_due(context, now, None)
@@ -140,11 +141,6 @@ def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str
         terminal.print_line(f"read       {loaded['path']}: {counted}, {loaded['new']} new")
     terminal.print_line(f"published  {figures_in_words(made)}")
     terminal.print_line(f"delivered  {figures_in_words(sent)}")
-
-
-def stopped_reading(loads: list[dict[str, Any]]) -> str:
-    """Return the message for Ctrl-C while dumps are read."""
-    return f"Stopped while reading dumps: {plurals.count(len(loads), 'dump was', 'dumps were')} loaded."
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:

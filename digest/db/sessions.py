@@ -62,6 +62,14 @@ def common_clock(session: Session, local_clock: Clock) -> Clock:
     return dialect_of(session).common_clock(session, local_clock)
 
 
+def commit_or_roll_back(session: Session, *, is_dry_run: bool) -> None:
+    """Commit, or roll back the changes of a dry run."""
+    if is_dry_run:
+        session.rollback()
+    else:
+        session.commit()
+
+
 def commit_asynchronously(session: Session) -> None:
     """Let the commit of this transaction return before its changes are on disk, if supported.
 

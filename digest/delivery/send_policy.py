@@ -217,7 +217,8 @@ class SendPolicy:
         reading = limits.check_thresholds(self.session, self.rules.stop_thresholds, now=now)
         self.session.commit()
         if reading:
-            log.error("Mail is stopped: %s. To resume: digest deliveries resume", reading.message)
+            stopped = limits.STOPPED_MAIL[reading.scope]
+            log.error("%s stopped: %s. To resume: digest deliveries resume", stopped, reading.message)
 
 
 def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from digest import db
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.errors import BadField
@@ -26,7 +27,7 @@ def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) ->
     """
     lifted = limits.lift_stops(session, now=now)
     due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
-    commit_unless_dry(session, is_dry_run=is_dry_run)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return lifted, due
 
 
@@ -47,13 +48,5 @@ def change_stuck_letters(
         if state != DeliveryState.STUCK:
             raise BadField("ID", f"letter {number} is {state}, not stuck. See: digest trace {number}")
     changed = change(session, ids, now=now)
-    commit_unless_dry(session, is_dry_run=is_dry_run)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return changed
-
-
-def commit_unless_dry(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or roll back if this is a dry run."""
-    if is_dry_run:
-        session.rollback()
-    else:
-        session.commit()

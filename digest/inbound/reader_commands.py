@@ -229,7 +229,7 @@ def state_sentences(request: ReaderRequest) -> list[str]:
 
     They leave out a pause that an outcome of the same reply has already announced.
     """
-    session, subscriber, now = request.session, request.subscriber, request.now
+    session, subscriber = request.session, request.subscriber
     when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
@@ -241,8 +241,7 @@ def state_sentences(request: ReaderRequest) -> list[str]:
     said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
         return said if request.reply.has_paused else [*said, pause_sentence(subscriber.paused_until)]
-    due = subscriber.next_due_at or schedule.next_edition(subscribers.schedule_of(subscriber), now).due_at
-    next_due = figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)
+    next_due = subscribers.next_digest_in_words(session, subscriber, now=request.now)
     return [*said, _("Next digest: %s.") % next_due]
 
 

@@ -129,7 +129,7 @@ def stopped_mail(stops: Iterable[ActiveStop]) -> Iterator[Problem]:
     for stop in stops:
         yield Problem(
             cause=f"stop-{stop.id}",
-            message="All mail is stopped" if stop.scope == limits.ALL else "Digests are stopped",
+            message=f"{limits.STOPPED_MAIL[stop.scope]} stopped",
             fix="See what went wrong: digest bounces list, digest deliveries. Then resume: digest deliveries resume.",
             severity=Severity.FAILURE,
             since=stop.since,

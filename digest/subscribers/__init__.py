@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ReadLibrary,
         read_library,
     )
+    from digest.subscribers.next_digest import next_digest_in_words
     from digest.subscribers.pack_updates import (
         FilterChange,
         PackChange,
@@ -188,6 +189,7 @@ __all__ = [
     "muted_topics",
     "network_hash",
     "new_address_of_link",
+    "next_digest_in_words",
     "note_activity",
     "note_mail",
     "note_proxy_header",

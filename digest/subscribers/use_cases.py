@@ -9,6 +9,7 @@ from itertools import count
 
 from sqlalchemy.orm import Session
 
+from digest import db
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
@@ -444,7 +445,7 @@ def import_list(
         after_batch=nothing if is_dry_run else session.commit,
         now=now,
     )
-    finish(session, is_dry_run=is_dry_run)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
 
 
 def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
@@ -476,19 +477,11 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
         after_batch=nothing if is_dry_run else session.commit,
         now=now,
     )
-    finish(session, is_dry_run=is_dry_run)
+    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
 
 
 def nothing() -> None:
     """Do nothing after a batch, so that the transaction stays open until the end of a dry run."""
-
-
-def finish(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or roll back the changes of a dry run."""
-    if is_dry_run:
-        session.rollback()
-    else:
-        session.commit()
 
 
 # ── for the scheduler ───────────────────────────────────────────────────────────────────────────

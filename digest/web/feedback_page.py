@@ -36,7 +36,7 @@ def show_proposals(request: Request, *, wants_more: bool) -> Response:
     with db.read_session(request_context.context_of(request).engine) as session:
         reader = subscriber_of_link(session, request, "paper")
         if reader.state == SubscriberState.UNSUBSCRIBED:
-            return state_page(request, reader)
+            return state_page(request, session, reader)
         return proposals_page(request, session, reader, wants_more=wants_more)
 
 

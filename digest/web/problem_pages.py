@@ -29,7 +29,6 @@ PROBLEM_TEXTS = {
     408: ("The upload took too long", "Nothing was changed. Try again, or choose a smaller file."),
     410: ("This link no longer works", "Enter your address and we will mail you a new one."),
     413: ("The form is too large", "Nothing was changed. Shorten your text and send the form again."),
-    429: ("Too many requests", "Try again in ten minutes."),
     500: ("Something went wrong on our side", "Nothing was changed. Try again in a minute."),
     503: ("We cannot reach our database", "Nothing was changed. Try again in a minute."),
 }

@@ -25,7 +25,7 @@ from digest.letters import figures_in_words
 from digest.subscribers import LastChange, SubscriberTopic
 from digest.web import page_rendering, request_context, topic_trials
 from digest.web.topic_trials import FilterTrial
-from digest.web.unsubscribe_page import next_due, state_page, subscriber_of_link
+from digest.web.unsubscribe_page import state_page, subscriber_of_link
 
 _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
@@ -108,7 +108,7 @@ def show_settings(request: Request) -> Response:
     with db.read_session(request_context.context_of(request).engine) as session:
         subscriber = subscriber_of_link(session, request, "manage")
         if subscriber.state == SubscriberState.UNSUBSCRIBED:
-            return state_page(request, subscriber)
+            return state_page(request, session, subscriber)
         return settings_page(request, session, subscriber)
 
 
@@ -130,7 +130,7 @@ def settings_page(
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
         else None,
-        next_due=next_due(context, subscriber),
+        next_due=subscribers.next_digest_in_words(session, subscriber, now=context.clock()),
         sent=outbox.count_sent_digests(session, subscriber.id),
         done=done_message(subscriber, request.query_params, asked) if request.method == "GET" else None,
         change=change,

@@ -19,7 +19,7 @@ from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
 from digest.web.forms import field_text
-from digest.web.unsubscribe_page import next_due, subscriber_of_link
+from digest.web.unsubscribe_page import subscriber_of_link
 
 PAUSE_LENGTH = timedelta(days=7)
 
@@ -48,7 +48,7 @@ def show_buttons(request: Request) -> Response:
             state=subscriber.state,
             paused_until=figures_in_words.day_in_words(until) if until else None,
             leave_url=links.unsubscribe_url(context.site, subscriber.id, subscriber.link_version),
-            next_due=next_due(context, subscriber),
+            next_due=subscribers.next_digest_in_words(session, subscriber, now=context.clock()),
             is_asked=subscriber.still_reading_step != StillReadingStep.NONE,
             done=DONE_MESSAGES.get((request.query_params.get("done", ""), subscriber.state)),
         )

@@ -15,10 +15,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from digest import addresses, db, links, subscribers
-from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
-from digest.editions import schedule
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
@@ -45,7 +43,7 @@ class TypedReason:
 def show_button(request: Request) -> Response:
     """Show whether the reader is subscribed, and one button, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
-        return state_page(request, subscriber_of_link(session, request, "unsubscribe"))
+        return state_page(request, session, subscriber_of_link(session, request, "unsubscribe"))
 
 
 def handle_button(request: Request, form: FormData) -> Response:
@@ -70,7 +68,7 @@ def note_reason(request: Request, session: Session, subscriber: Subscriber, form
     """Store the reason for unsubscribing, unless it is empty or the reader has resubscribed since."""
     reason, words = field_text(form, "reason"), field_text(form, "words")
     if len(words) > MAX_REASON:
-        return state_page(request, subscriber, typed=TypedReason(reason=reason, words=words))
+        return state_page(request, session, subscriber, typed=TypedReason(reason=reason, words=words))
     chosen = [figures_in_words.TRANSLATIONS.gettext(said) for name, said in REASONS if name == reason]
     given = ": ".join(filter(None, [*chosen, words]))
     is_noted = bool(given) and use_cases.note_leaving_reason(session, subscriber, given)
@@ -91,7 +89,9 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
     return subscriber
 
 
-def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | None = None) -> Response:
+def state_page(
+    request: Request, session: Session, subscriber: Subscriber, typed: TypedReason | None = None
+) -> Response:
     """Show the page for the reader's state: subscribed, just subscribed again, or unsubscribed.
 
     After resubscribing, the page has no unsubscribe button, so that a double click does not unsubscribe
@@ -110,7 +110,7 @@ def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | No
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
         else None,
-        next_due=next_due(context, subscriber),
+        next_due=subscribers.next_digest_in_words(session, subscriber, now=context.clock()),
         reasons=REASONS,
         typed=typed,
         max_reason=MAX_REASON,
@@ -119,18 +119,3 @@ def state_page(request: Request, subscriber: Subscriber, typed: TypedReason | No
         path=request.scope["path"],
         settings_url=links.topic_links_url(context.site, subscriber.id, subscriber.link_version),
     )
-
-
-def next_due(context: AppContext, subscriber: Subscriber) -> str:
-    """Return in words when an active subscriber's next digest is due.
-
-    After a pause, that is today if today's edition is open and has not been decided.
-    """
-    now, due = context.clock(), subscriber.next_due_at
-    if due is None:
-        times = subscribers.schedule_of(subscriber)
-        today, decided = schedule.open_edition(times, now), subscriber.considered_until
-        if today and (decided is None or decided < today.due_at):
-            return figures_in_words.TRANSLATIONS.gettext("today, if there are new papers")
-        due = schedule.next_edition(times, now).due_at
-    return figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)

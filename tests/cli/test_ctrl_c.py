@@ -121,6 +121,26 @@ def test_a_stopped_intake_names_the_files_that_were_not_read(digest: Digest, tmp
     assert "1 file was read; not finished: second.jsonl." in stderr
 
 
+def test_a_stopped_run_keeps_what_was_read_and_the_next_run_reads_the_rest(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("status")
+    folder = tmp_path / "data" / "dumps"
+    folder.mkdir(exist_ok=True)
+    (folder / "first.txt").write_text((ROOT / "docs" / "examples" / "today.txt").read_text())
+    with (folder / "second.jsonl").open("w") as file:
+        for number in range(100_000):
+            file.write(json.dumps({"title": f"Paper {number}", "abstract": f"It says {number}."}) + "\n")
+    for name, seconds in (("first.txt", 60), ("second.jsonl", 30)):
+        os.utime(folder / name, (time.time() - seconds, time.time() - seconds))
+
+    code, stderr = pressed("run", until=lambda: is_loaded(tmp_path))
+
+    assert code == 130, stderr
+    assert "Those that were read completely are kept, and the next run reads the others." in stderr
+    assert [path.name for path in folder.iterdir() if path.is_file()] == ["second.jsonl"]
+
+
 def is_loaded(place: Path) -> bool:
     """Return whether the first dump is in the catalog."""
     with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=30)) as database:

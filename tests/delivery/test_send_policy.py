@@ -633,7 +633,7 @@ def refusing(count: int, code: int, reply: str) -> MemoryTransport:
 
 
 def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
-    put, deliver, session: Session, now: datetime
+    put, deliver, session: Session, now: datetime, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(60)
 
@@ -644,6 +644,7 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
     assert reasons(session)[("queued", stop, 0)] == 40
     found = {each.cause: each.message for each in problems.find_problems(session, now=now)}
     assert found["stop-1"] == "Digests are stopped"
+    assert "Digests are stopped: 20 of 20 letters were deferred" in caplog.text
     put(1, lane=Lane.PROMPT)
     assert deliver(BRAKES, 2 * MINUTE) == DeliveryReport(sent=1)
 
@@ -653,7 +654,9 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
     assert deliver(BRAKES, 3 * MINUTE).sent == 40
 
 
-def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(put, deliver, session: Session) -> None:
+def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(
+    put, deliver, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
     put(10)
     deliver(BRAKES, transport=refusing(10, 550, "5.7.26 unauthenticated mail"))
     put(1, lane=Lane.PROMPT)
@@ -662,6 +665,7 @@ def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(put, deliver
     deliver(BRAKES, MINUTE)
 
     found = reasons(session)
+    assert "All mail is stopped: 10 of 10 letters were refused" in caplog.text
     (stopped,) = [reason for state, reason, _ in found if state == "queued"]
     assert stopped.startswith("stopped: 10 of 10 letters were refused for policy reasons")
     assert found[("sent", "", 1)] == 1

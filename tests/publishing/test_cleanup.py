@@ -22,12 +22,14 @@ from digest.db.tables import (
     SubscriberState,
 )
 from digest.delivery import outbox
+from digest.delivery.outbox import delete_old
 from digest.dumps import intake
 from digest.errors import BadField
 from digest.letters import Templates
 from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
+from tests.conftest import NOW
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -79,6 +81,28 @@ def test_attempts_are_deleted_after_90_days_and_their_delivery_stays_as_a_compac
     assert (row.content_hash, row.message_id, row.lease) == (None, None, None)
     assert (row.state, row.edition, row.decision) == (DeliveryState.SENT, before.edition, before.decision)
     assert count(world, Attempt) == 0
+
+
+def test_attempts_behind_many_at_open_letters_are_deleted(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delete_old, "DELETE_BATCH", 2)
+    letters = [
+        Delivery(
+            email=READER, letter="digest", lane="bulk", edition=name, dated_at=NOW, due_at=NOW, expires_at=NOW,
+            settled_at=settled_at, state=state,
+        )
+        for name, state, settled_at in (("stuck", DeliveryState.STUCK, None), ("sent", DeliveryState.SENT, NOW))
+    ]  # fmt: skip
+    session.add_all(letters)
+    session.flush()
+    stuck, sent = (letter.id for letter in letters)
+    for delivery_id in (stuck, stuck, stuck, sent):
+        session.add(Attempt(delivery_id=delivery_id, lease="a", began_at=NOW))
+    session.flush()
+
+    assert sum(outbox.prune_attempts(session, before=NOW + timedelta(days=1))) == 1
+    assert list(session.scalars(select(Attempt.delivery_id))) == [stuck] * 3
 
 
 def test_a_settled_delivery_is_deleted_after_400_days(world: PublishingWorld, sent: datetime) -> None:

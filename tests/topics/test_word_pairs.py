@@ -29,6 +29,12 @@ def prepared(rows):
     return index
 
 
+def test_the_table_of_pairs_is_built_once():
+    postings = prepared([["red", "cup"]]).postings
+
+    assert postings.list_pairs() is postings.list_pairs()
+
+
 @settings(max_examples=400)
 @given(texts, phrases)
 def test_the_documents_with_a_phrase_are_found(rows, phrase):

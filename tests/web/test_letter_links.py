@@ -12,7 +12,7 @@ from sqlalchemy import select
 from starlette.routing import Route
 
 from digest import links, subscribers
-from digest.db.tables import Delivery, Shown, SubscriberState
+from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
 
@@ -363,10 +363,17 @@ def test_a_pause_has_an_end_and_can_be_resumed_early(served, manage_path):
 def test_the_page_after_a_pause_names_the_day_of_the_next_digest(
     served, alice, manage_path, at, was_decided, when
 ):
+    now = served.clock.now
     with served.writing() as session:
         reader = subscribers.get(session, alice.email)
         reader.at = time.fromisoformat(at)
-        reader.considered_until = served.clock.now - timedelta(hours=0 if was_decided else 24)
+        if was_decided:  # fewer papers matched than the reader's minimum
+            session.add(
+                Delivery(
+                    subscriber_id=reader.id, email=reader.email, letter="digest", lane="bulk", edition=f"daily-{now.date()}",
+                    state=DeliveryState.EMPTY, dated_at=now, due_at=now, expires_at=now, settled_at=now,
+                )
+            )  # fmt: skip
         session.commit()
     short = path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         throttle_pause,
     )
     from digest.delivery.limits.emergency_stops import (
+        STOPPED_MAIL,
         active_stops,
         check_thresholds,
         emergency_stop,
@@ -57,7 +58,7 @@ else:
     __getattr__ = lazy_exports(__name__, __file__)
 
 __all__ = [
-    "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",
+    "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_MAIL", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",
     "Limiter", "Refill", "Reservation", "SendHours", "SendLimits", "TroubledDomains", "Wait", "WarmUp",
     "Window", "active_pauses", "active_stops", "blocking_scopes", "canary_waits", "check_thresholds", "delete_old_limits",
     "domain_of", "emergency_stop", "end_conversations", "is_slow_down", "lift_stops", "load_troubled_domains",

@@ -48,6 +48,8 @@ FAILURES_IN_WORDS = {
     "bounces": "bounced: unknown recipient", "complaints": "were reported as spam",
     "deferred": "were deferred by the mail server", "policy": "were refused for policy reasons",
 }  # fmt: skip
+#: The beginning of a sentence about a stop, keyed by its scope.
+STOPPED_MAIL = {ALL: "All mail is", BULK: "Digests are"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,14 @@ class ThresholdReading:
     def is_exceeded(self) -> bool:
         """Return whether the count has reached its limit."""
         return self.count >= self.least and self.count >= self.limit * self.attempts
+
+    @property
+    def scope(self) -> str:
+        """Return which mail is stopped if this limit is exceeded.
+
+        Policy refusals stop all mail: each further letter would make the sender's reputation worse.
+        """
+        return ALL if self.what == "policy" else BULK
 
     @property
     def message(self) -> str:
@@ -203,12 +213,9 @@ def middle_attempt_of_reports(
 def check_thresholds(
     session: Session, limits: Mapping[str, float], *, now: datetime
 ) -> ThresholdReading | None:
-    """Stop mail if a threshold is exceeded; return the reading that caused it, or None if nothing is stopped.
-
-    Policy refusals stop all mail: each further letter would make the sender's reputation worse.
-    """
+    """Stop mail if a threshold is exceeded; return the reading that caused it, or None if nothing is stopped."""
     for reading in threshold_readings(session, limits, now=now):
-        if emergency_stop(session, reading.message, scope=ALL if reading.what == "policy" else BULK, now=now):
+        if emergency_stop(session, reading.message, scope=reading.scope, now=now):
             return reading
     return None
 

@@ -26,21 +26,21 @@ def prune_attempts(session: Session, *, before: datetime) -> Iterator[int]:
 
     Attempts at open deliveries are kept; the deliveries of the deleted attempts are compacted.
     """
-    first = (
-        select(ATTEMPT_TABLE.c.id, ATTEMPT_TABLE.c.delivery_id, ATTEMPT_TABLE.c.began_at)
-        .order_by(ATTEMPT_TABLE.c.id)
-        .limit(DELETE_BATCH)
-    )
-    while True:
-        rows = session.execute(first).all()
+    columns = (ATTEMPT_TABLE.c[name] for name in ("id", "delivery_id", "began_at"))
+    in_order = select(*columns).order_by(ATTEMPT_TABLE.c.id).limit(DELETE_BATCH)
+    after = 0
+    while rows := session.execute(in_order.where(ATTEMPT_TABLE.c.id > after)).all():
+        after = rows[-1].id
         past = [row for row in rows if row.began_at < before]
-        still_open = open_among(session, {row.delivery_id for row in past})
-        past = [row for row in past if row.delivery_id not in still_open]
         if not past:
             return
-        session.execute(delete(ATTEMPT_TABLE).where(db.one_of(ATTEMPT_TABLE.c.id, [row.id for row in past])))
-        compact_deliveries(session, {row.delivery_id for row in past})
-        yield len(past)
+        still_open = open_among(session, {row.delivery_id for row in past})
+        gone = [row for row in past if row.delivery_id not in still_open]
+        if gone:
+            ids = [row.id for row in gone]
+            session.execute(delete(ATTEMPT_TABLE).where(db.one_of(ATTEMPT_TABLE.c.id, ids)))
+            compact_deliveries(session, {row.delivery_id for row in gone})
+        yield len(gone)
 
 
 def open_among(session: Session, ids: Collection[int]) -> set[int]:

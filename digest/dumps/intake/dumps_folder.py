@@ -42,7 +42,7 @@ def load_folder(
     for path in complete_files(folder, now, settle_seconds):
         found = load(session, path, now=now, incomplete_ok=incomplete_ok, still_news=LATEST)
         is_gone = found.id is None and not os.path.lexists(path)  # another worker has moved it
-        if not is_gone and not found.reason.startswith("The file was written to"):
+        if not is_gone and not found.is_being_written:
             record_moved_path(session, found, move_aside(folder, found))
             loaded.append(found)
     return loaded

@@ -85,7 +85,8 @@ def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
                 loaded = replace(loaded, shown=records)
     except (UnreadableDump, FileChanged) as error:
         session.rollback()
-        return failed_load(path, str(error), show=show)
+        failed = failed_load(path, str(error), show=show)
+        return replace(failed, is_being_written=isinstance(error, FileChanged))
     if dry_run:
         session.rollback()
         return replace(loaded, id=None)

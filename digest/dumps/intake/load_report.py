@@ -31,6 +31,7 @@ class LoadResult:
     rejected: int = 0  #: number of bad records; a truncated end counts as one
     problems: tuple[RecordProblem, ...] = ()
     is_known: bool = False  #: whether the same bytes were loaded before
+    is_being_written: bool = False  #: whether the file was written to while it was being read
     shown: tuple[Record, ...] | None = None  #: the dump's first papers, if they were requested
 
     @property

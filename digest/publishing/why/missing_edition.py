@@ -143,7 +143,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
         yield f"last attempt {minute_text(attempt.began_at)}: {attempt.verdict or 'no result yet'} {reply}".rstrip()
     if state is DeliveryState.QUEUED:
         yield from (
-            f"{'digests are' if one.scope == limits.BULK else 'all mail is'} stopped: {one.reason}"
+            f"{limits.STOPPED_MAIL[one.scope].lower()} stopped: {one.reason}"
             for one in limits.active_stops(session)
         )
     if state in ADVICE:
