@@ -410,7 +410,6 @@ HELP_GROUPS: Mapping[str, tuple[type[MailCommand], ...]] = MappingProxyType(
     }
 )
 HELP_KINDS = tuple(chain.from_iterable(HELP_GROUPS.values()))
+KINDS: tuple[type[MailCommand], ...] = (*HELP_KINDS, ApplyProposal, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
-KIND_OF_WORD = {
-    word: kind for kind in (*HELP_KINDS, ApplyProposal, Subscribe, Confirm, Help) for word in kind.words
-}
+KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
