@@ -39,7 +39,8 @@ def status(
 ) -> None:
     """Show service status: subscribers, papers, mail, processes, servers, disks.
 
-    Exits with 1 if a component is down or mail is stopped.
+    Exits with 1 if a component does not work, mail is stopped, letters are overdue, a dump is unread, a disk or
+    the inbox is full, or unconfirmed sign-ups slow down confirmations.
     """
     from digest.monitoring import report
 

@@ -145,7 +145,7 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
             severity=Severity.NOTICE,
             message="Too many readers report our mail as spam",
             fix=(
-                "Gmail and Yahoo ask for less than 0.1 % and refuse mail from 0.3 % on. Check what these readers have in"
+                "Gmail and Yahoo ask for less than 0.1% and refuse mail from 0.3% on. Check what these readers have in"
                 " common, such as an import without their consent: digest bounces list --kind complaint."
             ),
             facts=(surge.message,),
