@@ -126,7 +126,7 @@ def reply_to_reader(
             session, site, subscriber, "reply", decision, now, once_a_day=lines_of(mail.unclear)
         )
     elif reply.wants_help:
-        decision = {"commands": reader_commands.grouped_help_lines(), **answered}
+        decision = {**reader_commands.help_values(), **answered}
         answer_limits.queue_reply(session, site, subscriber, "help", decision, now)
     verbs = ", ".join(command.verb for command in mail.commands)
     if mail.unclear:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
-from itertools import chain
-from types import MappingProxyType
 from typing import ClassVar
 
 from digest.inbound import command_arguments, unsubscribe_words, words_around_commands
@@ -141,7 +138,7 @@ class ShowTopics(MailCommand):
     verb = Verb.TOPICS
     words = ("list", "topics", "settings", "show", "status")
     usage = "list"
-    effect = _("See your topics, your hour and the link to your settings.")
+    effect = _("See your topics and your hour.")
 
 
 class ChangeSchedule(MailCommand):
@@ -150,8 +147,8 @@ class ChangeSchedule(MailCommand):
     verb = Verb.SCHEDULE
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
     usage = "weekly fri at 8:00"
-    effect = _("Change the day or hour; daily, weekdays and monthly work too.")
-    description = _("Examples: at 9am; daily at 7:30 Europe/Oslo; weekly fri; monthly.")
+    effect = _("Change the day or the hour.")
+    description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -168,8 +165,9 @@ class PauseDigests(MailCommand):
     verb = Verb.PAUSE
     words = ("pause", "vacation")
     usage = "pause 2 weeks"
-    effect = _("Pause for two weeks, then get one catch-up digest. Write “resume” to end it sooner.")
+    effect = _("Pause for two weeks.")
     description = _(
+        "You then get one catch-up digest; “resume” ends the pause sooner. "
         "Examples: pause until 6 January; pause for three days. A pause without a length lasts a week."
     )
 
@@ -399,17 +397,13 @@ class Help(MailCommand):
         return super().read(line)
 
 
-#: The kinds of commands that `help` lists for a confirmed subscriber, by heading. A heading is not a command.
-HELP_GROUPS: Mapping[str, tuple[type[MailCommand], ...]] = MappingProxyType(
-    {
-        _("Your topics"): (AddTopic, DropTopic, TryFilter, ShowTopics),
-        _("Days and pauses"): (ChangeSchedule, PauseDigests, ResumeDigests, UndoChange),
-        _("Papers, in reply to a digest"): (ExplainPaper, FewerLikeThis, MoreLikeThis, KeepPaper),
-        _("Your data"): (ExportData, ForgetReader, Unsubscribe),
-        _("Mailing lists"): (SubscribeGroup,),
-    }
-)
-HELP_KINDS = tuple(chain.from_iterable(HELP_GROUPS.values()))
-KINDS: tuple[type[MailCommand], ...] = (*HELP_KINDS, ApplyProposal, Subscribe, Confirm, Help)
+#: The kinds of commands that `help` explains to a confirmed subscriber, and those that it only names.
+COMMON_KINDS: tuple[type[MailCommand], ...] = (
+    AddTopic, DropTopic, ShowTopics, ChangeSchedule, PauseDigests, FewerLikeThis, KeepPaper, Unsubscribe,
+)  # fmt: skip
+OTHER_KINDS: tuple[type[MailCommand], ...] = (
+    TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, ExportData, ForgetReader, SubscribeGroup,
+)  # fmt: skip
+KINDS = (*COMMON_KINDS, *OTHER_KINDS, ApplyProposal, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -14,7 +15,7 @@ from digest.editions import schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.inbound import command_arguments
-from digest.inbound.mail_commands import HELP_GROUPS, KIND_OF_WORD, Command, MailCommand
+from digest.inbound.mail_commands import COMMON_KINDS, KIND_OF_WORD, OTHER_KINDS, Command, MailCommand
 from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
 from digest.letters import figures_in_words
 
@@ -266,10 +267,6 @@ def help_lines(kinds: Sequence[type[MailCommand]]) -> list[dict[str, str]]:
     return [{"spelled": kind.usage, "does": kind.effect} for kind in kinds]
 
 
-def grouped_help_lines() -> list[dict[str, str]]:
-    """Return the usage and effect of all commands for readers; the first command of a group has its heading."""
-    lines: list[dict[str, str]] = []
-    for heading, kinds in HELP_GROUPS.items():
-        first, *others = help_lines(kinds)
-        lines += [{**first, "heading": heading}, *others]
-    return lines
+def help_values() -> dict[str, Any]:
+    """Return the values of the help letter: the common commands with their effects, and the words of the others."""
+    return {"commands": help_lines(COMMON_KINDS), "others": [kind.words[0] for kind in OTHER_KINDS]}

@@ -27,7 +27,7 @@ from digest.site_profile import Site
 _ = figures_in_words.TRANSLATIONS.gettext
 
 UNSIGNED = _(
-    "We could not verify that you sent this mail, because it has no valid signature from your mail server (DKIM)."
+    "We could not verify that you sent this message, because it has no valid signature from your mail server (DKIM)."
 )
 
 

@@ -100,17 +100,22 @@ def schedule_in_words(schedule: Schedule) -> str:
 
 
 def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
-    """Return a description of the requested digest: `a daily paper digest on: diffusion and robots`.
+    """Return a description of the requested digest: `a daily digest of papers on diffusion and robots`.
 
     A stranger may have chosen the names of the topics, so names are shortened, limited in number, and kept
     from becoming links.
     """
+    if not topics:
+        return {
+            Cadence.WEEKLY: _("a weekly digest of trending papers"),
+            Cadence.MONTHLY: _("a monthly digest of trending papers"),
+        }.get(cadence, _("a daily digest of trending papers"))
     kind = {
-        Cadence.WEEKLY: _("a weekly paper digest"),
-        Cadence.MONTHLY: _("a monthly paper digest"),
-    }.get(cadence, _("a daily paper digest"))
+        Cadence.WEEKLY: _("a weekly digest of papers on %s"),
+        Cadence.MONTHLY: _("a monthly digest of papers on %s"),
+    }.get(cadence, _("a daily digest of papers on %s"))
     named = [break_addresses(cut_at_word(name, MAX_REQUESTED_NAME)) for name in topics]
-    return f"{kind} {_('on:')} {topics_in_words(named, MAX_REQUESTED_NAMED)}" if named else kind
+    return kind % topics_in_words(named, MAX_REQUESTED_NAMED)
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:

@@ -17,6 +17,7 @@ from digest.letters import figures_in_words
 from digest.letters.cards import Card
 from digest.letters.css_inlining import inline
 from digest.letters.headers import one_line
+from digest.letters.line_wrapping import keep_figures
 from digest.letters.piece_templates import PieceTemplate, cut_at_marks, escape_html, placeholder_mark
 from digest.letters.templates import Templates
 from digest.site_profile import Site
@@ -79,7 +80,8 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `links`, `state`,
     #: `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
-    "help": ("manage_url", "commands"),  #: `commands` as {spelled, does}
+    #: `commands` as {spelled, does}; optional: `others`, the words of further commands
+    "help": ("manage_url", "commands"),
     #: to a reader whose mail has no command; `examples` are {spelled, does}
     "no_command": ("manage_url", "examples"),
     #: to somebody who asked for digests for a group; optional: `answered_subject`
@@ -109,6 +111,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "manage_url": "",
     "topics": (),
     "until": "",
+    "others": (),
     "answered_subject": "",
     "prefilled": "",
     "undo": "",
@@ -158,6 +161,8 @@ PERSONAL_VALUES = (
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
 )  # fmt: skip
 
+TIMES = ("next_due", "until", "asked_at", "schedule")  #: the names of the values with dates or times in words
+
 
 def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> str:
     """Return the letter's HTML, with personal values filled in after premailer has run.
@@ -166,6 +171,7 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     them, filling them in would give a different page, so each of its letters is inlined separately.
     """
     template = templates.html.get_template(f"letters/{kind}/body.html")
+    context = {**context, **{name: keep_figures(context[name]) for name in TIMES if context.get(name)}}
     personal = {
         name: context[name]
         for name in PERSONAL_VALUES

@@ -17,14 +17,15 @@ UNBREAKABLE = re.compile(rf"[{WIDE_SIGNS}]|\s*[^\s{WIDE_SIGNS}]+|\s+")
 fill = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-BETWEEN_FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=[^\W\d_])")
+#: Matches the spaces in `42 upvotes`, `6 January 2027` (the first) and `Monday 08:00`.
+BETWEEN_FIGURE_AND_UNIT = re.compile(r"(?<=\d) (?=[^\W\d_])|(?<=[^\W_]) (?=\d\d:\d\d\b)")
 
 
 def keep_figures(text: str) -> str:
     """Return `text` with no-break spaces between its last figures and their units, and after a plus sign.
 
-    Thus no line ends with the 42 of `42 upvotes` or the plus of `Lind + 4`. The last figures are those after
-    the last dot: the rest of a line may quote the reader's words.
+    Thus no line ends with the 42 of `42 upvotes`, the Monday of `Monday 08:00` or the plus of `Lind + 4`. The
+    last figures are those after the last dot: the rest of a line may quote the reader's words.
     """
     before, dot, last = text.rpartition(" · ")
     return f"{before}{dot}{keep_units(last)}".replace("+ ", f"+{NO_BREAK}")
@@ -32,7 +33,7 @@ def keep_figures(text: str) -> str:
 
 @lru_cache(maxsize=4096)  # many lines end with the same figure
 def keep_units(text: str) -> str:
-    """Return `text` with no-break spaces between figures and their units."""
+    """Return `text` with no-break spaces between figures and their units, and before times of day."""
     return BETWEEN_FIGURE_AND_UNIT.sub(NO_BREAK, text)
 
 

@@ -256,7 +256,7 @@ def confirmation_decision(
 class Request:
     """What a confirmation asks for: the digest and its schedule in words, and the topics."""
 
-    digest: str  #: such as `a daily paper digest on: diffusion and robots`
+    digest: str  #: such as `a daily digest of papers on diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
     owner: str = ""  #: the future owner of the group's digests, if the group's members are asked to confirm

@@ -117,7 +117,7 @@ def test_mail_without_a_command_is_passed_on_to_the_operator_who_can_reply(
     arrived = arrive(QUESTION, operator=OPERATOR)
 
     assert sorted(arrived.letters) == ["no_command", "passed_on"]
-    assert "We passed your mail on to the people who run" in arrived.text
+    assert "We passed your message on to the people who run" in arrived.text
     assert "From: ada@uni.example Subject: A question | Hello, | | who chooses the papers?" in arrived.text
     assert "operator" not in arrived.text
 

@@ -60,7 +60,7 @@ def bob(session: Session) -> Subscriber:
 
 def test_the_letter_says_that_a_reply_confirms(question: EmailMessage, site: Site) -> None:
     assert question["Reply-To"].startswith("digest-confirm+1.")
-    assert "Or reply “yes” to this mail." in text_of(question)
+    assert "Or reply “yes” to this email." in text_of(question)
     assert inbound.is_accepted_recipient(site, question["Reply-To"])
     assert not inbound.is_accepted_recipient(site, question["Reply-To"].replace("+1.", "+2."))
 

@@ -230,7 +230,7 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
 
     assert question["To"] == OWNER
     assert (
-        "to send the group lab@lists.example a daily paper digest on: Flows. You would manage it"
+        "to send the group lab@lists.example a daily digest of papers on Flows. You would manage it"
         in " ".join(text_of(question).split())
     )
     assert letters(session)[-1] == ("reminder", OWNER)
@@ -383,10 +383,11 @@ def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
     assert (question["To"], answer["To"]) == (GROUP, OWNER)
     said = " ".join(text_of(question).split())
     assert (
-        f"{OWNER} asked Example Digest to send this group a daily paper digest on: Flows and robots." in said
+        f"{OWNER} asked Example Digest to send this group a daily digest of papers on Flows and robots."
+        in said
     )
     assert (
-        "We sent one mail to lab@lists.example, which asks the group to confirm a daily paper digest on: Flows and robots."
+        "We sent one mail to lab@lists.example, which asks the group to confirm a daily digest of papers on Flows and robots."
         in " ".join(text_of(answer).split())
     )
     assert answer["Reply-To"] is None

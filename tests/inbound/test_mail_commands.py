@@ -20,7 +20,7 @@ from digest import bounces, db, inbound, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.inbound import MailRules, command_arguments, find_commands
-from digest.inbound.mail_commands import HELP_KINDS, Verb
+from digest.inbound.mail_commands import COMMON_KINDS, OTHER_KINDS, MailCommand, Verb
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -397,8 +397,21 @@ def test_help_names_only_commands_that_work(
 
     lines = [line for line in text_of(*deliver_mail()).splitlines() if find_commands.parse_command(line)]
 
-    assert len(lines) == len(HELP_KINDS) == 16
+    assert len(lines) == len(COMMON_KINDS) == 8
     assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_help_names_the_other_commands_and_explains_each_on_request(
+    kind: type[MailCommand], receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
+) -> None:
+    receive(written(subject="help"))
+    receive(written(f"help {kind.words[0]}"))
+
+    whole, explained = (" ".join(text_of(mail).split()) for mail in deliver_mail())
+
+    assert re.search(rf"More commands: [\w, ]*\b{kind.words[0]}\b", whole)
+    assert f"Write: {kind.usage}. {kind.effect}" in explained.replace("\u2060", "")  # no address is a link
 
 
 def test_a_reader_in_the_senders_domain_is_answered(

@@ -127,7 +127,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     ],
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
     "state": ["Your digest: Monday to Friday at 08:00, Oslo, on Flows and Robots that ask."],
-    "commands": reader_commands.grouped_help_lines(),
+    **reader_commands.help_values(),
     "examples": reader_commands.help_lines(mail_without_command.READER_EXAMPLES),
     "word": mail_commands.Subscribe.words[0],
     "example": mail_commands.Subscribe.usage,

@@ -105,16 +105,16 @@ def test_a_schedule_is_one_phrase(cadence: Cadence, words: str) -> None:
 @pytest.mark.parametrize(
     ("cadence", "topics", "words"),
     [
-        (Cadence.DAILY, (), "a daily paper digest"),
-        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily paper digest on: diffusion and robots"),
-        (Cadence.WEEKLY, ("robots",), "a weekly paper digest on: robots"),
-        (Cadence.MONTHLY, tuple("abcdefg"), "a monthly paper digest on: a, b, c, d, e and 2 more topics"),
+        (Cadence.DAILY, (), "a daily digest of trending papers"),
+        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily digest of papers on diffusion and robots"),
+        (Cadence.WEEKLY, ("robots",), "a weekly digest of papers on robots"),
+        (Cadence.MONTHLY, tuple("abcdefg"), "a monthly digest of papers on a, b, c, d, e and 2 more topics"),
         (
             Cadence.DAILY,
             ("win money now " * 6,),
-            "a daily paper digest on: win money now win money now win money…",
+            "a daily digest of papers on win money now win money now win money…",
         ),
-        (Cadence.DAILY, ("evil.example",), "a daily paper digest on: evil.\u2060example"),
+        (Cadence.DAILY, ("evil.example",), "a daily digest of papers on evil.\u2060example"),
     ],
 )
 def test_a_request_names_a_few_topics_shortly_and_without_links(

@@ -517,7 +517,7 @@ def test_the_confirm_page_shows_what_was_asked_and_three_papers_on_it(served, pa
 
     page = served.client.get(confirm_path(served)).text
 
-    assert "your address, ada@uni.edu) asked for a daily paper digest on: Silence." in page
+    assert "your address, ada@uni.edu) asked for a daily digest of papers on Silence." in page
     assert "Every day at 07:30, Oslo." in page
     assert "On these topics now" in page
     assert re.findall(r'class="title"[^>]*>([^<]*)', page) == [

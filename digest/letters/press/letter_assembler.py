@@ -510,7 +510,9 @@ class LetterAssembler:
         """Encode the line with the time of the next digest."""
         said = figures_in_words.moment_in_words(due_at, timezone, seen_from=dated_at)
         return EncodedPair(
-            encode_quoted_printable(self.html_parts["next"].fill({"next_due": escape_html(said)})),
+            encode_quoted_printable(
+                self.html_parts["next"].fill({"next_due": escape_html(keep_figures(said))})
+            ),
             encode_quoted_printable(self.text_parts["next"].fill({"next_due": said})),
         )
 
