@@ -404,6 +404,6 @@ COMMON_KINDS: tuple[type[MailCommand], ...] = (
 OTHER_KINDS: tuple[type[MailCommand], ...] = (
     TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, ExportData, ForgetReader, SubscribeGroup,
 )  # fmt: skip
-KINDS = (*COMMON_KINDS, *OTHER_KINDS, ApplyProposal, Subscribe, Confirm, Help)
+KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, ApplyProposal, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}

@@ -387,7 +387,7 @@ def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
         in said
     )
     assert (
-        "We sent one mail to lab@lists.example, which asks the group to confirm a daily digest of papers on Flows and robots."
+        "We sent one email to lab@lists.example, which asks the group to confirm a daily digest of papers on Flows and robots."
         in " ".join(text_of(answer).split())
     )
     assert answer["Reply-To"] is None
