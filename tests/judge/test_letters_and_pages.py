@@ -249,7 +249,8 @@ ACCEPTED = {
     "border-radius": "of the button: elsewhere its corners are square",
     "display:inline-block": "of the links' height; elsewhere they are as high as their text",
     "word-break": "of words without an end, and of long addresses",
-    "white-space": "of the day, which keeps to one line: elsewhere a long name of the site breaks it",
+    "float": "of the day beside the name of the site: Word's engine, which lacks it, gets a cell of its own",
+    "white-space": "of the day, which keeps to one line: elsewhere its words may stand on two",
 }
 
 
