@@ -11,13 +11,13 @@ from tests.support.product_processes import ROOT, installation
 
 PICTURE = ROOT / "docs" / "pictures" / "digest.png"
 SAMPLE = ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt"
-WIDTH, HEIGHT = 640, 1226  #: pixels: the upper part of the digest, down to the end of a card
+WIDTH, HEIGHT = 640, 942  #: pixels: the upper part of the digest, down to the end of a section
 TOPICS = (
     'Language models="language model*"',
     "The living world=forest OR coral OR protein* OR crop*",
 )
 CONSENT = ("--confirmed", "--consent", "asked at the group meeting")
-FEW = ("--max-papers", "4")  #: so that the picture shows the end of a section and the beginning of the next
+FEW = ("--max-papers", "4")  #: so that the picture shows a whole section
 
 
 def digest_of_the_sample(folder: Path) -> bytes:
