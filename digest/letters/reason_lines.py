@@ -57,7 +57,7 @@ class PrintedText(NamedTuple):
 
 def trending_reason(figures: Sequence[str]) -> ReasonLine:
     """Return the reason line made of figures: "42 upvotes since yesterday · third day on the list"."""
-    return ReasonLine(one_sentence(figures))
+    return ReasonLine(one_sentence(tuple(figures)))
 
 
 def topic_reason(
@@ -68,14 +68,11 @@ def topic_reason(
     If neither the printed title nor the printed abstract contains a match, the line quotes one.
     """
     facts = (*matched_facts(found), *figures)
-    if not found.places or any(printed.holds(place) for place in found.places):
+    field, start, end = found.places[0] if found.places else ("", 0, 0)
+    if field not in QUOTED_FIELDS or any([printed.holds(place) for place in found.places]):
         return ReasonLine(one_sentence(facts))
-    field, start, end = found.places[0]
-    text = readable(getattr(paper, field)) if field in QUOTED_FIELDS else ""
-    if not text:
-        return ReasonLine(one_sentence(facts))
-    before, word, after = quotation(text, start, end)
-    rest = one_sentence(["", *facts[1:]])
+    before, word, after = quotation(readable(getattr(paper, field)), start, end)
+    rest = one_sentence(("", *facts[1:]))
     return ReasonLine(f"{one_sentence(facts[:1])}: “{before}", word, f"{after}” {rest}".rstrip())
 
 
@@ -87,8 +84,14 @@ def matched_facts(found: MatchFinding) -> list[str]:
     others = [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
     if not found.words:
         return others
-    named = [f"“{word.replace('*', '…')}”" for word in found.words[:MAX_WORDS_NAMED]]
-    return [_("Matches %s") % figures_in_words.listed_words(named), *others]
+    return [words_fact(found.words[:MAX_WORDS_NAMED]), *others]
+
+
+@lru_cache(maxsize=4096)  # many papers match the same words
+def words_fact(words: tuple[str, ...]) -> str:
+    """Return the fact that these words matched."""
+    named = [f"“{word.replace('*', '…')}”" for word in words]
+    return _("Matches %s") % figures_in_words.listed_words(named)
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
@@ -102,7 +105,8 @@ def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
     return opening + before, text[start:end], after + closing
 
 
-def one_sentence(facts: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)  # lines share their first fact, and the cards of a paper share its figures
+def one_sentence(facts: tuple[str, ...]) -> str:
     """Return the facts on one line of at most 240 characters, beginning with a capital letter."""
     line = one_line(" · ".join(facts)[: MAX_FACTS_LENGTH * 8])
     return figures_in_words.cut_at_word(line[:1].upper() + line[1:], MAX_FACTS_LENGTH)
