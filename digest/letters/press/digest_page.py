@@ -173,7 +173,7 @@ def make_page(
     """Make the page of a digest for one reader; `plan` already fits the size budget."""
     cadence = cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
     layout = layout_of(press, plan, digest, cadence)
-    is_led = layout is Layout.LED
+    is_led, shares = layout is Layout.LED, shares_topics(digest, copy)
     sections = tuple(sections_of(press, site, without_lead(plan, layout), copy, layout))
     cards = [one for section in sections for one in section.cards]
     if is_led:
@@ -199,8 +199,8 @@ def make_page(
         unsubscribe_url=copy.unsubscribe_url,
         browser_url=copy.browser_url,
         has_save_line=has_save_line(digest, copy),
-        share=share_label(digest, copy),
-        share_url=f"{copy.browser_url}{SHARE_PATH}" if shares_topics(digest, copy) else f"{site.url}/",
+        share=share_label(shares_topics=shares, is_group=copy.is_group),
+        share_url=f"{copy.browser_url}{SHARE_PATH}" if shares else f"{site.url}/",
         anchors=()
         if layout is Layout.LISTED
         else anchors([(section.topic, len(section.papers)) for section in plan]),
@@ -325,7 +325,7 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
     """Return whether a web page offers the topics of this digest to people other than its reader."""
-    return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
+    return bool(copy.browser_url) and any([section.filter_id is not None for section in digest.sections])
 
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
@@ -336,11 +336,11 @@ def has_save_line(digest: Digest, copy: Personalization) -> bool:
     return bool(copy.paper_token) and digest.abstracts != "titles"
 
 
-def share_label(digest: Digest, copy: Personalization) -> str:
+def share_label(*, shares_topics: bool, is_group: bool) -> str:
     """Return the label of the link for somebody who received a forwarded copy of the digest."""
-    if copy.is_group:
+    if is_group:
         return figures_in_words.GET_YOUR_OWN_COPY
-    return figures_in_words.GET_THESE_TOPICS if shares_topics(digest, copy) else figures_in_words.GET_YOUR_OWN
+    return figures_in_words.GET_THESE_TOPICS if shares_topics else figures_in_words.GET_YOUR_OWN
 
 
 def share_question(*, is_group: bool) -> str:

@@ -255,13 +255,14 @@ class LetterAssembler:
             layout = digest_page.layout_of(self.press, plan, digest, cadence)
             sections = self.sections.render_sections(plan, page, layout, token)
             titles = self.encode_titles(plan) if layout is Layout.LISTED else EMPTY_PAIR
-        return self.surround(sections, plan, layout, digest, copy, page=page, titles=titles)
+        return self.surround(sections, plan, layout, cadence, digest, copy, page=page, titles=titles)
 
     def surround(
         self,
         sections: SectionPieces,
         plan: Sequence[SectionPlan],
         layout: Layout,
+        cadence: str,
         digest: Digest,
         copy: Personalization,
         *,
@@ -269,10 +270,7 @@ class LetterAssembler:
         titles: EncodedPair,
     ) -> LetterPieces:
         """Return the pieces of a letter with these sections."""
-        cadence, papers = (
-            digest_page.cadence_of(copy.edition, is_catch_up=digest.is_catch_up),
-            sections.papers,
-        )
+        papers = sections.papers
         asked, anchors = self.topics(
             tuple([(section.topic, len(section.papers)) for section in plan]), copy.is_group
         )
@@ -288,6 +286,7 @@ class LetterAssembler:
         )
         is_plain = not digest.news and self.samples.isdisjoint(papers)
         has_suggestion = digest_page.has_suggestion(digest, copy)
+        shares_topics = digest_page.shares_topics(digest, copy)
         outer_html, outer_text = self.around(
             layout,
             copy.day,
@@ -295,7 +294,7 @@ class LetterAssembler:
             copy.timezone,
             copy.dated_at,
             digest_page.has_save_line(digest, copy),
-            digest_page.share_label(digest, copy),
+            digest_page.share_label(shares_topics=shares_topics, is_group=copy.is_group),
             is_plain and not has_suggestion,
             copy.is_group,
         )
@@ -313,7 +312,7 @@ class LetterAssembler:
             "asked": asked,
             "anchors": EMPTY_PAIR if layout is Layout.LISTED else anchors,
             "share_url": EncodedPair(page.html + SHARE_PATH, page.text + SHARE_PATH)
-            if digest_page.shares_topics(digest, copy)
+            if shares_topics
             else self.front_page,
             "manage_url": encode_words(copy.manage_url),
             "unsubscribe_url": encode_words(copy.unsubscribe_url),
