@@ -61,11 +61,14 @@ def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backte
     """Test a filter on the papers in `index`; `days` contains the day of each paper."""
     matches, calendar = index.matches(filter_), _calendar(days)
     span = max(1, len(calendar))
-    trials = [_trial_of(index, matches, *edit) for edit in _edits(filter_.tree)]
+    effects = [
+        (clause, matches.bit_count() - index.matches_of_node(rest).bit_count())
+        for clause, rest in _edits(filter_.tree)
+    ]
     return Backtest(
         per_day=_per_day(matches, calendar),
-        clauses=tuple((trial.clause, round(trial.effect / span, 2)) for trial in trials),
-        warnings=tuple(dict.fromkeys(_warnings(filter_, index, matches, trials, span))),
+        clauses=tuple((clause, round(effect / span, 2)) for clause, effect in effects),
+        warnings=tuple(dict.fromkeys(_warnings(filter_, index, matches, span))),
         last=tuple(islice(_latest(matches, calendar), LAST_MATCHES)),
     )
 
@@ -120,32 +123,18 @@ def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ClauseTrial:
-    """The difference that one clause of a filter makes."""
-
-    clause: str  #: the clause with its operator: "OR LLM"
-    effect: int  #: number of papers that the clause adds; negative if it removes papers
-    alone: int  #: number of papers that the clause matches by itself
-
-
-def _trial_of(index: PaperIndex, matches: int, clause: str, node: Node, without: Node) -> _ClauseTrial:
-    effect = matches.bit_count() - index.matches_of_node(without).bit_count()
-    return _ClauseTrial(clause, effect, index.matches_of_node(node).bit_count())
-
-
-def _edits(node: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Yield (clause with operator, clause, tree without the clause) for each clause of every AND and OR."""
+def _edits(node: Node) -> Iterator[tuple[str, Node]]:
+    """Yield (clause with operator, tree without the clause) for each clause of every AND and OR."""
     if isinstance(node, Not):
-        for clause, child, rest in _edits(node.child):
-            yield clause, child, filter_tree.negation(rest)
+        for clause, rest in _edits(node.child):
+            yield clause, filter_tree.negation(rest)
     elif isinstance(node, And | Or):
         join = filter_tree.conjunction if isinstance(node, And) else filter_tree.disjunction
         for i, child in enumerate(node.children):
             before, behind = node.children[:i], node.children[i + 1 :]
-            yield f"{_operator(node, child)}{_bracketed(child)}", child, join([*before, *behind])
-            for clause, inner, rest in _edits(child):
-                yield clause, inner, join([*before, rest, *behind])
+            yield f"{_operator(node, child)}{_bracketed(child)}", join([*before, *behind])
+            for clause, rest in _edits(child):
+                yield clause, join([*before, rest, *behind])
 
 
 def _operator(parent: And | Or, child: Node) -> str:
@@ -158,9 +147,7 @@ def _bracketed(node: Node) -> str:
     return f"({node.canonical})" if isinstance(node, And | Or) else node.canonical
 
 
-def _warnings(
-    filter_: Filter, index: PaperIndex, matches: int, trials: Sequence[_ClauseTrial], span: int
-) -> Iterator[str]:
+def _warnings(filter_: Filter, index: PaperIndex, matches: int, span: int) -> Iterator[str]:
     """Yield the warnings that the author of the filter sees."""
     if not index.size:
         return
@@ -175,9 +162,6 @@ def _warnings(
     if not matches:
         yield from _contradictions(filter_.tree, index)
         return
-    for trial in trials:
-        if not trial.effect and trial.alone:
-            yield f"{trial.clause} changes nothing"
 
 
 def _contradictions(node: Node, index: PaperIndex) -> Iterator[str]:

@@ -220,13 +220,12 @@ def old_year(paper: Paper, now: datetime) -> str:
 def tried_topic(name: str, chosen: ChosenTopics, filter_: Filter, found: Backtest) -> TriedTopic:
     """Return a topic with the effect of each clause of its filter, and with notes about mistakes in it."""
     effects = [(clause.removeprefix("AND "), effect_in_words(effect)) for clause, effect in found.clauses]
-    # The effects show which clauses change nothing.
     notes = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
     return TriedTopic(
         name=name,
         filter=chosen.filters[name],
         effects=tuple(effects[:MAX_EFFECTS]),
-        notes=tuple(note for note in notes if not note.endswith(" changes nothing"))[:MAX_NOTES],
+        notes=tuple(notes[:MAX_NOTES]),
         is_liked=name == chosen.liked,
     )
 
