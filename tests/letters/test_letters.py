@@ -45,7 +45,7 @@ CONTEXT: Mapping[str, Any] = {
     "fix": "Look into the dumps folder, or run digest doctor.",
     "period": "7 days, 2026-11-09 to 2026-11-15",
     "rows": [
-        {"name": "new papers", "total": "1,542", "before": "1,489 (+4 %)", "chart": "▇▆█▇▆··", "most": 344}
+        {"name": "new papers", "total": "1,542", "before": "1,489 (+4%)", "chart": "▇▆█▇▆··", "most": 344}
     ],
     "summary": "1,231 active subscribers now. 1 letter in doubt: the mail server did not answer every attempt.",
 }
@@ -215,7 +215,7 @@ def test_a_confirmation_shows_the_topics_hour_and_address(
     for said in (" ".join(written.text.split()), written.html):
         assert f"{site.name} " in said
         assert "send ada@uni.edu a daily digest of papers on diffusion, robots." in said
-        assert "Monday to Friday at 08:00, Oslo." in said.replace(NO_BREAK, " ")
+        assert "When: Monday to Friday at 08:00, Oslo." in said.replace(NO_BREAK, " ")
 
 
 def test_a_confirmation_repeats_nothing_that_was_not_asked_for(site: Site, templates: Templates) -> None:
@@ -251,7 +251,7 @@ def test_a_confirmation_states_when_it_was_requested(site: Site, templates: Temp
     ("has_news", "is_wanted", "reason"),
     [
         (True, True, "You get this because we sent you these papers."),
-        (False, True, "You asked for this letter on days without a digest."),
+        (False, True, "You asked for this email on days without a digest."),
         (False, False, "You get this because we have not written to you for two weeks."),
     ],
 )
