@@ -240,7 +240,7 @@ def wait_for_end(
     """Wait for the end, sampling the memory of the workers meanwhile."""
     looked = took = 0.0
     while not is_over(took):
-        time.sleep(min(max(took / 100, 0.02), GLANCE))  # an error of 1 % is acceptable
+        time.sleep(min(max(took / 100, 0.02), GLANCE))  # an error of 1% is acceptable
         took = time.perf_counter() - began
         assert took < PATIENCE, service.logs()[-4000:]
         if took - looked > GLANCE:

@@ -94,7 +94,7 @@ def batch(chance: random.Random, pool: list[list[str]], size: int) -> list[Paper
 
 
 def clause(chance: random.Random, pool: list[list[str]], people: Sequence[str]) -> str:
-    """Return one clause: words 46 %, phrases 25 %, beginnings 14 %, categories 11 %, authors 4 %."""
+    """Return one clause: words 46%, phrases 25%, beginnings 14%, categories 11%, authors 4%."""
     kind = chance.random()
     if kind > 0.96:
         return f"au:{chance.choice(people)}"

@@ -1,7 +1,7 @@
 """Measure at the mail server how much of a configured rate is used and whether any minute exceeds it.
 
 Real workers and a real scheduler on PostgreSQL and Redis send letters for two minutes to a server that
-records when it accepted each. At least 95 % of the rate must be used. No period of 60 seconds may exceed the
+records when it accepted each. At least 95% of the rate must be used. No period of 60 seconds may exceed the
 rate by more than three seconds' worth of letters, or one second's with profile=ses.
 """
 

@@ -22,7 +22,7 @@ from typing import Any
 from celery.signals import task_postrun, task_prerun
 
 COMMAND = (sys.executable, "-m", "tests.bench.sampling_profile")
-BETWEEN = 0.01  #: seconds between two samples, which take less than 1 % of the worker's time
+BETWEEN = 0.01  #: seconds between two samples, which take less than 1% of the worker's time
 KEPT_EVERY = 0.2  #: seconds
 OTHER, IDLE = "other", "between tasks"
 

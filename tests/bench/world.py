@@ -45,7 +45,7 @@ MAX_CLAUSES = 5
 
 
 def clause(chance: random.Random, words: Sequence[str], phrases: Sequence[str]) -> str:
-    """Return one clause: exact words 54 %, phrases 29 %, beginnings 17 %; one in four looks in one field."""
+    """Return one clause: exact words 54%, phrases 29%, beginnings 17%; one in four looks in one field."""
     field = "" if chance.random() > 0.25 else chance.choice(("ti:", "abs:"))
     kind = chance.random()
     if kind < 0.54:
