@@ -385,7 +385,7 @@ def test_an_old_paper_carries_its_year(served, papers, now):
     page = served.client.post("/preview", data={"filter": "title:diffusion"}).text
 
     assert 'Slow Diffusion</a> <span class="soft">2025</span>' in page
-    assert "16\xa0Oct 2025" in served.client.get("/").text
+    assert "16\xa0Oct\xa02025" in served.client.get("/").text
 
 
 def test_an_unfinished_filter_is_pointed_at_while_typing(served, papers):
