@@ -69,7 +69,7 @@ def topic_reason(
     """
     facts = (*matched_facts(found), *figures)
     field, start, end = found.places[0] if found.places else ("", 0, 0)
-    if field not in QUOTED_FIELDS or any([printed.holds(place) for place in found.places]):
+    if field not in QUOTED_FIELDS or any(printed.holds(place) for place in found.places):
         return ReasonLine(one_sentence(facts))
     before, word, after = quotation(readable(getattr(paper, field)), start, end)
     rest = one_sentence(("", *facts[1:]))

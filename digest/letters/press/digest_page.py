@@ -325,7 +325,7 @@ def suggestion_url(digest: Digest, copy: Personalization) -> str:
 
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
     """Return whether a web page offers the topics of this digest to people other than its reader."""
-    return bool(copy.browser_url) and any([section.filter_id is not None for section in digest.sections])
+    return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
 
 
 def has_save_line(digest: Digest, copy: Personalization) -> bool:
