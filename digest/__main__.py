@@ -12,11 +12,18 @@ def main() -> int:
         from digest.cli import main as run
 
         return run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_ctrl_c(error):
+            raise
         sys.stderr.write("digest: Stopped.\n")
         return 130
     finally:
         gc_control.skip_final_collection()
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Return whether Ctrl-C was the cause; Python 3.11 wraps it in RuntimeError while a class is created."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 if __name__ == "__main__":

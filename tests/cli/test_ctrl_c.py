@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from digest import __main__, gc_control
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
 from tests.support.product_processes import wait_until
@@ -59,6 +60,25 @@ def test_ctrl_c_in_the_first_second_gives_no_traceback(after: float) -> None:
         pytest.skip("Python itself was not up yet")
     assert "Traceback" not in stderr
     assert code in {0, 130, -signal.SIGINT}
+
+
+def test_ctrl_c_while_a_class_is_created_gives_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Attribute:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def create_class() -> int:
+        type("Owner", (), {"attribute": Attribute()})
+        return 0
+
+    for name in ("pause_during_imports", "skip_final_collection"):
+        monkeypatch.setattr(gc_control, name, lambda: None)
+    monkeypatch.setattr("digest.cli.main", create_class)
+
+    assert __main__.main() == 130
+    assert capsys.readouterr().err == "digest: Stopped.\n"
 
 
 def test_a_stopped_import_imports_nobody(digest: Digest, tmp_path: Path) -> None:
