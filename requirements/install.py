@@ -105,7 +105,7 @@ def install(name: str) -> bool:
     dkimpy alone is published without a wheel, so it is built here.
     """
     say(f"Installing what requirements/{name}.txt names ...")
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--require-hashes", "--only-binary", ":all:", "--no-binary", "dkimpy"]
     command += ["--requirement", HERE / f"{name}.txt"]
     return any(run(command) for _ in range(TRIES))
@@ -114,7 +114,7 @@ def install(name: str) -> bool:
 def write_command() -> None:
     """Make `.venv/bin/digest`, which runs this checkout from any folder."""
     root = VENV.parent
-    COMMAND.write_text(f'#!/bin/sh\nPYTHONPATH="{root}" exec "{PYTHON}" -m digest "$@"\n')
+    COMMAND.write_text(f'#!/bin/sh\nPYTHONPATH="{root}" exec "{PYTHON}" -P -m digest "$@"\n')
     COMMAND.chmod(0o755)
 
 

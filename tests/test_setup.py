@@ -15,7 +15,7 @@ import pytest
 
 from digest.dumps import formats
 from digest.papers import Record
-from requirements import licences
+from requirements import install, licences
 
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -103,6 +103,24 @@ def test_make_run_installs_every_package_on_a_fresh_machine(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     python = tmp_path / ".venv" / "bin" / "python"
     subprocess.run([python, "-c", "import celery, dkim, sqlalchemy"], check=True)
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["scheduler"]], ids=["the command", "a role"])
+def test_files_in_the_current_folder_do_not_replace_modules(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("random", "email", "celery", "workers"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('the file {name}.py ran')")
+    command = tmp_path / "digest"
+    monkeypatch.setattr(install, "COMMAND", command)
+    monkeypatch.setattr(install, "PYTHON", Path(sys.executable))
+    install.write_command()
+    monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("DIGEST_DATABASE_URL", "postgresql://127.0.0.1:1/digest")
+
+    ran = subprocess.run([command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, "The database" in ran.stdout + ran.stderr) == (1, True), ran.stderr
 
 
 def test_make_help_names_every_target_a_person_may_call() -> None:

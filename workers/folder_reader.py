@@ -8,12 +8,12 @@ scheduler does not read dumps itself.
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from digest import parent_death
+from digest import child_processes
 from digest.app_context import AppContext
 from digest.dumps import intake
 
@@ -37,10 +37,11 @@ class FolderReader:
         found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):
             return
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "workers", "folder"],
+        self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
+            child_processes.python_command("workers", "folder"),
+            env=child_processes.python_environment(os.environ),
             stdin=subprocess.DEVNULL,
-            preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
+            preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
         )
         self.process.wait()
         self.unread, self.tried_at = intake.candidates(folder), time.monotonic()

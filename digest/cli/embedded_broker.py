@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from digest import parent_death
+from digest import child_processes
 from digest.errors import Unreachable
 from digest.settings import Settings
 
@@ -48,7 +48,7 @@ def start(settings: Settings) -> EmbeddedBroker:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C must not stop the broker before the roles that need it
-        preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
+        preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
     )
     deadline = time.monotonic() + WAIT_SECONDS
     while not is_answering(path):

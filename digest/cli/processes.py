@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from digest import child_processes
 from digest.cli import command_context
 
 Host = Annotated[
@@ -80,4 +81,5 @@ def exec_role(role: str) -> None:
     command_context.read_settings()  # reports an invalid setting in one line
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "workers", role])  # noqa: S606  (no shell needed)
+    command = child_processes.python_command("workers", role)
+    os.execve(command[0], command, child_processes.python_environment(os.environ))  # noqa: S606  (no shell needed)

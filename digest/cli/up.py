@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from digest import db, heartbeats, key_fingerprints, parent_death
+from digest import child_processes, db, heartbeats, key_fingerprints
 from digest.cli import embedded_broker, terminal
 from digest.db import Engine
 from digest.dumps import intake
@@ -139,7 +139,7 @@ class ChildProcess:
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=parent_death.end_with_parent,  # noqa: PLW1509  (one system call)
+            preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
         )
         self.started = time.monotonic()
         self.starts += 1
@@ -191,7 +191,7 @@ class BrokerChild(ChildProcess):
 def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
     """Start the children in the order of their dependencies; stop them in reverse order."""
     children: list[ChildProcess] = []
-    environment = {**os.environ, **settings_of(settings)}
+    environment = child_processes.python_environment(os.environ) | settings_of(settings)
     try:
         if settings.broker_url is None:
             embedded = BrokerChild(name="broker", command=[], environment=environment, settings=settings)
@@ -199,7 +199,9 @@ def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
             children.append(embedded)
             environment["DIGEST_BROKER_URL"] = embedded.url
         for name, arguments in (ROLES | (INBOUND if settings.inbound else {})).items():
-            child = ChildProcess(name=name, command=[sys.executable, *arguments], environment=environment)
+            child = ChildProcess(
+                name=name, command=child_processes.python_command(*arguments), environment=environment
+            )
             child.start()
             children.append(child)
         yield children
@@ -210,11 +212,11 @@ def tree(settings: Settings) -> Iterator[list[ChildProcess]]:
 
 #: The roles, in the order in which they start; they stop in reverse order.
 ROLES = {
-    "worker": ["-m", "workers", "worker"],
-    "web": ["-m", "digest", "web"],
-    "scheduler": ["-m", "workers", "scheduler"],
+    "worker": ["workers", "worker"],
+    "web": ["digest", "web"],
+    "scheduler": ["workers", "scheduler"],
 }
-INBOUND = {"inbound": ["-m", "digest", "inbound"]}  #: the role that is started only if DIGEST_INBOUND is set
+INBOUND = {"inbound": ["digest", "inbound"]}  #: the role that is started only if DIGEST_INBOUND is set
 
 
 def settings_of(settings: Settings) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import db, failpoints, inbound, links, parent_death, publishing
+from digest import child_processes, db, failpoints, inbound, links, publishing
 from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
 from digest.dumps import intake
 from digest.editions.compose import Digest
@@ -41,7 +41,7 @@ class Errand:
 
 def run(errand: Errand) -> None:
     """Do all steps, or be killed at a failpoint; steps that an earlier process has completed are skipped."""
-    parent_death.end_with_parent(signal.SIGKILL)
+    child_processes.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
     publishing.CHUNK_SUBSCRIBERS = CHUNK
     if errand.failpoint:

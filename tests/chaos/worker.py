@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
-from digest import db, failpoints, parent_death
+from digest import child_processes, db, failpoints
 from digest.db.tables import DeliveryState
 from digest.delivery import database_retries, delivery_run, outbox, settlement, worker_loop
 from digest.delivery.limits import domain_pauses
@@ -169,7 +169,7 @@ def count_saved(saved: Any) -> None:
 
 def work(orders: Orders, saved: Any) -> None:
     """Deliver until killed, or, when draining, until nothing is open."""
-    parent_death.end_with_parent(signal.SIGKILL)
+    child_processes.end_with_parent(signal.SIGKILL)
     logging.basicConfig(level=logging.CRITICAL)
     shorten_waits()
     count_saved(saved)

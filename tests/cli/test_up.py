@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from digest import parent_death
+from digest import child_processes
 from digest.cli import embedded_broker
 from digest.errors import Unreachable
 from digest.settings import Settings
@@ -227,7 +227,7 @@ def test_a_child_process_ends_with_its_parent(tmp_path: Path) -> None:
     if parent == 0:
         child = os.fork()
         if child == 0:
-            parent_death.end_with_parent(signal.SIGKILL)
+            child_processes.end_with_parent(signal.SIGKILL)
             pid_file.write_text(str(os.getpid()))
             time.sleep(60)
             os._exit(0)
