@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint words format lock reference licences first-day help base dev
+.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint size words format lock reference licences first-day help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -71,6 +71,9 @@ lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/python -m tests.lint.plain_words
 	$(BIN)/python -m tests.lint.entry_points
 	$(BIN)/python -m tests.lint.process_state
+
+size: dev  ## Count code lines, statements and modules of each package (ARGS=CHECKOUT counts another)
+	@$(BIN)/python -m tests.lint.size $(ARGS)
 
 words: dev  ## Draw sixty sentences for an editor to read (SEED=... chooses which)
 	@$(BIN)/python -m tests.lint.draw_sentences "$(SEED)"

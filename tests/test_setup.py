@@ -124,16 +124,13 @@ def test_files_in_the_current_folder_do_not_replace_modules(
 
 
 def test_make_help_names_every_target_a_person_may_call() -> None:
-    targets = {
-        "run", "test", "judge", "picture", "chaos", "bench", "bench-million", "lint", "format", "lock", "help",
-        "coverage", "words", "letters", "pages", "reference", "licences", "first-day",
-    }  # fmt: skip
+    declared = re.search(r"(?m)^\.PHONY: (.*)$", (ROOT / "Makefile").read_text())
+    assert declared
 
     answer = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    assert {
-        line.split()[1] for line in answer.stdout.splitlines() if line.strip().startswith("make ")
-    } == targets
+    listed = [line.split()[1] for line in answer.stdout.splitlines() if line.strip().startswith("make ")]
+    assert sorted(listed) == sorted({*declared[1].split()} - {"base", "dev"})
 
 
 def test_every_process_finds_the_same_tests(request: pytest.FixtureRequest) -> None:
