@@ -21,6 +21,7 @@ from digest import __version__
 from digest.cli import (
     backups,
     bounces,
+    chosen_service,
     database,
     deliveries,
     dkim_keys,
@@ -141,7 +142,7 @@ def root(
     if quiet:
         os.environ[terminal.QUIET] = "1"
     if data_dir is not None:
-        os.environ["DIGEST_DATA_DIR"] = str(data_dir)
+        chosen_service.name_data_dir(data_dir)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR0912  (one return for each kind of failure)

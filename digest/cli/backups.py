@@ -100,7 +100,7 @@ def restore(
     from digest.letters import Templates
     from digest.settings import templates_dir
 
-    settings = command_context.read_settings()
+    settings = command_context.read_settings(makes_database=True)
     with (
         error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
         backups.open_backup(path) as found,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from digest.cli import error_sentences
+from digest.cli import chosen_service, error_sentences, terminal
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_context() -> Iterator[AppContext]:
+def open_context(*, makes_service: bool = False) -> Iterator[AppContext]:
     """Open the app context; create the schema if the database is empty."""
     from digest import db
     from digest.app_context import AppContext
 
-    settings = read_settings()
+    settings = read_settings(makes_service=makes_service)
     engine = db.make_engine(settings.database)
     with explain_database_errors(engine):
         db.ensure_schema(engine)
@@ -71,8 +71,11 @@ def explain_database_errors(engine: Engine) -> Iterator[None]:
         engine.dispose()
 
 
-def read_settings(**given: object) -> Settings:
-    """Read the settings, overridden by `given` values, and create the data directory."""
+def read_settings(*, makes_database: bool = False, makes_service: bool = False, **given: object) -> Settings:
+    """Read the settings, overridden by `given` values, and create the data directory.
+
+    Where nothing is named and no service is found, only a command that `makes_service` creates one.
+    """
     from digest import gc_control, logs
     from digest.settings import load_settings
 
@@ -84,10 +87,14 @@ def read_settings(**given: object) -> Settings:
             "DIGEST_MAIL_URL: memory: keeps mail in the memory of one process and is only for tests;"
             " use smtp://host:587?starttls=true, lmtp://host:24 or maildir:///path."
         )
+    chosen_service.check(settings, makes_database=makes_database, makes_service=makes_service)
+    is_new = not settings.data_dir.exists()
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folder contains addresses
     except OSError as error:
         raise BadField(
             "DIGEST_DATA_DIR", f"{error.filename}: {error.strerror}; name a folder that can be written to."
         ) from None
+    if is_new and "data_dir" not in settings.model_fields_set:
+        terminal.print_note(f"Created the data directory {settings.data_dir.absolute()}.")
     return settings

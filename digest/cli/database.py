@@ -26,7 +26,7 @@ def upgrade(as_json: AsJson = False) -> None:
     """
     from digest import db
 
-    settings = command_context.read_settings()
+    settings = command_context.read_settings(makes_database=True)
     engine = db.make_engine(settings.database)
     with command_context.explain_database_errors(engine):
         before = db.revision(engine)

@@ -89,7 +89,7 @@ def intake(
     loads: list[tuple[dict[str, Any], bool]] = []
     with (
         error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))),
-        command_context.open_context() as context,
+        command_context.open_context(makes_service=True) as context,
         command_context.open_write_session(context) as session,
     ):
         for path in paths:

@@ -102,13 +102,13 @@ def init(
         "postal_address": postal_address, "signup": signup, "database_url": database_url, "broker_url": broker_url,
     }  # fmt: skip
     answers: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
-    path = settings_file(command_context.read_settings())
+    path = settings_file(command_context.read_settings(makes_service=True))
     kept = read_settings_file(path)
     is_asking = not (answers or test_to or start or as_json) and sys.stdin.isatty()
     if is_asking:
         answers, test_to = ask_questions(kept)
     values = {name: value for name, value in (kept | answers).items() if value != ""}
-    settings = command_context.read_settings(**values)
+    settings = command_context.read_settings(makes_service=True, **values)
     write(path, values)
     if not as_json:
         terminal.print_line(f"Settings are in {path}.")

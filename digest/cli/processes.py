@@ -27,7 +27,7 @@ def up(host: Host = None, port: Port = None) -> None:
     """
     from digest.cli import up
 
-    raise typer.Exit(up.run(command_context.read_settings(host=host, port=port)))
+    raise typer.Exit(up.run(command_context.read_settings(makes_service=True, host=host, port=port)))
 
 
 def web(host: Host = None, port: Port = None) -> None:

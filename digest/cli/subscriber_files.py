@@ -92,7 +92,7 @@ def import_file(
     report = ImportReport()
     with (
         error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=dry_run)),
-        command_context.open_context() as context,
+        command_context.open_context(makes_service=True) as context,
         open_list(path) as (rows_of, total),
         command_context.open_write_session(context) as session,
         terminal.show_progress("Importing", total=total, unit="lines") as done,

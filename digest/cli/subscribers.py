@@ -143,7 +143,10 @@ def add(
         "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "owner": owner,
         "now": current_time(now),
     }  # fmt: skip
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
+    with (
+        command_context.open_context(makes_service=True) as context,
+        command_context.open_write_session(context) as session,
+    ):
         if confirmed:
             subscriber = use_cases.add_confirmed(session, context.site, email, consent=consent, **given)
         else:
