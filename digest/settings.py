@@ -27,7 +27,7 @@ from digest import addresses, db, site_profile
 from digest.delivery import limits as send_limits
 from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
-from digest.editions.schedule import parse_zone
+from digest.editions.time_zones import parse_zone
 from digest.errors import BadField, SetupMismatch, UsageError
 from digest.papers import PublicPart
 from digest.papers.public_view import parse_public_parts, public_parts_text

@@ -53,7 +53,12 @@ At = Annotated[
 ]
 Timezone = Annotated[
     str | None,
-    typer.Option("--timezone", metavar="ZONE", help="A time zone such as Europe/Oslo.", show_default=False),
+    typer.Option(
+        "--timezone",
+        metavar="ZONE",
+        help="A time zone: Europe/Oslo, a large city, or UTC+2.",
+        show_default=False,
+    ),
 ]
 Consent = Annotated[
     str | None,

@@ -27,7 +27,7 @@ from digest import child_processes, db, heartbeats, key_fingerprints
 from digest.cli import embedded_broker, terminal
 from digest.db import Engine
 from digest.dumps import intake
-from digest.editions.schedule import zone_names
+from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
 from digest.letters import Templates
 from digest.settings import Settings, templates_dir

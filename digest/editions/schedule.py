@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import lru_cache
 from itertools import count
-from zoneinfo import ZoneInfo, available_timezones
 
+from digest.editions.time_zones import parse_zone, zone_of
 from digest.errors import BadField
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 TIME_PATTERN = re.compile(r"(\d{1,2}):(\d{2})")
-CONTINENTS = frozenset(
-    {"Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Pacific"}
-)
 
 
 class Cadence(StrEnum):
@@ -114,7 +110,7 @@ def edition_name(cadence: Cadence, day: date) -> str:
             return f"daily-{day.isoformat()}"
 
 
-def local_instant(day: date, at: time, zone: ZoneInfo) -> datetime:
+def local_instant(day: date, at: time, zone: tzinfo) -> datetime:
     """Return the UTC time at which local clocks first show `at` on `day`.
 
     A time that clocks skip in spring is converted with the UTC offset before the change: 02:30 becomes 03:30.
@@ -169,47 +165,3 @@ def parse_time(text: str, *, field: str = "at") -> time:
     if not found or int(found[1]) > 23 or int(found[2]) > 59:
         raise BadField(field, f"{text!r} is not a time of day. Write it as 08:00.")
     return time(int(found[1]), int(found[2]))
-
-
-def parse_zone(text: str) -> str:
-    """Return the name of a time zone; raise BadField with the most similar name if there is no such zone."""
-    name = text.strip()
-    if name in zone_names():
-        return name
-    closest = closest_zone(name)
-    hint = f"Did you mean {closest}?" if closest else "Write one such as Europe/Oslo or UTC."
-    raise BadField("timezone", f"{text!r} is not a time zone. {hint}")
-
-
-def parse_zone_or_city(text: str) -> str:
-    """Return the time zone with this name, or of this city; raise BadField if there is none."""
-    closest = closest_zone(text)
-    folded = text.casefold().replace(" ", "_")
-    if closest and folded in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
-        return closest
-    return parse_zone(text)
-
-
-@lru_cache(maxsize=1024)  # an import of subscribers repeats a few mistyped names
-def closest_zone(typed: str) -> str | None:
-    """Return the time zone whose name or city is most similar to `typed`, or None."""
-    folded = typed.casefold().replace(" ", "_")
-    names = sorted(zone_names(), key=lambda name: (name.split("/")[0] not in CONTINENTS, name))
-    cities = {name.rpartition("/")[2].casefold(): name for name in reversed(names)}
-    whole = {name.casefold(): name for name in reversed(names)}
-    if found := whole.get(folded) or cities.get(folded):
-        return found
-    close = get_close_matches(folded, [*whole, *cities], n=1, cutoff=0.75)
-    return (whole.get(close[0]) or cities[close[0]]) if close else None
-
-
-@lru_cache(maxsize=1024)  # large enough for all time zones
-def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone with this name; raise BadField with the most similar name if there is none."""
-    return ZoneInfo(parse_zone(name))
-
-
-@lru_cache(maxsize=1)  # one entry, for the only time zone database
-def zone_names() -> frozenset[str]:
-    """Return all names in the time zone database."""
-    return frozenset(available_timezones())

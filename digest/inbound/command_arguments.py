@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from itertools import dropwhile
 
 from digest import addresses
-from digest.editions import schedule
+from digest.editions import schedule, time_zones
 from digest.errors import BadField
 from digest.inbound import words_around_commands
 from digest.letters import figures_in_words
@@ -247,20 +247,20 @@ def time_of_day(word: str, *, is_after_at: bool) -> str | None:
 
 
 def zone_named(word: str) -> str | None:
-    """Return the time zone with this name (in any case) or of this city, else None.
+    """Return the time zone that the word names, else None.
 
-    An unknown name with a slash is returned unchanged.
+    A word that may mean several zones, or an unknown name with a slash, is returned unchanged.
     """
-    closest = schedule.closest_zone(word)
-    if closest and word.casefold() in {closest.casefold(), closest.rpartition("/")[2].casefold()}:
-        return closest
-    return word if ZONE.fullmatch(word) else None
+    found = time_zones.zones_named(word)
+    if len(found) == 1:
+        return found[0]
+    return word if found or ZONE.fullmatch(word) else None
 
 
 def exact_zone(word: str) -> str | None:
     """Return the time zone that the word names if the word contains a slash, else None."""
     zone = zone_named(word) if "/" in word else None
-    return zone if zone in schedule.zone_names() else None
+    return zone if zone in time_zones.zone_names() else None
 
 
 # ── papers ──────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import subscribers
 from digest.db.tables import Subscriber, SubscriberState
-from digest.editions import schedule
+from digest.editions import schedule, time_zones
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.inbound import command_arguments
@@ -85,7 +85,7 @@ def schedule_fields(current: Schedule) -> dict[str, str]:
 
 def pause_digests(request: ReaderRequest, command: Command) -> None:
     """Pause the reader's digests, as the command says."""
-    today = request.now.astimezone(schedule.zone_of(request.subscriber.timezone)).date()
+    today = request.now.astimezone(time_zones.zone_of(request.subscriber.timezone)).date()
     until = command_arguments.parse_pause(command.argument, today) if command.is_clear else None
     if until is None:
         said = _("Not understood. Write: pause 2 weeks, or: pause until 6 January")

@@ -9,7 +9,8 @@ from gettext import NullTranslations
 from math import ceil
 
 from digest.editions.compose import TRENDING_TOPIC
-from digest.editions.schedule import Cadence, Schedule, zone_of
+from digest.editions.schedule import Cadence, Schedule
+from digest.editions.time_zones import zone_of
 from digest.letters.headers import break_addresses
 
 TRANSLATIONS = NullTranslations()

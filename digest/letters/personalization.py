@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from digest import links
 from digest.editions import schedule as edition_schedule
+from digest.editions import time_zones
 from digest.editions.schedule import Schedule
 from digest.letters import Personalization
 from digest.site_profile import Site
@@ -68,5 +69,5 @@ def day_of(schedule: Schedule, moment: datetime) -> date:
 @lru_cache(maxsize=4096)  # one run has one datetime and a few hundred distinct schedules
 def day_and_next_due(schedule: Schedule, moment: datetime) -> tuple[date, datetime]:
     """Return the date of `moment` in the schedule's time zone, and the due time of the next edition."""
-    day = moment.astimezone(edition_schedule.zone_of(schedule.timezone)).date()
+    day = moment.astimezone(time_zones.zone_of(schedule.timezone)).date()
     return day, edition_schedule.next_edition(schedule, moment).due_at

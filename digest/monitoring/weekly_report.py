@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
 from digest.delivery import outbox
+from digest.editions.time_zones import zone_of
 from digest.monitoring import activity_table
 from digest.monitoring.activity import Activity, activity
 from digest.site_profile import Site
@@ -47,7 +47,7 @@ def due_report(session: Session, *, timezone: str, now: datetime) -> WeeklyRepor
 
 def last_monday(now: datetime, timezone: str) -> date:
     """Return the latest Monday whose letter is due."""
-    day = (now.astimezone(ZoneInfo(timezone)).replace(tzinfo=None) - SENT_FROM).date()
+    day = (now.astimezone(zone_of(timezone)).replace(tzinfo=None) - SENT_FROM).date()
     return day - timedelta(days=day.weekday())
 
 

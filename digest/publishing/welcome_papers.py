@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest.caches import Caches
 from digest.db.tables import Subscriber
-from digest.editions import schedule
+from digest.editions import time_zones
 from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.letters import Templates, press_store
@@ -102,7 +102,7 @@ def new_reader(reader: Reader, since: datetime) -> Reader:
 
 def are_from_today(press: Press, papers: Collection[int], timezone: str, now: datetime) -> bool:
     """Return whether all these papers were first seen today, in the reader's time zone."""
-    zone = schedule.zone_of(timezone)
+    zone = time_zones.zone_of(timezone)
     days = {
         press.papers[press.rank_of_paper[paper]].first_seen_at.astimezone(zone).date() for paper in papers
     }

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
-from digest.editions import schedule as edition_schedule
+from digest.editions import time_zones
 from digest.errors import BadField
 from digest.subscribers import undo_changes
 
@@ -19,7 +19,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
     Earlier changes of settings can then no longer be undone, because an undo would skip the pause. Returns
     False if the subscriber is neither active nor paused. Raises BadField if the date is not in the future.
     """
-    if until is not None and until <= now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date():
+    if until is not None and until <= now.astimezone(time_zones.zone_of(subscriber.timezone)).date():
         raise BadField("until", f"{until} is not in the future. Choose a later day.")
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return False
@@ -64,5 +64,5 @@ def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:
 
 def is_pause_over(subscriber: Subscriber, now: datetime) -> bool:
     """Return whether today is the end date of a subscriber's pause or later, in their time zone."""
-    today = now.astimezone(edition_schedule.zone_of(subscriber.timezone)).date()
+    today = now.astimezone(time_zones.zone_of(subscriber.timezone)).date()
     return subscriber.paused_until is not None and subscriber.paused_until <= today

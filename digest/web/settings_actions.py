@@ -19,7 +19,7 @@ from digest import db, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
-from digest.editions import schedule
+from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import SubscriberTopic, use_cases
@@ -97,7 +97,7 @@ post_form = forms.form_endpoint(handle_form)
 
 def pause(form: SettingsForm) -> FormResult:
     """Pause for some days, until a date, or until the reader resumes; confirm the pause by mail."""
-    today = form.now.astimezone(schedule.zone_of(form.subscriber.timezone)).date()
+    today = form.now.astimezone(time_zones.zone_of(form.subscriber.timezone)).date()
     is_until = form.text("do") == "pause-until"
     try:
         until = parse_date(form.text("until", 40)) if is_until else day_after(today, form.text("days"))
@@ -280,7 +280,7 @@ def save_schedule(form: SettingsForm) -> FormResult:
             form.subscriber,
             cadence=fields["cadence"],
             at=fields["at"],
-            timezone=schedule.parse_zone_or_city(fields["timezone"]),
+            timezone=time_zones.parse_zone(fields["timezone"]),
         )
         max_papers = settings_page.parse_number(fields["max_papers"])
         if not errors:

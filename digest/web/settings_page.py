@@ -19,7 +19,7 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.editions import schedule
+from digest.editions import schedule, time_zones
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
 from digest.subscribers import LastChange, SubscriberTopic
@@ -155,12 +155,12 @@ def settings_page(
 
 def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, object]:
     """Return the choices that the page's forms offer."""
-    today = context.clock().astimezone(schedule.zone_of(subscriber.timezone)).date()
+    today = context.clock().astimezone(time_zones.zone_of(subscriber.timezone)).date()
     return {
         "cadences": CADENCES,
         "lengths": ABSTRACTS,
         "pauses": PAUSES,
-        "zones": sorted(zone for zone in schedule.zone_names() if "/" in zone),
+        "zones": sorted(zone for zone in time_zones.zone_names() if "/" in zone),
         "tomorrow": (today + timedelta(days=1)).isoformat(),
         "example_hits": EXAMPLE_HITS,
         "tried_hits": TRIED_HITS,
@@ -299,7 +299,7 @@ def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
 FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
     "cadence": lambda text: schedule.cadence_text(schedule.parse_schedule(cadence=text)),
     "at": lambda text: f"{schedule.parse_time(text):%H:%M}",
-    "timezone": schedule.parse_zone_or_city,
+    "timezone": time_zones.parse_zone,
     "max_papers": lambda text: str(subscribers.check_max_papers(parse_number(text) or 0)),
     "abstracts": subscribers.check_abstracts,
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.datastructures import FormData
 
 from digest.editions import schedule as edition_schedule
+from digest.editions import time_zones
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
@@ -112,17 +114,17 @@ def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedSchedule:
-    """The requested schedule and length of digests, and a sentence about each invalid field."""
+    """The valid values among the requested schedule and length, and a sentence about each invalid field."""
 
-    schedule: Schedule | None = None
+    schedule: Schedule
     max_papers: int | None = None
     abstracts: str | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
 def check_schedule(form: SignUpForm) -> CheckedSchedule:
-    """Check the schedule and the length of digests in the form."""
-    values: dict[str, object] = {}
+    """Check the schedule and the length of digests in the form; an invalid field gets its default value."""
+    values: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name, parse in FIELD_PARSERS.items():
         text = getattr(form, name)
@@ -132,13 +134,14 @@ def check_schedule(form: SignUpForm) -> CheckedSchedule:
             errors[name] = error_sentence(error)
         if not text:
             errors[name] = figures_in_words.TRANSLATIONS.gettext(EMPTY_FIELD)
-    if errors:
-        return CheckedSchedule(errors=errors)
-    schedule = edition_schedule.parse_schedule(
-        cadence=form.cadence, at=form.at, timezone=str(values["timezone"])
-    )
+    parts = {
+        name: getattr(form, name) for name in ("cadence", "at", "timezone") if values.get(name) is not None
+    }
     return CheckedSchedule(
-        schedule=schedule, max_papers=int(form.max_papers), abstracts=str(values["abstracts"])
+        schedule=edition_schedule.parse_schedule(**parts),
+        max_papers=values.get("max_papers"),
+        abstracts=values.get("abstracts"),
+        errors=errors,
     )
 
 
@@ -152,7 +155,7 @@ def parse_number(text: str) -> int:
 FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
     "cadence": edition_schedule.parse_cadence,
     "at": edition_schedule.parse_time,
-    "timezone": edition_schedule.parse_zone_or_city,
+    "timezone": time_zones.parse_zone,
     "max_papers": parse_number,
     "abstracts": check_abstracts,
 }

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from digest import addresses, db, links, subscribers
 from digest.db.tables import StillReadingStep, SubscriberState
-from digest.editions import schedule
+from digest.editions import time_zones
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
@@ -65,7 +65,7 @@ def handle_button(request: Request, form: FormData) -> Response:
             case "mail":
                 done = "mailed" if use_cases.mail_link(session, context.site, subscriber, now=now) else ""
             case "pause":
-                until = now.astimezone(schedule.zone_of(subscriber.timezone)).date() + PAUSE_LENGTH
+                until = now.astimezone(time_zones.zone_of(subscriber.timezone)).date() + PAUSE_LENGTH
                 use_cases.pause_with_letter(session, context.site, subscriber, until, now=now)
             case "keep":
                 use_cases.keep_digests(session, subscriber, now=now)

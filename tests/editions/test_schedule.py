@@ -19,7 +19,6 @@ from digest.editions.schedule import (
     open_edition,
     parse_cadence,
     parse_schedule,
-    parse_zone_or_city,
 )
 from digest.errors import BadField
 
@@ -220,33 +219,3 @@ def test_a_latest_hour_that_is_no_time_is_refused_by_its_own_name():
         parse_schedule(not_after="noon")
 
     assert refused.value.field == "not_after"
-
-
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("europe/oslo", "Did you mean Europe/Oslo?"),  # another case
-        ("oslo", "Did you mean Europe/Oslo?"),  # a city alone
-        ("new york", "Did you mean America/New_York?"),
-        ("Europe/Olso", "Did you mean Europe/Oslo?"),  # a slip in a whole name
-        ("Katmandoo", "Did you mean Asia/Katmandu?"),  # a slip in a city
-        ("somewhere far away", "Write one such as Europe/Oslo or UTC."),
-    ],
-)
-def test_an_unknown_zone_is_refused_with_the_closest_name(text: str, hint: str):
-    with pytest.raises(BadField) as refused:
-        parse_schedule(timezone=text)
-
-    assert refused.value.field == "timezone"
-    assert str(refused.value).endswith(hint)
-
-
-@pytest.mark.parametrize("text", ["Europe/Oslo", "europe/oslo", "Oslo", "oslo"])
-def test_a_city_is_as_good_as_the_name_of_its_time_zone(text: str):
-    assert parse_zone_or_city(text) == "Europe/Oslo"
-
-
-@pytest.mark.parametrize("text", ["", "Olso"])
-def test_a_misspelled_city_is_refused(text: str):
-    with pytest.raises(BadField, match="not a time zone"):
-        parse_zone_or_city(text)

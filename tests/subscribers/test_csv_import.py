@@ -82,7 +82,7 @@ def test_bad_rows_are_reported_with_their_line_and_do_not_stop_good_ones(session
         + "not an address,,,,,,,\n"
         + "emil@uni.edu,,hourly,,,,,\n"
         + "emil@uni.edu,,,25:00,,,,\n"
-        + "emil@uni.edu,,,,Oslo,,,\n"
+        + "emil@uni.edu,,,,Olso,,,\n"
         + "emil@uni.edu,,,,,asleep,,\n"
         + 'emil@uni.edu,,,,,,"[1]",\n'
         + 'emil@uni.edu,,,,,,"{""T"": ""a AND (""}",\n'

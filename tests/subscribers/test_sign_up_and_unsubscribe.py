@@ -329,8 +329,8 @@ def test_an_edit_says_whether_anything_changed(session, alice, now):
         ({"cadence": "dayly"}, "cadence", "Did you mean daily"),
         ({"cadence": "weekly-f"}, "cadence", "Did you mean weekly-fri"),
         ({"at": "25:00"}, "at", "Write it as 08:00"),
-        ({"timezone": "Oslo"}, "timezone", "Did you mean Europe/Oslo"),
-        ({"timezone": "New York"}, "timezone", "Did you mean America/New_York"),
+        ({"timezone": "Olso"}, "timezone", "Did you mean Europe/Oslo"),
+        ({"timezone": "New Yrok"}, "timezone", "Did you mean America/New_York"),
     ],
     ids=str,
 )

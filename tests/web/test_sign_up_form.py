@@ -159,6 +159,21 @@ def test_a_city_is_a_time_zone(served, papers):
     assert requested(served)["timezone"] == "America/New_York"
 
 
+def test_an_unknown_zone_keeps_the_other_choices_in_preview_and_sample(served, papers):
+    choices = {
+        "filter": "quiet OR diffusion",
+        "max_papers": "2",
+        "abstracts": "titles",
+        "timezone": "Nowhere",
+    }
+    page = served.client.post("/preview", data=choices).text
+    sample = served.sign_up("", do="sample", **choices).text
+
+    assert "you get the best 2<" in page
+    assert "2 papers" in sample
+    assert served.sign_up("", do="sample", **choices | {"timezone": "UTC"}).text == sample
+
+
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [

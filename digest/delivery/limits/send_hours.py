@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, time
 
 from digest.delivery.limits.rates import ONE_DAY
-from digest.editions.schedule import local_instant, parse_time, zone_of
+from digest.editions.schedule import local_instant, parse_time
+from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 
 

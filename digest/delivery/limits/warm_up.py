@@ -11,7 +11,8 @@ from datetime import date, datetime, time
 
 from digest.delivery.limits.decisions import ALL_MAIL, Wait
 from digest.delivery.limits.rates import ONE_DAY, reduce_latest
-from digest.editions.schedule import local_instant, zone_of
+from digest.editions.schedule import local_instant
+from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 
 #: Maximum number of letters on each day of a warm-up, unless the operator sets a table. After the last day

@@ -12,7 +12,8 @@ from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberStat
 from digest.delivery import limits, outbox
 from digest.editions import restore_point
 from digest.editions.compose import Digest
-from digest.editions.schedule import Edition, cadence_text, edition_on, next_edition, zone_of
+from digest.editions.schedule import Edition, cadence_text, edition_on, next_edition
+from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
 from digest.site_profile import Site
