@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import sha256
+from secrets import token_hex
 from threading import Event, Lock, Thread
 
 from sqlalchemy import Engine, delete, select
@@ -131,6 +133,13 @@ def live_processes(session: Session, now: datetime) -> list[ProcessRecord]:
     return [process for process in list_processes(session) if not process.is_silent(now)]
 
 
+def dead_machines(session: Session, now: datetime) -> set[str]:
+    """Return the machines whose workers have all died."""
+    workers = [process for process in list_processes(session) if process.role == "worker"]
+    alive = {process.host for process in workers if not process.is_silent(now)}
+    return {process.host for process in workers} - alive
+
+
 def has_scheduler(session: Session, now: datetime) -> bool:
     """Return whether a scheduler is running, or has died within the last day and should be replaced."""
     since = now - FORGOTTEN_AFTER
@@ -145,6 +154,38 @@ def last_queue_heartbeat(session: Session) -> datetime | None:
 def machine_name() -> str:
     """Return the name of this machine."""
     return socket.gethostname()[:255]
+
+
+# ── leases ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def new_lease() -> str:
+    """Return a new fencing token, which names this process."""
+    return f"{machine_key(machine_name())}-{os.getpid():x}-{token_hex(6)}"
+
+
+def machine_key(host: str) -> str:
+    """Return the short name of a machine in leases."""
+    return sha256(host.encode()).hexdigest()[:8]
+
+
+def is_lease_of_dead(lease: str, dead_machines: Collection[str]) -> bool:
+    """Return whether the process that took a lease is dead: gone from this machine, or on a dead machine."""
+    machine, *rest = lease.split("-")
+    if machine == machine_key(machine_name()):
+        return not is_running(int(rest[0], 16))
+    return machine in {machine_key(host) for host in dead_machines}
+
+
+def is_running(pid: int) -> bool:
+    """Return whether this machine has a process with this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 # ── while a process lives ───────────────────────────────────────────────────────────────────────

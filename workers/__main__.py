@@ -51,9 +51,10 @@ def main(arguments: list[str]) -> int:
 def run_worker() -> int:
     """Run the Celery worker."""
     from workers.app import BULK, PROMPT, app
-    from workers.worker_context import app_context
+    from workers.worker_context import app_context, requeue_dead_claims
 
     app_context().check_setup()
+    requeue_dead_claims()
     prepare_templates(app_context())
     heart = HeartbeatThread(role="worker", engine=app_context().engine, clock=app_context().clock)
     app_context().engine.dispose()  # the pool's processes open their own connections

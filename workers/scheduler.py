@@ -31,7 +31,7 @@ from digest.subscribers import use_cases
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.folder_reader import FolderReader
-from workers.worker_context import app_context
+from workers.worker_context import app_context, requeue_dead_claims
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,17 @@ def sweep() -> None:
             )
         task_count = min(-(-due // LETTERS_PER_TASK), MAX_TASKS)
         enqueue(tasks.deliver, lane.value, queue=queue, times=task_count)
+
+
+def requeue_claims() -> None:
+    """Requeue the letters that a worker had claimed which died in the last half hour."""
+    now = app_context().clock()
+    with app_context().read_session() as session:
+        died = [
+            one for one in heartbeats.list_processes(session) if one.role == "worker" and one.is_silent(now)
+        ]
+    if any(now - one.at < 2 * outbox.LEASE for one in died):
+        requeue_dead_claims()
 
 
 def probe_queue() -> None:
@@ -184,7 +195,7 @@ def tidy() -> None:
 
 #: All ticks, with their intervals in seconds.
 TICKS: dict[Tick, float] = {
-    probe_queue: 30, watch: 60, publish: 5, sweep: 3, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, ask_still_reading: 3600, process_stored_mail: 60, save_opt_outs: 10, report_week: 300, tidy: 86_400,
+    probe_queue: 30, watch: 60, publish: 5, sweep: 3, requeue_claims: 20, scan_dumps: 5, report_unread: 30, poll: 20, confirm: 3, remind: 300, ask_still_reading: 3600, process_stored_mail: 60, save_opt_outs: 10, report_week: 300, tidy: 86_400,
 }  # fmt: skip
 
 

@@ -225,8 +225,10 @@ def deliver_due(context: AppContext, now: datetime | None, limit: int | None) ->
     """Deliver letters as if it were `now`; return the counts, and a message if Ctrl-C stopped the run."""
     from digest import db
     from digest.db.tables import DeliveryState
-    from digest.delivery import delivery_run, outbox
+    from digest.delivery import delivery_run, outbox, stop_and_resume
 
+    with command_context.open_write_session(context, renders=True) as session:
+        stop_and_resume.requeue_dead_claims(session, now=current_time(now))
     with context.read_session() as session:
         waiting = outbox.count_by_state(session)[DeliveryState.QUEUED]
     with (

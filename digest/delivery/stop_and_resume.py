@@ -1,4 +1,4 @@
-"""Stop and resume mail, and decide about stuck letters, at the operator's request; each function commits."""
+"""Stop and resume mail, decide about stuck letters, and requeue what dead processes held; each function commits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import db
+from digest import db, heartbeats
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.errors import BadField
@@ -29,6 +29,13 @@ def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) ->
     due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
     db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return lifted, due
+
+
+def requeue_dead_claims(session: Session, *, now: datetime) -> int:
+    """Requeue the letters that dead processes had claimed, and return their number."""
+    released = outbox.release_dead_claims(session, dead_machines=heartbeats.dead_machines(session, now))
+    session.commit()
+    return released
 
 
 def change_stuck_letters(

@@ -56,15 +56,28 @@ def test_a_killed_delivery_leaves_one_window_in_doubt(
         add = ("subscribers", "add", f"{name}@uni.example", "--topic", "Light=light", "--at", "06:00")
         assert digest(*add, "--confirmed", "--consent", "a test").code == 0
     digest("publish", "--now", FRIDAY)
+    kill_delivery_at("intended")
+
+    assert len(digest("deliveries", "--state", "sending", "--json").lines) == in_doubt
+
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_letters_that_a_killed_delivery_had_only_claimed_are_sent_by_the_next_one(digest: Digest) -> None:
+    digest("publish", "--now", FRIDAY)
+    kill_delivery_at("claimed")
+    assert len(digest("deliveries", "--state", "claimed", "--json").lines) == 1
+
+    assert digest("deliver", "--now", FRIDAY, "--json").document == NOTHING_DELIVERED | {"sent": 1}
+
+
+def kill_delivery_at(failpoint: str) -> None:
     code = f"""
 from digest import cli, failpoints
-failpoints.armed_failpoints["intended"] = 0
+failpoints.armed_failpoints["{failpoint}"] = 0
 cli.main(["deliver", "--now", "{FRIDAY}"])
 """
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
-
     assert killed.returncode == -signal.SIGKILL
-    assert len(digest("deliveries", "--state", "sending", "--json").lines) == in_doubt
 
 
 @pytest.mark.usefixtures("catalog")

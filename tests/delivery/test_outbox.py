@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, text
+from sqlalchemy import Engine, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from digest import db
+from digest import db, heartbeats
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery import outbox, stop_and_resume
 from digest.delivery.outbox import Intent, RecipientState
 from digest.editions.schedule import Schedule
 from digest.site_profile import Site
@@ -562,3 +562,32 @@ def test_unprintable_reply_is_stored_with_replacements(session: Session, site: S
         "\N{REPLACEMENT CHARACTER}",
         "try again",
     ]
+
+
+def test_only_the_unsent_claims_of_dead_workers_return_before_their_lease_ends(
+    sqlite_engine: Engine, site: Site, now: datetime
+) -> None:
+    with db.write_session(sqlite_engine) as session:
+        check_dead_claims(session, site, now)
+
+
+def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
+    box = outbox.open_outbox(session)
+    for key in ("ours", "claimed there", "sending there"):
+        letter(session, site, now, key)
+    ours, theirs, sending = (box.claim(lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
+    for held, lease in ((theirs, "c"), (sending, "s")):
+        there = f"{heartbeats.machine_key('lab2')}-1f-{lease}"
+        session.execute(update(Delivery).where(Delivery.id == held.id).values(lease=there))
+    box.intend(intents(sending.id), lease=there, until=now + outbox.LEASE)
+    row = {"role": "worker", "host": "lab2", "pid": 31, "at": now, "started_at": now}
+    heartbeats.write_heartbeat(session, row, changed=row)
+
+    def states_at(moment: datetime) -> list[str]:
+        stop_and_resume.requeue_dead_claims(session, now=moment)
+        return [str(state_of(session, held.id)[0]) for held in (ours, theirs, sending)]
+
+    assert states_at(now + SECOND) == ["claimed", "claimed", "sending"]
+    dead = now + heartbeats.SILENT_AFTER + SECOND
+    assert states_at(dead) == ["claimed", "queued", "sending"]
+    assert box.claim(lane=Lane.PROMPT, now=dead, limit=10)[0].id == theirs.id

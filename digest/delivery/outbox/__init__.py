@@ -20,6 +20,7 @@ from digest.delivery.outbox.attempts import (
     record_provider_ids,
 )
 from digest.delivery.outbox.backoff import make_due, next_attempt_at, postpone
+from digest.delivery.outbox.dead_claims import release_dead_claims
 from digest.delivery.outbox.delete_old import prune_attempts, prune_deliveries
 from digest.delivery.outbox.delivery_listing import (
     count_by_state,
@@ -131,6 +132,7 @@ __all__ = [
     "record_attempts",
     "record_provider_ids",
     "refusal_reason",
+    "release_dead_claims",
     "renewed_lease",
     "reserve_ids",
     "retry_stuck",

@@ -2,7 +2,7 @@
 
  queued ──claim──▶ claimed ──intend──▶ sending ──settle──▶ sent, failed, ...   renew: held for longer
    ▲  ▲               │  │                │  │
-   │  └──release──────┘  └─settle: not sent  │
+   │  └──release──────┘  └─settle: not sent  │   (also by `release_dead_claims`, if the worker has died)
    │  └──release: deferred, or not begun──┘  │
    └──sweep, when the lease has ended: from claimed unchanged, from sending with one more doubt
 
@@ -18,14 +18,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from secrets import token_hex
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Executable, Integer, and_, bindparam, case, select, update
 from sqlalchemy.orm import Session
 
-from digest import db
+from digest import db, heartbeats
 from digest.db.tables import Attempt, DeliveryState, Lane
 from digest.delivery.outbox.attempts import AttemptRecord, record_attempts
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, fetch_ids, is_due
@@ -107,7 +106,7 @@ class Outbox(ABC):
             given = {"lane": lane, "now": now, "most": limit}
             found = self.session.connection().execute(DUE_QUERY, given).all()
         self.sweep([row.id for row in found if row.state != DeliveryState.QUEUED], now=now)
-        lease, until = token_hex(16), now + LEASE
+        lease, until = heartbeats.new_lease(), now + LEASE
         leased = self.lease_deliveries([row.id for row in found], lease=lease, now=now)
         return [claimed_delivery(row, lease, until) for row in found if row.id in leased]
 
