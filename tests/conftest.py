@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.orm import Session
 from xdist.remote import Producer
@@ -25,12 +27,27 @@ from xdist.workermanage import WorkerController
 from digest import db, settings
 from digest.site_profile import Site
 from tests.support import real_servers
+from tests.support.run_figures import pytest_terminal_summary
 
 if TYPE_CHECKING:
     from digest.letters import Templates
 
 ROOT = Path(__file__).parent.parent
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+
+__all__ = ["pytest_terminal_summary"]  # the other hooks and fixtures are defined here
+
+# ── examples of Hypothesis ──────────────────────────────────────────────────────────────────────
+
+for profile, examples in {"default": 25, "ci": 25, "many": 500}.items():
+    hypothesis.settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,  # no test looks at the clock
+        derandomize=profile == "ci",
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+hypothesis.settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
 # ── in parallel ─────────────────────────────────────────────────────────────────────────────────

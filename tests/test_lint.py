@@ -7,4 +7,4 @@ from tests.lint import size
 
 def test_size_counts_neither_blanks_nor_comments_nor_docstrings() -> None:
     source = '"""A module."""\n\n# why\nx = 1  # one\n\n\nclass A:\n    """A class.\n\n    Two.\n    """\n\n    y = """\n\n    # kept\n    """\n'
-    assert size.size_of(source) == size.Size(code_lines=4, statements=5, modules=1)
+    assert size.size_of(source) == size.CodeSize(code_lines=4, statements=5, modules=1)

@@ -382,6 +382,5 @@ TestHouse.settings = settings(
     max_examples=15,
     stateful_step_count=40,
     phases=[Phase.explicit, Phase.generate],
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

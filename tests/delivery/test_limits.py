@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
@@ -449,7 +449,7 @@ def test_letter_waiting_for_another_limit_begins_no_conversation(session: Sessio
 # ── many workers ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(
     windows=st.lists(st.integers(1, 40), min_size=8, max_size=40),
     text=st.sampled_from(["45/s", "90/h", "90/day", "45/s, example.org 25/s", "warm-up"]),
@@ -509,7 +509,6 @@ def test_many_processes_never_send_more_than_the_rate(database_url: str, now: da
         assert sum(each.result() for each in sent) == 60
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.tuples(st.floats(0, 90), st.integers(1, 30)), min_size=3, max_size=30),
     amount=st.integers(1, 120),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from backports import zstd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.dumps import formats
@@ -230,7 +230,6 @@ def read_whatever(content: bytes, format: str | None) -> None:
             raise
 
 
-@settings(max_examples=400, deadline=3000, suppress_health_check=[HealthCheck.too_slow])
 @given(mangled())
 def test_a_mangled_dump_is_read_or_refused_by_its_reader(case: tuple[str, bytes]) -> None:
     format, content = case
@@ -239,7 +238,6 @@ def test_a_mangled_dump_is_read_or_refused_by_its_reader(case: tuple[str, bytes]
     read_whatever(content, None)
 
 
-@settings(max_examples=200, deadline=3000)
 @given(st.sampled_from(sorted(GOOD)), st.lists(PIECES, max_size=30))
 def test_a_reader_survives_arbitrary_bytes(format: str, pieces: list[bytes]) -> None:
     read_whatever(b"".join(pieces), format)

@@ -16,7 +16,7 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.delivery import transports
@@ -134,7 +134,6 @@ def test_two_signatures_on_one_message_both_verify() -> None:
     assert [verifies(raw, *both, which=which) for which in (0, 1)] == [True, True]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=300),
     subject=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),

@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -99,11 +99,6 @@ def digests(draw: st.DrawFn) -> tuple[list[Paper], Digest]:
     return batch, Digest(sections=sections, checked=draw(st.integers(0, 5000)))
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
 @given(made=digests())
 def test_the_joined_letter_equals_premailers_output_for_the_whole_page(
     made: tuple[list[Paper], Digest], site: Site, templates: Templates

@@ -23,7 +23,7 @@ LINES = {
 }
 
 
-class Size(NamedTuple):
+class CodeSize(NamedTuple):
     """What is counted of a module or a package."""
 
     code_lines: int = 0
@@ -35,10 +35,10 @@ def main(checkout: Path = ROOT) -> None:
     """Print a table of every package, and its totals."""
     print(f"{'':24}{'code lines':>11}{'statements':>11}{'modules':>9}")
     for total, folders in {"digest/ + workers/": PRODUCT, "tests/": ("tests",)}.items():
-        packages: dict[str, Size] = {}
+        packages: dict[str, CodeSize] = {}
         for path in python_files(checkout, folders):
             package = "/".join(path.relative_to(checkout).parts[:-1][:2])
-            packages[package] = add(packages.get(package, Size()), size_of(path.read_text()))
+            packages[package] = add(packages.get(package, CodeSize()), size_of(path.read_text()))
         for package, size in sorted(packages.items()):
             print_row(package, size)
         print_row(total, add(*packages.values()))
@@ -54,7 +54,7 @@ def python_files(checkout: Path, folders: tuple[str, ...]) -> Iterator[Path]:
         yield from (checkout / folder).rglob("*.py")
 
 
-def size_of(source: str) -> Size:
+def size_of(source: str) -> CodeSize:
     """Return the size of one module."""
     nodes = list(ast.walk(ast.parse(source)))
     documented = {line for node in nodes for line in docstring_lines(node)}
@@ -63,7 +63,7 @@ def size_of(source: str) -> Size:
         for number, line in enumerate(source.splitlines(), start=1)
         if number not in documented and line.strip() and not line.lstrip().startswith("#")
     ]
-    return Size(len(code), sum(isinstance(node, ast.stmt) for node in nodes), 1)
+    return CodeSize(len(code), sum(isinstance(node, ast.stmt) for node in nodes), 1)
 
 
 def docstring_lines(node: ast.AST) -> range:
@@ -81,12 +81,12 @@ def docstring_lines(node: ast.AST) -> range:
     return range(0)
 
 
-def add(*sizes: Size) -> Size:
+def add(*sizes: CodeSize) -> CodeSize:
     """Return the sum of sizes."""
-    return Size(*(sum(column) for column in zip(*sizes, strict=True)))
+    return CodeSize(*(sum(column) for column in zip(*sizes, strict=True)))
 
 
-def print_row(name: str, size: Size) -> None:
+def print_row(name: str, size: CodeSize) -> None:
     """Print one line of the table."""
     print(f"{name:24}{size.code_lines:11,}{size.statements:11,}{size.modules:9,}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.papers import Paper, PaperLinks, display, id_in, links_of, normalised_id, title_key
@@ -197,7 +197,6 @@ SCRAPS = (
 )
 
 
-@settings(max_examples=400)
 @given(st.lists(st.sampled_from(SCRAPS), max_size=12).map("".join) | st.text(max_size=60))
 def test_a_plain_text_is_not_changed_by_the_conversion_steps(raw: str) -> None:
     display.cache_clear()

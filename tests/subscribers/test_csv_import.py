@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event, func, select, update
 
@@ -336,7 +336,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, consent=cells("they asked us by mail"))
 def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, now, rows, consent):
     def imported(*files):

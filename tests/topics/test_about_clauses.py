@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import topics
@@ -48,7 +48,6 @@ def test_a_paper_with_more_words_of_a_description_ranks_higher():
     assert scores[2] == 1.0
 
 
-@settings(max_examples=60)
 @given(strategies.batches, st.lists(strategies.words, min_size=1, max_size=6).map(" ".join))
 def test_a_description_matches_a_paper_alone_and_in_a_batch_alike(batch, description):
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors, papers, topics
@@ -33,7 +33,6 @@ def numbers(bits):
     return [number for number in range(bits.bit_length()) if bits >> number & 1]
 
 
-@settings(max_examples=400)
 @given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4), st.booleans())
 def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
     asked = {key: read(text) for key, text in enumerate(written)}
@@ -51,7 +50,6 @@ def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
     assert {key: numbers(bits) for key, bits in found.items()} == slow
 
 
-@settings(max_examples=100)
 @given(strategies.batches, strategies.filters, strategies.filters)
 def test_de_morgan_holds(batch, one, other):
     index = topics.PaperIndex(batch)
@@ -65,7 +63,6 @@ def test_de_morgan_holds(batch, one, other):
     )
 
 
-@settings(max_examples=100)
 @given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
 def test_a_plan_compiled_once_gives_the_same_on_every_batch(batch, written):
     filters = {key: read(text) for key, text in enumerate(written)}
@@ -75,7 +72,6 @@ def test_a_plan_compiled_once_gives_the_same_on_every_batch(batch, written):
     assert topics.PaperIndex(batch[:1]).evaluate(plan) == topics.PaperIndex(batch[:1]).evaluate(filters)
 
 
-@settings(max_examples=100)
 @given(strategies.papers, strategies.filters)
 def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, written):
     filter_ = read(written)
@@ -94,7 +90,6 @@ def test_explanations_match_when_the_filter_does_and_point_at_the_words(paper, w
         assert shown[word.start : word.end] == word.text != ""
 
 
-@settings(max_examples=200)
 @given(strategies.batches, strategies.filters)
 def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(batch, written):
     filter_ = read(written)
@@ -114,7 +109,6 @@ def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(
     }
 
 
-@settings(max_examples=200)
 @given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
 def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
     filters, index = list(map(read, written)), topics.PaperIndex(batch)
@@ -142,7 +136,6 @@ def stretches(index, document, leaf):
     }
 
 
-@settings(max_examples=200)
 @given(st.lists(strategies.papers, min_size=1, max_size=4), strategies.clauses)
 def test_a_paper_explained_alone_is_explained_as_the_batch_would(batch, written):
     leaf = read(written).tree

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors, topics
@@ -86,7 +86,6 @@ def test_every_spelling_has_one_canonical_form(written, printed):
         assert canonical(printed) == printed
 
 
-@settings(max_examples=500)
 @given(strategies.filters)
 def test_the_printed_form_of_a_filter_parses_to_the_same_filter(written):
     try:
@@ -127,7 +126,6 @@ WORDS = [
 ]
 
 
-@settings(max_examples=1500)
 @given(st.lists(st.sampled_from(WORDS), max_size=40).map("".join) | st.text(max_size=200))
 def test_any_text_is_a_filter_or_one_clear_error(written):
     try:
@@ -194,7 +192,6 @@ def test_ten_thousand_characters_are_parsed_or_refused_quickly(unit):
             assert is_answered_at_once(frame.format((unit * remaining)[:remaining])), (frame, length)
 
 
-@settings(max_examples=100)
 @given(
     st.text(max_size=1000) | st.text(min_size=990, max_size=10_000) | st.lists(st.sampled_from(UNITS), min_size=300).map("".join)
 )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors, topics
@@ -105,7 +105,6 @@ def test_a_mistake_in_a_file_is_pointed_at_with_its_line(text, line, column, mes
         assert error.suggestion == suggestion
 
 
-@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from(["pack: lab", "description: x", "nlp = ", "a", "(", '"', "=", ":", "#", "\n", "\n\n", "\r", "\u2028", "use:a/b", "\ufeff"])
@@ -235,7 +234,6 @@ def test_packs_that_grow_exponentially_are_refused_quickly():
     assert "clauses" in refused("use:p/a7", doubling).message
 
 
-@settings(max_examples=300)
 @given(
     strategies.filters,
     strategies.filters,

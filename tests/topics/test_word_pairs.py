@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import bitsets, topics
@@ -35,7 +35,6 @@ def test_the_table_of_pairs_is_built_once():
     assert postings.list_pairs() is postings.list_pairs()
 
 
-@settings(max_examples=400)
 @given(texts, phrases)
 def test_the_documents_with_a_phrase_are_found(rows, phrase):
     index = prepared(rows)
@@ -51,7 +50,6 @@ def test_the_documents_with_a_phrase_are_found(rows, phrase):
     assert [number for number in range(2 * len(rows)) if found >> number & 1] == expected
 
 
-@settings(max_examples=400)
 @given(texts, phrases)
 def test_every_position_of_a_phrase_is_found_once(rows, phrase):
     index = prepared(rows)
