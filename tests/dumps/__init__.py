@@ -6,7 +6,7 @@ import io
 from datetime import date
 from pathlib import Path
 
-from digest.dumps import formats
+from digest.dumps import formats, laws
 
 SHARED = Path(__file__).parents[3] / "shared"
 DAY = date(2026, 11, 20)
@@ -23,6 +23,12 @@ def reading(
 def items(content: str | bytes, **options: object) -> list[object]:
     """Return every record and problem of a dump."""
     return list(reading(content, **options).records)  # type: ignore[arg-type]
+
+
+def doubts(content: str | bytes, **options: object) -> list[str]:
+    """Return why a dump would be held."""
+    found = laws.checked(reading(content, **options))  # type: ignore[arg-type]
+    return [one.reason for one in found if isinstance(one, formats.RecordProblem) and one.is_doubt]
 
 
 def abstract(subject: str) -> str:

@@ -8,20 +8,14 @@ import textwrap
 
 import pytest
 
-from digest.dumps.formats import RecordProblem
 from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_count
 from digest.papers import Record
-from tests.dumps import abstract, blocks, headings, items, meta, reading
+from tests.dumps import abstract, blocks, doubts, headings, items, meta, reading
 
 SUBJECTS = ("gravel", "kites", "owls", "fog", "bells", "moss", "tides", "looms")
 PAPERS = [
     (f"A Study of {subject.capitalize()}", abstract(subject), meta(5, "Nov 3 2")) for subject in SUBJECTS
 ]
-
-
-def doubts(content: str) -> list[str]:
-    """Return why a dump may have been misread."""
-    return [one.reason for one in items(content) if isinstance(one, RecordProblem) and one.is_doubt]
 
 
 # ── the number of papers that a page states ─────────────────────────────────────────────────────
@@ -84,7 +78,7 @@ def test_a_page_with_further_pages_may_list_fewer_papers_than_it_states(
 @pytest.mark.parametrize(("stated", "is_held"), [(8, False), (10, False), (11, True), (4, True)])
 def test_a_page_that_states_another_number_of_papers_is_held(stated: int, is_held: bool) -> None:
     page = blocks(*PAPERS).replace("Daily Papers\n", f"Daily Papers\n\n{stated} papers\n")
-    reason = f"the page says that it lists {stated} papers, but 8 were found"
+    reason = f"the page says that it lists {stated} papers, but 8 were read"
 
     assert reading(page).header.announced == stated
     assert doubts(page) == ([reason] if is_held else [])
@@ -102,10 +96,8 @@ def test_a_page_that_repeats_ids_under_different_titles_is_held() -> None:
     assert right == []
     (reason,) = wrong
     assert reason.startswith(
-        "4 of its 8 papers have the id of a paper with another title, for example arxiv 2611.00000 on line"
+        '4 of its 8 papers have the id of a paper with another title, for example line 13: "A Study of Kites"; line 29: "A Study of Fog"'
     )
-    assert '("A Study of Gravel")' in reason
-    assert '("A Study of Kites")' in reason
 
 
 @pytest.mark.parametrize(("shared", "is_held"), [(1, False), (2, True)])
@@ -137,9 +129,8 @@ def test_a_page_that_names_more_authors_than_it_counts_is_held() -> None:
     assert doubts(right) == []
     (reason,) = doubts(wrong)
     assert reason.startswith(
-        "8 of its 8 papers lack a title or abstract of their own, contain parts of the page or contradict its"
+        '8 of its 8 papers name authors who are not people, or more than they count, for example line 5: "A Study of Gravel" by Ada Okafor, Kenji Ito, Per Lind; line'
     )
-    assert reason.endswith('for example on line 5: "A Study of Gravel"')
     assert all(isinstance(one, Record) for one in items(right))
 
 
@@ -152,14 +143,18 @@ def test_a_text_with_headings_and_paragraphs_is_held() -> None:
     manual = "\n\n".join(f"{title}\n\n{textwrap.fill(text, 72)}" for title, text in SECTIONS)
 
     assert reading(manual).format == "page"
-    assert [reason for reason in doubts(manual) if "only 0 of its 8 papers" in reason]
+    assert [reason for reason in doubts(manual) if "this may be another text" in reason]
 
 
 def test_a_list_of_links_that_lead_to_no_papers_is_held() -> None:
     def listed(host: str) -> str:
         return "".join(f"- [{title}]({host}{number})\n" for number, (title, _) in enumerate(SECTIONS))
 
-    assert [reason for reason in doubts(listed("https://tools.example/docs/")) if "only 0 of its 8" in reason]
+    assert [
+        reason
+        for reason in doubts(listed("https://tools.example/docs/"))
+        if "this may be another text" in reason
+    ]
     assert not doubts(listed("https://arxiv.org/abs/2611.0000"))
 
 

@@ -338,7 +338,9 @@ def test_a_page_that_may_have_been_misread_is_held_with_an_example(session: Sess
     held = intake.load(session, path, now=NOW)
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
-    assert held.reason.startswith("The dump may have been misread: 4 of its 16 papers lack")
+    assert held.reason.startswith(
+        "The dump may have been misread: 4 of its 16 papers have no abstract, unlike the others"
+    )
     assert "Fog over Harbour 0" in held.reason
     assert intake.load(session, path, now=NOW, incomplete_ok=True).new == 16
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from digest.dumps import formats
+from digest.dumps import formats, laws
 from digest.dumps.formats import RecordProblem
 from digest.errors import UnreadableDump
 from digest.papers import Record, title_key
@@ -32,7 +32,7 @@ def score(content: str, papers: Sequence[InventedPaper], shape: str) -> Flatteni
     """Read a copy of a page as intake does, and count correct papers and records that are no papers."""
     stream = io.BytesIO(content.encode())
     try:
-        found = list(formats.read(stream, name="copy", observed_on=PAGE_DAY).records)
+        found = list(laws.checked(formats.read(stream, name="copy", observed_on=PAGE_DAY)))
     except UnreadableDump as error:
         return FlatteningScore(right=0, phantoms=0, refused=str(error))
     problems = [one for one in found if isinstance(one, RecordProblem)]

@@ -82,7 +82,7 @@ def records(source: DumpInput) -> Items:
                 name.casefold(): expand_value(str(one.value), known, is_duplicate=is_duplicate)
                 for name, one in entry.fields_dict.items()
             }
-            yield record_of(values, position, line)
+            yield source.note_fields(values, record_of(values, position, line))
         strings += [line for line in text.splitlines(keepends=True) if STRING.match(line)]
         del strings[MAX_STRINGS:]
 

@@ -81,7 +81,8 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
             )
         elif any(row):
             try:
-                record = own_columns.record_of(dict(zip(names, row, strict=True)), position + 1, begun)
+                fields = dict(zip(names, row, strict=True))
+                record = source.note_fields(fields, own_columns.record_of(fields, position + 1, begun))
             except json_stream.NotAPaper as error:
                 yield RecordProblem(line=begun, reason=str(error), excerpt=excerpt("".join(row)))
                 continue

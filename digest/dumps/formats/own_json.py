@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from digest.dumps.formats import json_stream, own_columns
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
+from digest.papers import Record
 
 NAME = "json"
 
@@ -25,6 +28,10 @@ def recognises(head: str) -> bool:
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the objects of the dump, one per line or in a list."""
     is_empty = json_stream.is_empty_list(source.head, (*LIST_NAMES, *OTHER_LIST_NAMES))
+
+    def convert(found: dict[str, Any], position: int, line: int) -> Record:
+        return source.note_fields(found, own_columns.record_of(found, position, line))
+
     return json_stream.read(
-        source, own_columns.record_of, list_names=(*LIST_NAMES, *OTHER_LIST_NAMES) if is_empty else LIST_NAMES
+        source, convert, list_names=(*LIST_NAMES, *OTHER_LIST_NAMES) if is_empty else LIST_NAMES
     )

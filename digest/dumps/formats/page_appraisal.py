@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 
 from digest.dumps.formats.field_parsing import MONTHS
 from digest.dumps.formats.page_layout import LONGEST_TITLE
 from digest.dumps.formats.page_metadata import parse_metadata_line
 from digest.dumps.formats.page_passages import ID_LINE, SUBMITTER, is_placeholder
-from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
+from digest.dumps.formats.reader_interface import RecordProblem
 from digest.papers import Record, title_key
 
 #: Metadata that a copying tool joined to the abstract above it.
@@ -18,142 +17,10 @@ METADATA_AT_END = re.compile(r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \
 DATE_AT_END = re.compile(rf"\W\d{{1,2}} {MONTHS} (?:19|20)\d\d$")
 LINK = re.compile(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
 METADATA_IN_TITLE = re.compile(r"\d authors?\s*·")
-MIN_SIZE = 4_000  #: a page with more bytes than this is checked against `MIN_SHARE`
-MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts must make up
 MIN_AGREEMENT = 0.9
-MIN_MARKED = 0.25  #: minimum share of papers that must have an id, a date, a number or a link to a paper
-MIN_FAULTS = 3
-MAX_FAULTS_SHARE = 0.1  #: maximum share of a page's papers that may have faults
 #: A text with fewer characters that does not end with a full stop, `!` or `…` is not an abstract.
 SHORTEST_ABSTRACT = 80
 LONGEST_SITE_TEXT = 48  #: maximum number of characters in a menu item, a date or a submitter's name
-MAX_JUDGED = 5_000  #: only this many items at the beginning of a page are rated
-
-
-def with_doubts(
-    found: Items, *, size: int, announced: int | None = None, may_be_other_text: bool = False
-) -> Items:
-    """Yield the items of a page, then a problem with the reasons, if any, to suspect a misreading.
-
-    `announced` is the number of papers that the page says it lists. Set `may_be_other_text` for a reader
-    that also finds titles and abstracts in texts that list no papers.
-    """
-    judged = list(islice(found, MAX_JUDGED))
-    yield from judged
-    used = sum(text_length(one) for one in judged)
-    papers = sum(isinstance(one, Record) for one in judged)
-    for one in found:
-        used += text_length(one)
-        papers += isinstance(one, Record)
-        yield one
-    reasons = [
-        doubt_about(judged, used=used, size=size),
-        miscount(papers, announced),
-        repeated_ids_text(judged),
-        other_text(judged) if may_be_other_text else "",
-    ]
-    if reason := "; ".join(filter(None, reasons)):
-        yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
-
-
-def with_repeated_ids(found: Items, *, may_be_other_text: bool = False) -> Items:
-    """Yield the items of a list, then a problem if many papers share ids or few look like papers."""
-    judged = list(islice(found, MAX_JUDGED))
-    yield from judged
-    yield from found
-    reasons = [repeated_ids_text(judged), other_text(judged) if may_be_other_text else ""]
-    if reason := "; ".join(filter(None, reasons)):
-        yield RecordProblem(line=0, reason=reason, is_remark=True, is_doubt=True)
-
-
-def other_text(found: Sequence[Record | RecordProblem]) -> str:
-    """Return a sentence if too few papers have an id, a date or another sign of a paper; else return ""."""
-    papers = [one for one in found if isinstance(one, Record)]
-    marked = sum(map(is_marked, papers))
-    if not papers or marked >= MIN_MARKED * len(papers):
-        return ""
-    return (
-        f"only {marked:,} of its {len(papers):,} papers have an id, a date, a number or a link to a paper, "
-        f'so that it may be another text, for example on line {papers[0].line}: "{excerpt(papers[0].title)}"'
-    )
-
-
-def is_marked(paper: Record) -> bool:
-    """Return whether a paper has a value that ordinary text does not have, such as an id or a date."""
-    return bool(
-        paper.ids
-        or paper.published
-        or paper.signals
-        or paper.organization
-        or (paper.n_authors and not paper.authors)
-        or paper.journal
-        or any(url.endswith(".pdf") for url in paper.urls)
-    )
-
-
-def miscount(papers: int, announced: int | None) -> str:
-    """Return a sentence if far more or fewer papers were found than announced, or an empty string."""
-    if announced is None or abs(papers - announced) <= max(MIN_FAULTS - 1, MAX_FAULTS_SHARE * announced):
-        return ""
-    return f"the page says that it lists {announced:,} papers, but {papers:,} were found"
-
-
-def repeated_ids_text(found: Sequence[Record | RecordProblem]) -> str:
-    """Return a sentence about ids that several papers share, or an empty string if few papers share ids."""
-    papers = [one for one in found if isinstance(one, Record)]
-    repeated = list(repeated_ids(papers))
-    if len(repeated) < MIN_FAULTS or len(repeated) <= MAX_FAULTS_SHARE * len(papers):
-        return ""
-    scheme, value, first, second = repeated[0]
-    return (
-        f"{len(repeated):,} of its {len(papers):,} papers have the id of a paper with another title, for example {scheme} {value}"
-        f' on line {first.line} ("{excerpt(first.title)}") and line {second.line} ("{excerpt(second.title)}")'
-    )
-
-
-def repeated_ids(papers: Sequence[Record]) -> Iterator[tuple[str, str, Record, Record]]:
-    """Yield (scheme, id, first paper, later paper) for papers that share an id but have different titles."""
-    first: dict[tuple[str, str], Record] = {}
-    for one in papers:
-        for scheme, value in one.ids.items():
-            known = first.setdefault((scheme, value), one)
-            if known is not one and title_key(known.title) != title_key(one.title):
-                yield scheme, value, known, one
-                break
-
-
-def text_length(found: Record | RecordProblem) -> int:
-    """Return the length of a paper's title and abstract, or 0 for a problem."""
-    return len(found.title) + len(found.abstract) if isinstance(found, Record) else 0
-
-
-def doubt_about(found: Sequence[Record | RecordProblem], *, used: int, size: int) -> str:
-    """Return the reason why a page may have been misread, or an empty string."""
-    papers = [one for one in found if isinstance(one, Record)]
-    is_whole = not any(isinstance(one, RecordProblem) and one.reason.startswith("line ") for one in found)
-    if is_whole and papers and size > MIN_SIZE and used < MIN_SHARE * size:
-        return f"its titles and abstracts make up only {used:,} of the {size:,} characters"
-    faults = faults_in(found)
-    if not faults:
-        return ""
-    wrong = sum(is_site_text(one.title) or is_glued(one) or has_stub(one) for one in papers)
-    is_nothing = 2 * wrong >= len(papers) > 0
-    if not is_nothing and (faults < MIN_FAULTS or faults <= MAX_FAULTS_SHARE * len(papers)):
-        return ""
-    worst = next(faulty(papers), None)
-    sample = f', for example on line {worst.line}: "{excerpt(worst.title)}"' if worst else ""
-    return f"{faults:,} of its {len(found):,} papers lack a title or abstract of their own, contain parts of the page or contradict its counts{sample}"
-
-
-def faulty(papers: Sequence[Record]) -> Iterator[Record]:
-    """Yield the papers without an abstract or with a wrong title or abstract, the worst first."""
-    seen: set[str] = set()
-    yield from (one for one in papers if is_site_text(one.title))
-    for one in papers:
-        key = title_key(one.title)
-        if not one.abstract or key in seen or is_glued(one) or has_surplus_authors(one) or has_stub(one):
-            yield one
-        seen.add(key)
 
 
 def appraise(found: Sequence[Record | RecordProblem]) -> tuple[int, int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES, with_lf_line_ends
 from digest.errors import UnreadableDump
@@ -17,6 +17,7 @@ READ_BLOCK = 1024 * 1024
 EXCERPT_LENGTH = 120  #: characters
 QUOTE_MARK = re.compile(r"^> ?", re.MULTILINE)
 MIN_QUOTED = 5  #: lines
+MAX_SAMPLED = 1_000  #: entries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +53,7 @@ class DumpReading:
     format: str
     header: Header
     records: Items
+    source: DumpInput
 
 
 class Format(Protocol):
@@ -80,6 +82,8 @@ class DumpInput:
         self.observed_on = observed_on  #: the day that the operator gave, or on which the file was written
         self.first_bytes = self.rewind().read(HEAD_BYTES)
         head = self.first_bytes.decode("utf-8-sig", errors="replace")
+        #: fields of the first entries and the records made of them, for the law on unused fields
+        self.sampled: list[tuple[Mapping[str, Any], Record]] = []
         self.is_quoted = is_quoted(head)  #: whether the dump is quoted with `>`, as in a message
         self.head = QUOTE_MARK.sub("", head) if self.is_quoted else head
 
@@ -87,6 +91,12 @@ class DumpInput:
         """Seek to the beginning and return the stream."""
         self.stream.seek(0)
         return self.stream
+
+    def note_fields(self, fields: Mapping[str, Any], record: Record) -> Record:
+        """Keep the fields of an entry beside its record, for the first entries, and return the record."""
+        if len(self.sampled) < MAX_SAMPLED:
+            self.sampled.append((fields, record))
+        return record
 
     def size_up_to(self, limit: int) -> int:
         """Return the size of the content in bytes, or `limit` + 1 if the content is larger than `limit`."""

@@ -25,7 +25,6 @@ from digest.dumps.formats import (
     openalex,
     own_csv,
     own_json,
-    page_appraisal,
     page_copy,
     page_markdown,
     page_text,
@@ -67,9 +66,6 @@ XML_FORMATS: tuple[Format, ...] = (rss_atom, oai_pmh, pubmed_xml, acl_anthology)
 #: Formats of copied pages. If the general reader reads a page with fewer faults, the general reader is used instead.
 PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
 
-#: Formats of lists made by hand, which may contain the ids of other papers.
-OWN_FORMATS: tuple[Format, ...] = (own_json, own_csv, bibtex, ris, paper_list)
-
 #: Files that are mistaken for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
     b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
@@ -85,7 +81,6 @@ KNOWN_BINARY_TYPES = {
     b"SQLite format 3": (0, "a SQLite database, not a list of papers"),
 }
 
-MAX_DOUBTED = 8 * 1024 * 1024  #: a page's size is counted only up to this number of bytes
 MAX_TITLE = 1_000
 MAX_ABSTRACT = 50_000
 MAX_NAMES = 20_000
@@ -101,20 +96,10 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    if chosen in PAGE_FORMATS or chosen in (page_copy, html_page):
-        size = 0 if chosen is html_page else source.size_up_to(MAX_DOUBTED)
-        records = page_appraisal.with_doubts(
-            records,
-            size=size,
-            announced=header.announced,
-            may_be_other_text=chosen is page_copy,
-        )
-    elif chosen in OWN_FORMATS:
-        records = page_appraisal.with_repeated_ids(records, may_be_other_text=chosen is paper_list)
     records = valid_records(records)
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
-    return DumpReading(format=chosen.NAME, header=header, records=records)
+    return DumpReading(format=chosen.NAME, header=header, records=records, source=source)
 
 
 def format_named(format: str) -> Format:

@@ -46,7 +46,8 @@ def records(
             yield entry
             continue
         position += 1
-        yield convert(entry, position)
+        fields = {tag: entry.values_of(tag) for tag in entry.values}
+        yield source.note_fields(fields, convert(entry, position))
 
 
 def tagged_records(  # noqa: PLR0912  (a state machine over lines)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables import DumpRow, DumpState
-from digest.dumps import formats
+from digest.dumps import formats, laws
 from digest.dumps.formats import Header, RecordProblem
 from digest.dumps.intake.load_report import LoadOptions
 from digest.errors import UnreadableDump
@@ -28,6 +28,12 @@ MAX_PROBLEMS = 1_000  #: maximum number of problems stored for a dump
 MAX_BAD_SHARE = 0.5  #: maximum share of bad records in a dump that is loaded
 DAILY_FORMATS = ("feed", "arxiv-listing", "hf-json", "hf-page")  #: formats that list the papers of one day
 GROWING_FORMATS = ("hf-json", "hf-page")  #: daily formats whose list grows until its day is over
+
+#: What the operator can do about a dump that may have been misread.
+NEXT_STEPS = (
+    "None of it was loaded. To see how it is read, use digest intake FILE --dry-run --show 5. If that is right, "
+    "load it with digest dumps retry ID --incomplete-ok; otherwise use another export, see docs/dumps.md."
+)
 
 #: A function that gets the number of papers processed and their total (None while the dump is checked).
 Progress = Callable[[int, int | None], None]
@@ -60,7 +66,7 @@ def survey_dump(
     problems: list[RecordProblem] = []
     try:
         reading = formats.read(file, name=path.name, observed_on=observed_on, format=options.format)
-        for record in reading.records:
+        for record in laws.checked(reading):
             if isinstance(record, Record):
                 papers += 1
                 if progress is not None and papers % PROGRESS_STEP == 0:
@@ -133,11 +139,11 @@ def verdict(
             DumpState.HELD,
             f"The dump is incomplete: {cut.reason} (line {cut.line}). None of it was loaded.",
         )
-    doubt = next((problem for problem in problems if problem.is_doubt), None)
-    if doubt is not None and papers and not options.incomplete_ok:
-        return DumpState.HELD, f"The dump may have been misread: {doubt.reason}. None of it was loaded."
-    if not papers and header.announced != 0:
-        return DumpState.REJECTED, "The dump contains no papers."
+    doubts = "; ".join(problem.reason for problem in problems if problem.is_doubt)
+    if doubts and papers and not options.incomplete_ok:
+        return DumpState.HELD, f"The dump may have been misread: {doubts}. {NEXT_STEPS}"
+    if not papers and (header.announced != 0 or doubts):
+        return DumpState.REJECTED, f"The dump contains no papers{': ' * bool(doubts)}{doubts}."
     return DumpState.LOADED, ""
 
 

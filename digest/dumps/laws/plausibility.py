@@ -1,0 +1,197 @@
+"""Check whether records look like papers: titles are titles, abstracts abstracts and authors people."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from digest import plurals
+from digest.dumps.formats.field_parsing import MONTHS, person_names
+from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
+from digest.papers import Record, title_key
+
+MAX_EXAMPLES = 3
+SERIES = 12  #: titles with the same first characters are parts of a series
+LONGEST_TITLE = 350
+SHORTEST_ABSTRACT = 80  #: a shorter text that is no sentence is not an abstract; in characters
+BEGINNING = 200  #: abstracts with the same first characters begin alike
+MIN_MARKED = 0.25  #: minimum share of a page's papers that must have an id, a date or another sign of a paper
+
+MARKUP = re.compile(
+    r"\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
+    re.IGNORECASE,
+)
+ADDRESS = re.compile(r"(?:https?:/|www\.|link:)\S", re.IGNORECASE)
+COUNT_OR_DATE_AT_END = re.compile(
+    rf"\b(?:{MONTHS} \d{{1,2}}, (?:19|20)\d\d|\d{{1,2}} {MONTHS} (?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d"
+    r"|\d[\d,.]*k? (?:authors?|comments?|upvotes?|stars|likes))\W*$",
+    re.IGNORECASE,
+)
+CUT = re.compile(r"[(\[](?:19|20)\d\d[)\]]\s*[,.:]\s*\S.{0,40}$|[(\[{]\s*$")
+NO_TITLE = re.compile(
+    r"\W*(?:\d{1,4}\W+)?arXiv:\s?\d.*|\W*(?:arXiv\s*)?(?:\d{1,2} \w{3,9} )?(?:(?:19|20)\d\d\W*)?|\W*\d*\W*"
+    r"|\W*(?:[A-Z][\w&+-]{1,11}\s?){1,2}['’ -]*(?:19|20)?\d\d\W*(?:oral|spotlight|poster|workshop|findings|highlight)?\W*"
+    r"|\W*(?i:paper|pdf|code|project(?: page)?|arxiv|abs|link|website|home ?page|abstract|authors?|share on .{0,30}|submitted by .*)\W*"
+)
+PAGE_TEXT = re.compile(
+    r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$|\d (?:comments?|upvotes?)$"
+)
+TEXT_MARKUP = re.compile(
+    r"\]\((?:https?:|/)|</?(?:jats:\w+|mml:\w+|p|div|span|sub|sup|i|b|em)\b[^<>]{0,200}>|&lt;|\\textless"
+)
+NO_NAME = re.compile(
+    r";| and |&|\bet\.? al\b|,[^,]*,[^,]*,|\d authors?\b|^\[|\]$|['\"],|^\W*\d*\W*$|^(?:nan|null|none|n/a)$|[<>]|https?:",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A sign of a misread record, and how often it occurs in dumps that are read right."""
+
+    what: str
+    is_broken: Callable[[Record], bool] = bool
+    ordinary: float = 0.1  #: the largest share of records for which this is ordinary
+    few: int = 2  #: so many records are ordinary, too, if they are less than half of all
+
+
+def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool) -> Items:
+    """Yield a doubt for each law that more records break than is ordinary.
+
+    On a page (`is_page`) all papers have abstracts or none. Set `may_be_other_text` for a reader that finds
+    papers in any text.
+    """
+    broken = [(law, list(filter(law.is_broken, records))) for law in LAWS]
+    broken += [
+        (Law("have the title of another paper"), list(repeated_titles(records))),
+        (Law("have the same abstract", ordinary=0.5), repeated_abstracts(records)),
+        (Law("have the id of a paper with another title"), list(shared_ids(records))),
+    ]
+    bare = [one for one in records if not one.abstract]
+    if is_page and 0 < len(bare) < len(records):
+        broken.append((Law("have no abstract, unlike the others"), bare))
+    if may_be_other_text and not has_marks(records):
+        broken.append(
+            (Law("have no id, date, number or link to a paper: this may be another text"), list(records))
+        )
+    for law, wrong in broken:
+        if len(wrong) > law.ordinary * len(records) and (
+            len(wrong) > law.few or 2 * len(wrong) >= len(records) > 1
+        ):
+            yield RecordProblem(
+                line=wrong[0].line,
+                reason=f"{len(wrong):,} of its {plurals.count(len(records), 'paper')} {law.what}, for example {examples(wrong)}",
+                is_remark=True,
+                is_doubt=True,
+            )
+
+
+def examples(wrong: Sequence[Record]) -> str:
+    """Return the first records as they were read, with their lines."""
+    return "; ".join(
+        f'line {one.line}: "{excerpt(one.title)}"'
+        + (f" by {excerpt(', '.join(one.authors[:3]))}" if one.authors else "")
+        for one in wrong[:MAX_EXAMPLES]
+    )
+
+
+def has_markup(paper: Record) -> bool:
+    """Return whether a title has markup or an address."""
+    return bool(MARKUP.search(paper.title) or ADDRESS.search(paper.title))
+
+
+def ends_wrong(paper: Record) -> bool:
+    """Return whether a title ends in a date or a count, or within a bracket."""
+    title = paper.title
+    return bool(
+        COUNT_OR_DATE_AT_END.search(title)
+        or CUT.search(title)
+        or title.count("[") > title.count("]")
+        or len(title) > LONGEST_TITLE
+        or PAGE_TEXT.search(title)
+    )
+
+
+def is_no_title(paper: Record) -> bool:
+    """Return whether a title is the name of something else: of people, a venue, a day or a button."""
+    title = paper.title
+    return NO_TITLE.fullmatch(title) is not None or ("," in title and len(person_names(title)) > 1)
+
+
+def is_no_abstract(paper: Record) -> bool:
+    """Return whether an abstract is shorter than a sentence or repeats the title."""
+    text = paper.abstract
+    is_short = 0 < len(text) < SHORTEST_ABSTRACT and text[-1] not in ".!?…"
+    return is_short or (0 < len(text) <= LONGEST_TITLE and title_key(text) == title_key(paper.title))
+
+
+def has_page_text(paper: Record) -> bool:
+    """Return whether an abstract has markup, or ends in what a page prints beside it."""
+    text = paper.abstract
+    return bool(TEXT_MARKUP.search(text) or (text[-1:] not in ".!?" and PAGE_TEXT.search(text[-60:])))
+
+
+def has_no_authors(paper: Record) -> bool:
+    """Return whether an author is a list, a number or another text, or too many authors are named."""
+    is_surplus = paper.n_authors is not None and len(paper.authors) > paper.n_authors
+    return is_surplus or any(map(NO_NAME.search, paper.authors))
+
+
+def repeated_titles(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the records that have the title of an earlier record, but are other papers."""
+    first: dict[str, Record] = {}
+    for one in records:
+        known = first.setdefault(title_key(one.title), one)
+        if (known.ids, known.abstract) != (one.ids, one.abstract):
+            yield one
+
+
+def repeated_abstracts(records: Sequence[Record]) -> list[Record]:
+    """Return the records that have the most frequent abstract, one for each beginning of a title.
+
+    The parts of a series, whose titles begin alike, may have the same abstract.
+    """
+    titles: dict[str, dict[str, Record]] = defaultdict(dict)
+    for one in records:
+        if len(one.abstract) >= SHORTEST_ABSTRACT:
+            titles[one.abstract[:BEGINNING]].setdefault(title_key(one.title)[:SERIES], one)
+    common = list(max(titles.values(), key=len, default={}).values())
+    return common if len(common) > 1 else []
+
+
+def shared_ids(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the records that have an id, but not the title, of an earlier record."""
+    first: dict[tuple[str, str], Record] = {}
+    for one in records:
+        known = [first.setdefault(key, one) for key in one.ids.items()]
+        if any(title_key(earlier.title) != title_key(one.title) for earlier in known if earlier is not one):
+            yield one
+
+
+def has_marks(records: Sequence[Record]) -> bool:
+    """Return whether enough records have a value that ordinary text does not have, such as an id."""
+    marked = sum(
+        bool(
+            one.ids
+            or one.published
+            or one.signals
+            or one.organization
+            or (one.n_authors and not one.authors)
+            or one.journal
+        )
+        or any(url.endswith(".pdf") for url in one.urls)
+        for one in records
+    )
+    return marked >= MIN_MARKED * len(records)
+
+
+LAWS = (
+    Law("have a title with markup or an address", has_markup, 0.02, 0),
+    Law("have a title that ends in a date or a count, or that is cut off", ends_wrong, 0.05, 1),
+    Law("have a title that is the name of a person, a venue or a button", is_no_title, 0.05, 1),
+    Law("have a text that is not an abstract", is_no_abstract),
+    Law("have an abstract with markup or parts of the page", has_page_text),
+    Law("name authors who are not people, or more than they count", has_no_authors, 0.05, 1),
+)

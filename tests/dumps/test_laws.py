@@ -1,0 +1,137 @@
+"""Laws that hold whoever reads a dump: nothing is lost, and every record looks like a paper."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+
+from digest.dumps import laws
+from digest.dumps.formats import RecordProblem
+from digest.dumps.laws import plausibility
+from digest.papers import Record
+from tests.dumps import abstract, doubts, reading
+
+SUBJECTS = "gravel kites owls fog bells moss tides looms anvils canals ferries lamps masts nets oars piers quays reefs sails tents".split()
+RIGHT = [
+    Record(
+        title=f"A Study of {subject.capitalize()} (with 3 Figures), 2020: [Extended] $a<b$",
+        abstract=abstract(subject),
+        authors=("Ada Okafor", "Ito, K.", "The LOOM Collaboration"),
+        n_authors=3,
+        ids={"arxiv": f"2611.{number:05d}"},
+        line=number,
+    )
+    for number, subject in enumerate(SUBJECTS, 1)
+]
+
+
+def remarks(content: str) -> list[str]:
+    found = laws.checked(reading(content))
+    return [one.reason for one in found if isinstance(one, RecordProblem) and one.is_remark]
+
+
+def test_papers_whose_addresses_stand_in_a_list_but_were_not_read_hold_it() -> None:
+    read = [
+        f"- [A Study of {one.capitalize()}](https://arxiv.org/abs/2611.{n:05d})"
+        for n, one in enumerate(SUBJECTS)
+    ]
+    lost = "See 10.5555/lost.1, arXiv:2611.77777v2 and https://openreview.net/forum?id=abcdefgh12.\n"
+
+    assert remarks("# Kites\n" + "\n".join(read)) == []
+    (few,) = remarks("# Kites\n" + "\n".join(read) + "\n\n" + lost[:20])
+    assert few == (
+        "21 addresses of papers stand in the file, but only 20 were read; the first that was not is on line 23: doi 10.5555/lost.1"
+    )
+    assert doubts("# Kites\n" + "\n".join(read) + "\n\n" + lost[:20]) == []
+    (many,) = doubts("# Kites\n" + lost + "\n" + "\n".join(read))
+    assert many.startswith(
+        "23 addresses of papers stand in the file, but only 20 were read; the first that was not is on line 2"
+    )
+
+
+def test_works_that_a_paper_cites_are_not_lost_papers() -> None:
+    cited = [{"DOI": f"10.5555/cited.{n}"} for n in range(30)]
+    papers = [
+        {
+            "title": f"On {one}",
+            "abstract": abstract(one) + " See 10.5555/quoted.",
+            "doi": f"10.5555/{one}",
+            "references": cited,
+        }
+        for one in SUBJECTS
+    ]
+    tags = "".join(f"TY  - JOUR\nTI  - On {one}\nDO  - 10.5555/{one}\nER  - \n" for one in SUBJECTS)
+
+    assert doubts(json.dumps(papers)) == doubts(json.dumps(papers).replace("/", "\\/")) == []
+    assert doubts(tags.replace("ER  -", "CR  - 10.5555/cited\n       10.5555/more\nER  -")) == []
+    unread = json.dumps([{"title": f"On {one}", "n_authors": 2, "odd": f"10.5555/{one}"} for one in SUBJECTS])
+    assert doubts(unread) == [
+        "20 addresses of papers stand in the file, but only 0 were read; the first that was not is on line 1: doi 10.5555/gravel"
+    ]
+
+
+def test_fields_with_text_that_are_not_used_are_named() -> None:
+    rows = "".join(
+        f'"On {one}","{abstract(one)}","A short gloss about {one} for everybody",x\n' for one in SUBJECTS
+    )
+
+    assert remarks(f"title,abstract,ori_summary,code\n{rows}") == [
+        "not used (number of texts): ori_summary (20)"
+    ]
+    entries = "".join(
+        f"@article{{{one}, title={{On {one}}}, year=2026, annote={{Read this about {one} by Monday}}}}\n"
+        for one in SUBJECTS
+    )
+    assert remarks(entries) == ["not used (number of texts): annote (20)"]
+
+
+#: What a misread record looks like.
+WRONG = {
+    "markup": {"title": "[Winds and Their Graphs]("},
+    "a heading": {"title": "h3. *Winds and Their Graphs*"},
+    "an address": {"title": "Winds and Their Graphs https://kites.example"},
+    "a date at the end": {"title": "Winds and Their Graphs Mar 11, 2023"},
+    "a count at the end": {"title": "Winds and Their Graphs 5 authors"},
+    "cut at a name": {"title": "Winds and Their Graphs (2017), F"},
+    "names": {"title": "Ada Okafor,Kenji Ito, Lena Brandt"},
+    "a venue": {"title": "ICLR 2024 Spotlight"},
+    "a button": {"title": "Project page"},
+    "a day": {"title": "[17 Nov 2022]"},
+    "one token": {"abstract": "nan"},
+    "a list of names": {"authors": ("['Ada Okafor', 'Kenji Ito']",), "n_authors": 1},
+    "names in a row": {"authors": ("Okafor, A., Ito, K., & Lind, P.",), "n_authors": 1},
+    "a number of authors": {"authors": ("23",), "n_authors": 1},
+    "others": {"authors": ("Jo Lind et al.",), "n_authors": 1},
+    "markup in the abstract": {"abstract": "<jats:p>We steer kites.</jats:p> " + abstract("kites")},
+    "more authors than counted": {"n_authors": 2},
+}
+
+
+def test_records_that_do_not_look_like_papers_hold_a_dump_and_a_few_odd_ones_do_not() -> None:
+    def held(records: list[Record]) -> list[str]:
+        found = plausibility.faults(records, is_page=False, may_be_other_text=False)
+        return [one.reason for one in found if isinstance(one, RecordProblem)]
+
+    assert held(RIGHT) == []
+    for name, fields in WRONG.items():
+        wrong = [replace(one, **fields) for one in RIGHT[:4]]  # type: ignore[arg-type]
+        assert held([*wrong, *RIGHT[4:]]), name
+        assert held(wrong[:2]), name
+        assert not held([*wrong[:1], *RIGHT[1:]] * 3) or name in {"markup", "a heading", "an address"}, name
+    alike = [replace(one, abstract=RIGHT[0].abstract) for one in RIGHT]
+    assert held([replace(one, title=f"{n} {one.title}") for n, one in enumerate(alike)])
+    assert held([replace(one, title="On Kites", abstract=f"{n}") for n, one in enumerate(RIGHT)])
+    assert not held([RIGHT[0]] * 9)
+
+
+def test_the_reason_counts_the_papers_read_and_shows_three_of_them() -> None:
+    wrong = [replace(one, title=f"[{one.title}](", published=date(2026, 1, 1)) for one in RIGHT]
+
+    (found, *_) = plausibility.faults(wrong, is_page=False, may_be_other_text=False)
+
+    assert isinstance(found, RecordProblem)
+    assert found.reason.startswith(
+        '20 of its 20 papers have a title with markup or an address, for example line 1: "[A Study of Gravel (with 3 Figures)'
+    )
+    assert found.reason.count("line ") == 3
