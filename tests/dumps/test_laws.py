@@ -12,7 +12,28 @@ from digest.dumps.laws import plausibility
 from digest.papers import Record
 from tests.dumps import abstract, doubts, reading
 
-SUBJECTS = "gravel kites owls fog bells moss tides looms anvils canals ferries lamps masts nets oars piers quays reefs sails tents".split()
+SUBJECTS = [
+    "gravel",
+    "kites",
+    "owls",
+    "fog",
+    "bells",
+    "moss",
+    "tides",
+    "looms",
+    "anvils",
+    "canals",
+    "ferries",
+    "lamps",
+    "masts",
+    "nets",
+    "oars",
+    "piers",
+    "quays",
+    "reefs",
+    "sails",
+    "tents",
+]
 RIGHT = [
     Record(
         title=f"A Study of {subject.capitalize()} (with 3 Figures), 2020: [Extended] $a<b$",
