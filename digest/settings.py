@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from email.headerregistry import Address
 from email.utils import parseaddr
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -38,6 +39,7 @@ PREFIX = "DIGEST_"
 MAX_SENDER_LENGTH = 320
 #: a sender must contain fewer `(` than this, because the standard library's address parser is recursive
 MAX_BRACKETS = 10
+LONGEST_SOCKET = 100  #: maximum length of a socket's path in bytes; Linux allows 107, macOS 103
 BROKER_SCHEMES = frozenset({"redis", "rediss", "redis+socket", "unix"})
 
 
@@ -307,8 +309,11 @@ class Settings(BaseModel):
 
     @property
     def broker_socket(self) -> Path:
-        """Return the socket of the embedded broker."""
-        return self.data_dir.absolute() / "broker" / "broker.sock"
+        """Return the socket of the embedded broker: in a temporary folder if its path would be too long."""
+        path = self.data_dir.absolute() / "broker" / "broker.sock"
+        if len(name := os.fsencode(path)) <= LONGEST_SOCKET:
+            return path
+        return Path(tempfile.gettempdir()) / f"digest-{sha256(name).hexdigest()[:16]}" / path.name
 
     @property
     def dumps(self) -> Path:
@@ -451,10 +456,20 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings; raise BadField for the first invalid one, UsageError if `digest.toml` is invalid."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings(**(settings_file_values() | environment_values() | given))
+        settings = Settings(**(settings_file_values() | environment_values() | given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"
         raise BadField(f"{PREFIX}{name.upper()}", str(first["msg"]).removeprefix("Value error, ")) from None
     except OSError as error:
         raise BadField(f"{PREFIX}*_FILE", f"{error.filename}: {error.strerror}") from None
+    check_data_dir(settings.data_dir.absolute())
+    return settings
+
+
+def check_data_dir(folder: Path) -> None:
+    """Raise BadField if the name of the data directory means something else in the URLs of what is in it."""
+    if found := sorted(set("%?#") & set(str(folder))):
+        raise BadField(
+            f"{PREFIX}DATA_DIR", f"{folder} contains {' '.join(found)}; choose a folder without %, ? and #."
+        )

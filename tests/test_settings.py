@@ -129,3 +129,24 @@ def test_a_password_in_a_url_is_neither_shown_nor_quoted_in_an_error(name: str, 
     with pytest.raises(ValidationError) as refused:
         Settings.model_validate({name: f"gopher{url}"})
     assert "hidden" not in str(refused.value)
+
+
+def test_a_data_directory_whose_name_has_a_meaning_in_urls_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("100%", "a%20b", "why?", "c#"):
+        for folder in (tmp_path / name, tmp_path / name / "below"):
+            with pytest.raises(BadField, match=r"DIGEST_DATA_DIR.* choose a folder without %, [?] and #"):
+                load_settings({"data_dir": folder})
+    (tmp_path / "50%").mkdir()
+    monkeypatch.chdir(tmp_path / "50%")
+    with pytest.raises(BadField, match="DIGEST_DATA_DIR"):
+        load_settings()
+
+
+def test_the_embedded_broker_is_found_where_the_data_directory_has_a_long_name(tmp_path: Path) -> None:
+    short, long = (load_settings({"data_dir": tmp_path / name}).broker_socket for name in ("d", "d" * 120))
+
+    assert short == tmp_path / "d" / "broker" / "broker.sock"
+    assert len(str(long)) < 100
+    assert long == load_settings({"data_dir": tmp_path / ("d" * 120)}).broker_socket

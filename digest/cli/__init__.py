@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     """Run one command and return its exit code: 0 success, 1 failure, 2 usage error, 130 stopped by Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    given = deliveries.with_bare_now(sys.argv[1:] if arguments is None else arguments)
     try:
         check_text(given)
         code = build_command(given)(args=given, prog_name="digest", standalone_mode=False) or 0

@@ -13,7 +13,7 @@ from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 from digest.errors import BadField
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from digest.db.tables import Attempt, Delivery
@@ -87,19 +87,43 @@ def stop(
 
 
 @app.command()
-def resume(dry_run: DryRun = False, now: Now = None, as_json: AsJson = False) -> None:
+def resume(
+    deferred: Annotated[
+        bool,
+        typer.Option(
+            "--deferred", help="Also send deferred letters now; --now without a time does the same."
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    now: Now = None,
+    as_json: AsJson = False,
+) -> None:
     """Resume mail after a stop; waiting letters become due at once."""
     from digest.delivery import stop_and_resume
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        lifted, due = stop_and_resume.resume_mail(session, now=current_time(now), is_dry_run=dry_run)
+        lifted, due = stop_and_resume.resume_mail(
+            session, now=current_time(now), with_deferred=deferred, is_dry_run=dry_run
+        )
     letters = plurals.count(due, "letter")
-    resumed = f"Mail is resumed; {letters} due now."
+    resumed = f"Mail is resumed; {letters} due now." if lifted else f"Nothing is stopped; {letters} due now."
     if dry_run:
         resumed = f"{DRY_RUN}mail would be resumed, with {letters} due at once."
     terminal.print_result(
-        {"lifted": lifted, "due": due}, resumed if lifted else "Nothing is stopped.", as_json=as_json
+        {"lifted": lifted, "due": due},
+        resumed if lifted or deferred else "Nothing is stopped.",
+        as_json=as_json,
     )
+
+
+def with_bare_now(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command; for `deliveries resume`, `--now` without a time becomes `--deferred`."""
+    given = list(arguments)
+    if "deliveries" in given and "resume" in given and "--now" in given:
+        place = given.index("--now")
+        if not given[place + 1 : place + 2] or given[place + 1].startswith("-"):
+            given[place] = "--deferred"
+    return given
 
 
 Ids = Annotated[

@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,7 +18,6 @@ from digest import child_processes
 from digest.errors import Unreachable
 from digest.settings import Settings
 
-LONGEST_SOCKET = 100  #: maximum length of the socket's path in bytes; Linux allows 107, macOS 103
 WAIT_SECONDS = 10.0
 
 
@@ -63,9 +61,7 @@ def start(settings: Settings) -> EmbeddedBroker:
 
 
 def private_folder(folder: Path) -> Path:
-    """Create a folder that only this user can open: a temporary one if the socket's path is too long."""
-    if len(os.fsencode(folder / "broker.sock")) > LONGEST_SOCKET:
-        return Path(tempfile.mkdtemp(prefix="digest-"))
+    """Create a folder that only this user can open."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     return folder

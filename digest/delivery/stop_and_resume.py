@@ -20,13 +20,19 @@ def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bo
     return is_new
 
 
-def resume_mail(session: Session, *, now: datetime, is_dry_run: bool = False) -> tuple[int, int]:
+def resume_mail(
+    session: Session, *, now: datetime, with_deferred: bool = False, is_dry_run: bool = False
+) -> tuple[int, int]:
     """Lift every stop; return the number of stops, and the number of waiting letters that are now due.
 
-    A dry run only counts the stops and letters.
+    `with_deferred` also ends the pauses of domains and servers, and the wait of every deferred letter. Rates
+    and the other limits still apply. A dry run only counts the stops and letters.
     """
-    lifted = limits.lift_stops(session, now=now)
-    due = outbox.make_due(session, reason=limits.STOPPED_PREFIX, now=now) if lifted else 0
+    lifted, due = limits.lift_stops(session, now=now), 0
+    if with_deferred:
+        limits.end_pauses(session, now=now)
+    if lifted or with_deferred:
+        due = outbox.make_due(session, reason="" if with_deferred else limits.STOPPED_PREFIX, now=now)
     db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return lifted, due
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
+from tests.support.faulty_smtp_server import Fault, faulty_server
 
 NOTHING_PUBLISHED = {"due": 0, "queued": 0, "empty": 0, "already": 0, "expired": 0}
 NOTHING_DELIVERED = {
@@ -293,3 +294,23 @@ def test_stopped_mail_waits_until_the_operator_resumes_it(digest: Digest, ada: s
     assert digest("deliveries", "resume", "--now", FRIDAY, "--json").document == {"lifted": 1, "due": 1}
     assert digest("deliver", "--now", FRIDAY, "--json").document["sent"] == 1
     assert digest("deliveries", "resume", "--now", FRIDAY).out == "Nothing is stopped.\n"
+
+
+def test_deferred_letters_are_sent_at_once_after_resume_now(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_server() as server:
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        server.plan = lambda _recipient: Fault.RCPT_451
+        digest("subscribers", "add", "bo@localhost")
+        digest("deliver")
+        server.plan = lambda _recipient: None
+        waiting = digest("deliver", "--json").document["sent"]
+
+        resumed = [digest("deliveries", "resume", "--now", *more).out for more in (["--dry-run"], [])]
+
+        assert (waiting, digest("deliver", "--json").document["sent"]) == (0, 1)
+    assert [line.splitlines()[-1] for line in resumed] == [
+        "Dry run: mail would be resumed, with 1 letter due at once.",
+        "Nothing is stopped; 1 letter due now.",
+    ]

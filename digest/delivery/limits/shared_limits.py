@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, select, union_all
+from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, select, union_all, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -296,6 +296,11 @@ def active_pauses(session: Session, *, now: datetime) -> dict[str, datetime]:
     lasting = (PAUSES.until > now, PAUSES.until <= now + domain_pauses.MAX_PAUSE)
     found = session.connection().execute(select(PAUSES.scope, PAUSES.until).where(*lasting))
     return {"the mail server" if row.scope == ALL_MAIL else row.scope: row.until for row in found}
+
+
+def end_pauses(session: Session, *, now: datetime) -> None:
+    """End the pauses of all domains and servers; the next pause of each is as long as if they had ended by themselves."""
+    session.connection().execute(update(DomainPause).where(PAUSES.until > now).values(until=now))
 
 
 def canary_waits(

@@ -52,9 +52,10 @@ def postpone(session: Session, *, lane: Lane, until: datetime, reason: str, now:
 
 
 def make_due(session: Session, *, reason: str, now: datetime) -> int:
-    """Make every letter whose wait reason begins with `reason` due now; return the number of letters."""
+    """Make every letter that waits for a reason beginning with `reason` due now; return the number of letters."""
     waiting = (
         DELIVERY_TABLE.c.state == DeliveryState.QUEUED,
+        DELIVERY_TABLE.c.reason != "",
         DELIVERY_TABLE.c.reason.startswith(reason, autoescape=True),
     )
     hastening = update(DELIVERY_TABLE).where(IS_OPEN, *waiting, DELIVERY_TABLE.c.due_at > now)
