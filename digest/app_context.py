@@ -48,12 +48,13 @@ class AppContext:
     lookup: Lookup = dns_records.txt_records  #: the function that looks up DKIM keys
     caches: Caches = field(default_factory=Caches)
 
-    @cached_property
+    @property
     def templates(self) -> Templates:
         """Return the templates, read on first use."""
         from digest.letters import Templates  # imports Jinja, which few commands need
 
-        return Templates(templates_dir(), self.settings.template_overrides)
+        overrides = self.settings.template_overrides
+        return self.caches.get_or_make("templates", overrides, lambda: Templates(templates_dir(), overrides))
 
     @cached_property
     def public_rules(self) -> PublicRules:

@@ -24,9 +24,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from digest import db, settings
+from digest import db
 from digest.site_profile import Site
-from tests.support import real_servers
+from tests.support import compiled_templates, real_servers
 from tests.support.run_figures import pytest_terminal_summary
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ for profile, examples in {"default": 25, "ci": 25, "many": 500}.items():
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
 hypothesis.settings.load_profile("ci" if "CI" in os.environ else "default")
+
+compiled_templates.compile_each_once()
 
 
 # ── in parallel ─────────────────────────────────────────────────────────────────────────────────
@@ -272,9 +274,9 @@ def site() -> Site:
 @pytest.fixture(scope="session")
 def templates() -> Templates:
     """The templates of this checkout."""
-    from digest.letters import Templates
+    from tests.support.shared_caches import shared_templates
 
-    return Templates(settings.templates_dir())
+    return shared_templates()
 
 
 # ── material beside the checkout ────────────────────────────────────────────────────────────────

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import ROOT
 from tests.test_docs import PAGES, name_of
 
@@ -44,23 +42,23 @@ def shell_blocks(page: Path, test: str = "") -> list[str]:
     return [text for text, mark in found if not test or mark == ("run by", test)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_shell_block_names_its_test_or_the_reason_for_none(page: Path) -> None:
-    for language, lines, (how, what) in blocks(page):
-        if language != "sh":
-            continue
-        assert how, f"no comment above: {lines[0]}"
-        if how == "run by":
-            assert name_of(page).rpartition("/")[2] in (ROOT / what).read_text(encoding="utf-8")
-        else:
-            assert len(what) >= MIN_REASON
+def test_every_shell_block_names_its_test_or_the_reason_for_none() -> None:
+    for page in PAGES:
+        for language, lines, (how, what) in blocks(page):
+            if language != "sh":
+                continue
+            assert how, f"{name_of(page)}: no comment above: {lines[0]}"
+            if how == "run by":
+                assert name_of(page).rpartition("/")[2] in (ROOT / what).read_text(encoding="utf-8")
+            else:
+                assert len(what) >= MIN_REASON
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_stand_in_shell_blocks_only(page: Path) -> None:
+def test_commands_stand_in_shell_blocks_only() -> None:
     """Neither indented lines nor blocks of another language have commands, which nothing would check."""
     stray = [
-        line
+        (name_of(page), line)
+        for page in PAGES
         for language, lines, _ in blocks(page)
         if language not in SHELLS
         for line in lines

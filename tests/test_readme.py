@@ -77,12 +77,15 @@ def follow(folder: Path, environment: Mapping[str, str]) -> None:
         assert checker.check_output(wanted, ran.stdout, doctest.ELLIPSIS), f"$ {command}\n{ran.stdout}"
 
 
-@pytest.mark.parametrize("hour", ["00:05", "08:02", "23:40"])
+@pytest.mark.parametrize(
+    "hour", ["08:02", *(pytest.param(hour, marks=pytest.mark.whole) for hour in ("00:05", "23:40"))]
+)
 def test_every_command_of_the_readme_works_at_any_hour(tmp_path: Path, hour: str) -> None:
     with checkout(tmp_path, hour) as environment:
         follow(tmp_path, environment)
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 @pytest.mark.parametrize("hour", ["03:00", "09:30"])
 def test_every_command_of_the_readme_works_while_the_service_runs(tmp_path: Path, hour: str) -> None:

@@ -93,6 +93,7 @@ def test_the_installer_needs_nothing_but_the_standard_library() -> None:
     assert answer.stderr == "usage: install.py base|dev\n"
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_make_run_installs_every_package_on_a_fresh_machine(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
@@ -133,6 +134,7 @@ def test_make_help_names_every_target_a_person_may_call() -> None:
     assert sorted(listed) == sorted({*declared[1].split()} - {"base", "dev"})
 
 
+@pytest.mark.whole
 def test_every_process_finds_the_same_tests(request: pytest.FixtureRequest) -> None:
     """Test processes distribute tests by name.
 

@@ -19,7 +19,7 @@ from digest import __version__
 from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from digest import app_context, logs
+from digest.caches import Caches
 from digest.settings import Settings
 from digest.web import (
     account_page,
@@ -123,9 +125,18 @@ ROUTES: list[BaseRoute] = [
 ]
 
 
-def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wall_clock) -> Starlette:
-    """Return the web application with an open, checked database; `clock` supplies all times."""
-    context = app_context.open_context(settings, clock=clock)
+def create_app(
+    settings: Settings,
+    *,
+    clock: app_context.Clock = app_context.wall_clock,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    caches: Caches | None = None,
+) -> Starlette:
+    """Return the web application with an open, checked database.
+
+    `clock` supplies all times; `sleep` delays the responses to forms that ask for an address.
+    """
+    context = app_context.open_context(settings, clock=clock, caches=caches)
     context.check_setup()
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=page_rendering.static_dir()))],
@@ -139,6 +150,7 @@ def create_app(settings: Settings, *, clock: app_context.Clock = app_context.wal
     # Such a redirect would go to the request's Host header, which any client can set.
     app.router.redirect_slashes = False
     app.state.context = context
+    app.state.sleep = sleep
     app.state.large_forms = asyncio.Semaphore(forms.LARGE_FORMS_AT_ONCE)
     app.state.archive_pages = asyncio.Semaphore(public_archive.PAGES_AT_ONCE)
     app.state.certificates = provider_webhook.CertificateCache(fetch=provider_webhook.make_fetch(context))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from time import perf_counter
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -26,6 +27,10 @@ MAX_FIELDS = 200
 READ_SECONDS = 30.0
 SMALL_FORM = 64 * 1024  #: maximum number of bytes of a form that is read without waiting for other forms
 LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms read at the same time
+
+#: The response time of a form that asks for an address is a multiple of this many seconds, so that it does not
+#: reveal who is subscribed.
+RESPONSE_STEP = 0.2
 
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -48,6 +53,18 @@ def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoin
             return await run_in_threadpool(action, request, form)
 
     return endpoint
+
+
+def respond_in_steps(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint that delays the response until the time taken is a multiple of RESPONSE_STEP."""
+
+    async def delayed(request: Request) -> Response:
+        began = perf_counter()
+        response = await endpoint(request)
+        await request.app.state.sleep(RESPONSE_STEP - (perf_counter() - began) % RESPONSE_STEP)
+        return response
+
+    return delayed
 
 
 @asynccontextmanager

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from time import perf_counter
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -45,9 +43,6 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 #: Text in the cached page that each response replaces with a stamp of the time when the form was loaded.
 STAMP_PLACEHOLDER = "time-of-the-form"
-#: The response time of a form is a multiple of this many seconds, so that it does not reveal who is
-#: subscribed.
-RESPONSE_STEP = 0.2
 TOO_MANY = _("Too many requests. Try again in a minute.")
 PRESS_AGAIN = _("Please press the button again.")
 NO_SAMPLE = _("Nothing from the past week matches, so there is no sample. Add a topic.")
@@ -370,16 +365,8 @@ def show_sent(request: Request, form: SignUpForm) -> Response:
     return page_rendering.render_page(request, "request_sent", email=form.email, form=form, is_slow=is_slow)
 
 
-post_form = forms.form_endpoint(handle_form)
+subscribe = forms.respond_in_steps(forms.form_endpoint(handle_form))
 post_preview = forms.form_endpoint(post_fragment)
-
-
-async def subscribe(request: Request) -> Response:
-    """Handle the form; delay the response until the time taken is a multiple of RESPONSE_STEP."""
-    began = perf_counter()
-    response = await post_form(request)
-    await asyncio.sleep(RESPONSE_STEP - (perf_counter() - began) % RESPONSE_STEP)
-    return response
 
 
 def show_as_email(request: Request) -> Response:

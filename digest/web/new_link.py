@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from time import perf_counter
-
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -47,12 +44,4 @@ def handle_form(request: Request, form: FormData) -> Response:
     return front_page.show_sent(request, SignUpForm(email=email))
 
 
-post_form = forms.form_endpoint(handle_form)
-
-
-async def send_new_link(request: Request) -> Response:
-    """Handle the form; delay the response until the time taken is a multiple of RESPONSE_STEP."""
-    began = perf_counter()
-    response = await post_form(request)
-    await asyncio.sleep(front_page.RESPONSE_STEP - (perf_counter() - began) % front_page.RESPONSE_STEP)
-    return response
+send_new_link = forms.respond_in_steps(forms.form_endpoint(handle_form))

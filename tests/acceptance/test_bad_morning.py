@@ -22,7 +22,7 @@ from tests.support.mail_sink import MailSink
 from tests.support.product_processes import ROOT, Installation, installation, wait_until
 from tests.support.real_servers import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
 
 NAME = "zebrafinch"  #: begins every reader's address, and occurs nowhere else
 NOT_OURS = (

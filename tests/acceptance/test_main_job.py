@@ -46,7 +46,7 @@ def mail_sink() -> Iterator[MailSink]:
         yield mail_sink
 
 
-@pytest.fixture(params=sorted(ROLES))
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.whole), "postgresql"])
 def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> Iterator[Installation]:
     """Yield an installation that mails to the test server, once for each kind of set-up."""
     settings = {

@@ -355,28 +355,36 @@ def test_a_restore_mails_nobody_twice_and_brings_back_nobody_who_left(
     import_members(digest, tmp_path, emails)
     morning(digest, tmp_path, 19)
     assert digest("backup", tmp_path / "digest.backup", "--now", "2026-11-19T12:00Z").code == 0
-    mail_server.plan = lambda email: Fault.RCPT_451 if email in emails[3:6] else None
-    morning(digest, tmp_path, 20)  # three of its letters are deferred
-    mail_server.plan = lambda _: None
+    morning_with_three_deferred_letters(digest, tmp_path, mail_server, emails[3:6])
     three_readers_leave(digest, *emails[:3])
     before = mailed(mail_server)
 
     monkeypatch.setenv("DIGEST_DATABASE_URL", next_database)
-    restored = digest("restore", tmp_path / "digest.backup", "--now", "2026-11-20T10:00Z")
+    restored = digest("restore", tmp_path / "digest.backup", "--now", "2026-11-20T10:00Z", "--json")
     stopped = digest("status", "--now", "2026-11-20T10:01Z")
     while_stopped = morning(digest, tmp_path, 20)
+    expired = [one for one in digest("deliveries", "--json").lines if one["reason"] == "restored"]
     resumed = digest("deliveries", "resume", "--now", "2026-11-20T10:10Z")
     digest("run", "--now", "2026-11-20T12:00Z")
-    same_day = mailed(mail_server)
-    morning(digest, tmp_path, 21)
+    same_day, _ = mailed(mail_server), morning(digest, tmp_path, 21)
 
     assert (restored.code, stopped.code, while_stopped, resumed.code) == (0, 1, 0, 0)
+    assert (restored.document["opt_outs"], restored.document["damaged"]) == (3, 0)
     assert "digest deliveries resume" in stopped.out
-    assert same_day == before
+    assert ({one["edition"] for one in expired}, same_day) == ({"daily-2026-11-20"}, before)
     afterwards = mailed(mail_server) - before
+    assert afterwards.keys() >= {pair for pair in expected_papers(emails, 21) if pair[0] in emails[3:]}
     assert {email for email, _ in afterwards} == set(emails[3:])
-    assert {pair for pair in expected_papers(emails, 21) if pair[0] in emails[3:]} <= afterwards.keys()
     assert max(mailed(mail_server).values()) == 1
+    assert_that_three_stayed_away(digest, *emails[:3])
+
+
+def morning_with_three_deferred_letters(
+    digest: Digest, folder: Path, mail_server: FaultyServer, deferred: list[str]
+) -> None:
+    mail_server.plan = lambda email: Fault.RCPT_451 if email in deferred else None
+    morning(digest, folder, 20)
+    mail_server.plan = lambda _: None
 
 
 def three_readers_leave(digest: Digest, left: str, refused: str, erased: str) -> None:
@@ -388,6 +396,13 @@ def three_readers_leave(digest: Digest, left: str, refused: str, erased: str) ->
         digest("run", "--now", "2026-11-20T08:31Z"),
     ]
     assert [ran.code for ran in done] == [0, 0, 0, 0]
+
+
+def assert_that_three_stayed_away(digest: Digest, left: str, refused: str, erased: str) -> None:
+    states = {one["email"]: one["state"] for one in digest("subscribers", "list", "--json").lines}
+    suppressed = [one["note"] for one in digest("suppressions", "list", "--json").lines]
+    assert (states[left], states[refused], erased in states) == ("unsubscribed", "active", False)
+    assert suppressed == ["recovered after a restore"]
 
 
 def test_a_service_copied_to_postgresql_continues_where_sqlite_stopped(

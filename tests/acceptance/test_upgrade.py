@@ -36,7 +36,7 @@ def upgrade() -> None:
 '''
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.whole)])
 def old(request: pytest.FixtureRequest, tmp_path: Path, mail_server: FaultyServer) -> Iterator[Installation]:
     """The old version, with twelve readers and a paper for all of them."""
     settings = {"MAIL_URL": f"smtp://127.0.0.1:{mail_server.port}"}

@@ -5,7 +5,7 @@
 Ten seconds, or a minute with --full. Each sign-up is sent at its own moment, whether or not the earlier
 ones are answered, and its time counts from that moment. Each has another address, another network and
 topics. Afterwards the queue must hold exactly these addresses. The response times are multiples of
-`front_page.RESPONSE_STEP`, because they must not reveal who is subscribed: a p50 of one step is the least.
+`forms.RESPONSE_STEP`, because they must not reveal who is subscribed: a p50 of one step is the least.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sqlalchemy import Engine, func, select
 
 from digest.db.tables import Delivery, SignUp
 from digest.delivery import outbox
-from digest.web import front_page
+from digest.web import forms
 from digest.web.forms import MIN_FORM_AGE
 from digest.web.starter_topics import STARTER_TOPICS
 from tests.bench import celery_mornings, sink
@@ -178,6 +178,6 @@ def print_sign_ups(engine: Engine, sent: list[SentForm], took: float) -> bool:
     print(
         f"   {len(sent):,} sign-ups in {took:.1f} s: {dict(answers)}, {queued.total():,} queued;"
         f" p50 {shares[49]:.2f} s, p99 {shares[98]:.2f} s, longest {max(one.seconds for one in sent):.2f} s"
-        f" (responses take multiples of {front_page.RESPONSE_STEP} s)"
+        f" (responses take multiples of {forms.RESPONSE_STEP} s)"
     )
     return set(answers) == {"accepted"} and queued == Counter(one.email for one in sent)

@@ -1,13 +1,11 @@
-"""After a restore, nobody is mailed twice, and readers who unsubscribed stay unsubscribed."""
+"""Backups and what a restore refuses; tests/acceptance/test_operator_journeys.py has who is mailed after a restore."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable
-from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,6 @@ from digest import heartbeats
 from digest.cli import command_context
 from tests.cli.conftest import FRIDAY, Digest
 
-NAMES = ["ada", "bob", "cleo", "dora", "emil", "fay", "gus", "hal"]
-READERS = [f"{name}@example.org" for name in NAMES]
 Lose = Callable[[], None]
 
 
@@ -31,96 +27,11 @@ def lose_database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     return lambda: monkeypatch.setenv("DIGEST_DATABASE_URL", next(urls))
 
 
-def dump(folder: Path, day: int) -> Path:
-    """Write the list of a day with two papers, which only that list contains."""
-    file = folder / f"list-{day}.jsonl"
-    titles = [f"Tide tables of day {day}, part {part}" for part in ("one", "two")]
-    rows = [{"title": title, "abstract": f"We measure tides. {title}."} for title in titles]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return file
-
-
-def add_readers(digest: Digest) -> None:
-    for email in READERS:
-        added = digest(
-            "subscribers", "add", email, "--topic", "Tides=tide*", "--confirmed", "--consent", "asked",
-            "--now", "2026-11-18T07:00Z",
-        )  # fmt: skip
-        assert added.code == 0
-
-
-def morning(digest: Digest, folder: Path, day: int, *, hour: str = "08:30") -> None:
-    """Read the list of a day, publish and deliver."""
-    read = digest("intake", dump(folder, day), "--date", f"2026-11-{day}", "--now", f"2026-11-{day}T07:30Z")
-    assert read.code == 0, read.err
-    ran = digest("run", "--now", f"2026-11-{day}T{hour}Z")
-    assert ran.code == 0, ran.err
-
-
-def mailed(folder: Path) -> Counter[tuple[str, str]]:
-    """Count how often each paper was mailed to each reader."""
-    found: Counter[tuple[str, str]] = Counter()
-    for file in (folder / "data" / "outbox").rglob("*"):
-        if file.is_file() and "Tide tables" in file.read_text(errors="replace"):
-            message = message_from_bytes(file.read_bytes(), policy=policy.default)
-            body = message.get_body(("plain",))
-            assert body is not None
-            for day in range(18, 26):
-                for part in ("one", "two"):
-                    title = f"Tide tables of day {day}, part {part}"
-                    if title in " ".join(body.get_content().split()):
-                        found[str(message["To"]), title] += 1
-    return found
-
-
-def lose_a_day(digest: Digest, folder: Path) -> None:
-    """Mail a list, make a backup, mail the next list; then one reader each leaves, is erased and is suppressed."""
-    add_readers(digest)
-    morning(digest, folder, 19)
-    assert digest("backup", folder / "digest.backup", "--now", "2026-11-19T12:00Z").code == 0
-    morning(digest, folder, 20)
-    digest("subscribers", "remove", "ada@example.org", "--yes", "--now", "2026-11-20T09:00Z")
-    digest("subscribers", "erase", "bob@example.org", "--yes", "--now", "2026-11-20T09:01Z")
-    digest("suppressions", "add", "cleo@example.org", "--now", "2026-11-20T09:02Z")
-
-
-def test_after_a_restore_nobody_is_mailed_twice_and_whoever_left_stays_away(
-    digest: Digest, tmp_path: Path, lose_database: Lose
-) -> None:
-    lose_a_day(digest, tmp_path)
-    before = mailed(tmp_path)
-
-    lose_database()
-    restored = digest("restore", tmp_path / "digest.backup", "--now", "2026-11-20T10:00Z", "--json").document
-    stopped = digest("run", "--now", "2026-11-20T10:05Z", "--json").document
-    expired = [one for one in digest("deliveries", "--json").lines if one["reason"] == "restored"]
-    digest("deliveries", "resume", "--now", "2026-11-20T10:10Z")
-    digest("intake", dump(tmp_path, 20), "--date", "2026-11-20", "--now", "2026-11-20T10:15Z")
-    digest("run", "--now", "2026-11-20T10:20Z")
-    same_day = mailed(tmp_path)
-    morning(digest, tmp_path, 21)
-
-    assert sum(before.values()) == 7 * 2 * 2  # the erasure deleted the copies of one reader's letters
-    assert (restored["opt_outs"], restored["damaged"]) == (3, 0)
-    assert stopped["delivered"]["sent"] == 0
-    assert {one["edition"] for one in expired} == {"daily-2026-11-20"}
-    assert same_day == before
-    after = mailed(tmp_path) - before
-    assert {email for email, _ in after} == set(READERS[3:])
-    assert {title for _, title in after} == {f"Tide tables of day 21, part {part}" for part in ("one", "two")}
-    assert max(mailed(tmp_path).values()) == 1
-    states = {one["email"]: one["state"] for one in digest("subscribers", "list", "--json").lines}
-    assert "bob@example.org" not in states
-    assert states["ada@example.org"] == "unsubscribed"
-    assert [one["note"] for one in digest("suppressions", "list", "--json").lines] == [
-        "recovered after a restore"
-    ]
-
-
 def test_an_old_link_does_not_open_a_subscriber_added_after_a_restore(
     digest: Digest, tmp_path: Path, lose_database: Lose
 ) -> None:
-    add_readers(digest)
+    for number in range(3):
+        digest("subscribers", "add", f"reader{number}@example.org", "--confirmed", "--consent", "x")
     digest("backup", tmp_path / "digest.backup")
     digest("subscribers", "add", "late@example.org", "--confirmed", "--consent", "x")
     lose_database()

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ MISTAKES = [
     pytest.param(["subscribers", "add", "ada"], 2, "'ada' is not a valid email address", id="no address"),
     pytest.param(["subscribers", "add", "a@example.org", "--at", "25:00"], 2, "at:", id="no time of day"),
     pytest.param(
-        ["subscribers", "add", "a@example.org", "--timezone", "Oslo"], 2, "Europe/Oslo", id="a city"
+        ["subscribers", "add", "a@example.org", "--timezone", "Olso"], 2, "Europe/Oslo", id="no city"
     ),
     pytest.param(["subscribers", "add", "a@example.org", "--cadence", "dayly"], 2, "daily", id="a cadence"),
     pytest.param(
@@ -238,27 +239,24 @@ OTHER_PARTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["topics", "check", "a"],
-        ["subscribers", "list"],
-        ["subscribers", "stats"],
-        ["suppressions", "list"],
-        ["deliveries"],
-        ["bounces", "list"],
-        ["dumps", "list"],
-        ["keys", "list"],
-    ],
-    ids=" ".join,
-)
-def test_a_command_imports_only_what_it_needs(arguments: list[str], digest: Digest) -> None:
-    digest("status")  # creates the database, which needs Alembic
+#: Commands that only read or write a few rows; they run one after another in one process.
+SMALL_COMMANDS = (
+    "topics check a", "subscribers list", "subscribers stats", "suppressions list", "deliveries", "bounces list", "dumps list",
+    "keys list",
+)  # fmt: skip
 
-    command = [sys.executable, "-X", "importtime", "-m", "digest", *arguments]
+
+def test_a_command_imports_only_what_it_needs(digest: Digest) -> None:
+    digest("status")  # creates the database, which needs Alembic
+    program = (
+        "import sys; from digest.cli import main; codes = [main(words.split()) for words in sys.argv[1:]];"
+        " print(*sys.modules, file=sys.stderr); sys.exit(any(codes))"
+    )
+
+    command = [sys.executable, "-c", program, *SMALL_COMMANDS]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
-    modules = {line.rsplit("|", 1)[-1].strip() for line in ran.stderr.splitlines()}
+    modules = set(ran.stderr.split())
     assert "digest.cli" in modules
     assert not (HEAVY | OTHER_PARTS) & modules
 
@@ -309,21 +307,34 @@ def test_every_command_has_two_or_three_examples(digest: Digest) -> None:
 
 
 def test_every_command_that_prints_results_can_print_json() -> None:
+    every: Any = build_command()
+
     def has_json(words: str) -> bool:
-        command: Any = build_command()
+        command = every
         for word in words.split():
             command = command.commands[word]
         return any("--json" in parameter.opts for parameter in command.params)
 
-    without = {words for words in command_names(build_command()) if not has_json(words)}
+    without = {words for words in command_names(every) if not has_json(words)}
 
     assert without == {"up", "web", "worker", "scheduler", "inbound"}  # processes, which write logs
 
 
-@pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
-def test_every_example_is_a_valid_command_line(example: str) -> None:
-    command: Any = build_command()
-    words, context = shlex.split(example.partition(" < ")[0]), None
+def test_every_example_is_a_valid_command_line() -> None:
+    every = build_command()
+    wrong = {}
+    for example in chain.from_iterable(EXAMPLES.values()):
+        try:
+            parse(every, shlex.split(example.partition(" < ")[0]))
+        except Exception as error:  # noqa: BLE001  (Click's exceptions have no common class)
+            wrong[example] = error
+
+    assert wrong == {}
+
+
+def parse(command: Any, words: list[str]) -> None:
+    """Parse a command line as far as its last command; raise what is wrong with it."""
+    context = None
     while True:
         context = command.make_context(command.name, words, parent=context)
         words = [*context._protected_args, *context.args]
@@ -332,12 +343,13 @@ def test_every_example_is_a_valid_command_line(example: str) -> None:
         _, command, words = command.resolve_command(context, words)
 
 
-@pytest.mark.parametrize("arguments", [name.split() for name in EXAMPLES], ids=" ".join)
-def test_help_shows_no_type_that_explains_nothing(digest: Digest, arguments: list[str]) -> None:
-    shown = digest(*arguments, "--help").out
+def test_help_shows_no_type_that_explains_nothing(digest: Digest) -> None:
+    for name in EXAMPLES:
+        shown = digest(*name.split(), "--help").out
 
-    assert "Examples:" in shown
-    assert not [word for word in ("<bool>", "<str>", "<int>", "x<=", "9223372036854775807") if word in shown]
+        assert "Examples:" in shown, name
+        without_meaning = ("<bool>", "<str>", "<int>", "x<=", "9223372036854775807")
+        assert not [word for word in without_meaning if word in shown], name
 
 
 def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:

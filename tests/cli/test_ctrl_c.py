@@ -52,7 +52,10 @@ def pressed(
     return running.returncode, stderr
 
 
-@pytest.mark.parametrize("after", [0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])
+@pytest.mark.parametrize(
+    "after",
+    [0.12, 0.3, *(pytest.param(after, marks=pytest.mark.whole) for after in (0.06, 0.2, 0.45, 0.7, 1.0))],
+)
 def test_ctrl_c_in_the_first_second_gives_no_traceback(after: float) -> None:
     code, stderr = pressed("status", after=after)
 
@@ -104,7 +107,7 @@ def test_a_stopped_import_says_what_was_added_and_continues_when_repeated(
     digest: Digest, tmp_path: Path
 ) -> None:
     digest("status")
-    rows = [f"reader{number}@example.org,active" for number in range(60_000)]
+    rows = [f"reader{number}@example.org,active" for number in range(24_000)]
     (tmp_path / "people.csv").write_text("\n".join(["email,state", *rows, ""]))
 
     code, stderr = pressed(
@@ -116,8 +119,8 @@ def test_a_stopped_import_says_what_was_added_and_continues_when_repeated(
     assert code == 130, stderr
     assert stderr.startswith("digest: Stopped. ")
     assert "run the command again: it skips rows that are already imported" in stderr
-    assert 0 < kept < 60_000
-    assert (again["unchanged"], again["added"]) == (kept, 60_000 - kept)
+    assert 0 < kept < 24_000
+    assert (again["unchanged"], again["added"]) == (kept, 24_000 - kept)
 
 
 def count(place: Path) -> int:
@@ -130,7 +133,7 @@ def test_a_stopped_intake_names_the_files_that_were_not_read(digest: Digest, tmp
     digest("status")
     (tmp_path / "first.txt").write_text((ROOT / "docs" / "examples" / "today.txt").read_text())
     with (tmp_path / "second.jsonl").open("w") as file:
-        for number in range(200_000):
+        for number in range(60_000):
             file.write(json.dumps({"title": f"Paper {number}", "abstract": f"It says {number}."}) + "\n")
 
     code, stderr = pressed(
@@ -149,7 +152,7 @@ def test_a_stopped_run_keeps_what_was_read_and_the_next_run_reads_the_rest(
     folder.mkdir(exist_ok=True)
     (folder / "first.txt").write_text((ROOT / "docs" / "examples" / "today.txt").read_text())
     with (folder / "second.jsonl").open("w") as file:
-        for number in range(100_000):
+        for number in range(60_000):
             file.write(json.dumps({"title": f"Paper {number}", "abstract": f"It says {number}."}) + "\n")
     for name, seconds in (("first.txt", 60), ("second.jsonl", 30)):
         os.utime(folder / name, (time.time() - seconds, time.time() - seconds))

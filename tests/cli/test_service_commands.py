@@ -365,6 +365,7 @@ def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
     assert "Sent a test mail to me@localhost." in asked.stdout
 
 
+@pytest.mark.whole
 @pytest.mark.slow  # starts real processes
 def test_init_ends_with_a_test_mail_and_a_running_service(tmp_path: Path) -> None:
     port = free_port()

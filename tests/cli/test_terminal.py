@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from digest.cli import terminal
+from digest.cli import main, terminal
 from tests.cli.conftest import FRIDAY, Digest
-from tests.conftest import ROOT
 from tests.support import faulty_smtp_server
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 
@@ -20,33 +18,39 @@ from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 def seen(*arguments: str, columns: int) -> list[str]:
     """Return the lines that a command shows in a terminal of this width."""
     master, slave = pty.openpty()
-    with os.fdopen(slave, "wb", buffering=0) as terminal:
-        subprocess.run(
-            [sys.executable, "-m", "digest", *arguments],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=terminal,
-            stderr=terminal,
-            env={**os.environ, "COLUMNS": str(columns), "TERM": "dumb"},
-            check=True,
-        )
-        text = os.read(master, 100_000).decode()
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        os.fdopen(slave, "w", encoding="utf-8") as terminal,
+        redirect_stdout(terminal),
+        redirect_stderr(terminal),
+    ):
+        patched.setenv("COLUMNS", str(columns))
+        patched.setenv("TERM", "dumb")
+        assert main(list(arguments)) == 0
+        terminal.flush()
+        os.set_blocking(master, False)
+        text = b"".join(iter(lambda: read_some(master), b"")).decode()
     os.close(master)
     return text.replace("\r\n", "\n").splitlines()
 
 
-@pytest.mark.usefixtures("catalog", "ada")
-@pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize(
-    "arguments",
-    [["papers"], ["trending"], ["subscribers", "list"], ["dumps", "list"], ["status"], ["doctor"]],
-    ids=" ".join,
-)
-def test_output_fits_the_width_of_a_terminal(arguments: list[str], columns: int) -> None:
-    lines = seen(*arguments, columns=columns)
+def read_some(terminal: int) -> bytes:
+    """Return what waits to be read from a terminal, or nothing."""
+    try:
+        return os.read(terminal, 4096)
+    except BlockingIOError:
+        return b""
 
-    assert lines
-    assert [line for line in lines if terminal.display_width(line) > columns and " " in line.strip()] == []
+
+@pytest.mark.usefixtures("catalog", "ada")
+def test_output_fits_the_width_of_a_terminal() -> None:
+    for words in ("papers", "trending", "subscribers list", "dumps list", "status", "doctor"):
+        for columns in (80, 120):
+            lines = seen(*words.split(), columns=columns)
+
+            assert lines, words
+            too_long = [line for line in lines if terminal.display_width(line) > columns]
+            assert [line for line in too_long if " " in line.strip()] == [], (words, columns)
 
 
 @pytest.mark.usefixtures("catalog", "ada")

@@ -27,7 +27,7 @@ from tests.support.product_processes import Installation, installation, wait_unt
 from tests.support.real_servers import free_port
 from tests.support.short_waits import SILENCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
 
 OPERATOR = "operator@example.org"
 

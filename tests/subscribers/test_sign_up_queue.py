@@ -78,7 +78,7 @@ def moments(until: timedelta) -> Iterator[timedelta]:
 # ── a flood ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("come", [30 * SECOND, HOUR], ids=str)
+@pytest.mark.parametrize("come", [30 * SECOND, pytest.param(HOUR, marks=pytest.mark.whole)], ids=str)
 def test_a_flood_causes_few_letters_and_others_get_theirs_within_five_minutes(
     come: timedelta, session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
 ) -> None:

@@ -28,7 +28,7 @@ from digest.site_profile import Site
 from digest.web import create_app
 from tests.support.clock import Clock
 from tests.support.mail_bodies import body_of
-from tests.support.shared_caches import CACHES
+from tests.support.shared_caches import CACHES, caches_with_templates
 
 BASE = "http://127.0.0.1:8000"
 
@@ -40,6 +40,7 @@ class ServedSite:
     client: TestClient
     context: AppContext
     clock: Clock
+    waits: list[float]  #: the seconds by which responses would be delayed
 
     @property
     def app(self) -> Starlette:
@@ -116,8 +117,11 @@ def clock(now: datetime) -> Clock:
 
 def settings_for(url: str, folder: Path, **changed: Any) -> Settings:
     return load_settings(
-        {"data_dir": folder, "database_url": url, "base_url": BASE, "site_name": "Example Digest", **changed}
-    )
+        {
+            "data_dir": folder, "database_url": url, "base_url": BASE, "site_name": "Example Digest",
+            "secret_key": "the key of the tests", "pepper": "the pepper of the tests", **changed,
+        }  # equal sites share the templates of a digest, which are split once per site
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -126,9 +130,14 @@ def served(sqlite_url: str, tmp_path: Path, clock: Clock) -> Iterator[ServedSite
 
 
 def opened(settings: Settings, clock: Clock) -> Iterator[ServedSite]:
-    app = create_app(settings, clock=clock)
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    app = create_app(settings, clock=clock, sleep=sleep, caches=caches_with_templates(settings))
     client = TestClient(app, base_url=settings.base_url, follow_redirects=False)
-    yield ServedSite(client=client, context=app.state.context, clock=clock)
+    yield ServedSite(client=client, context=app.state.context, clock=clock, waits=waits)
     app.state.context.engine.dispose()
 
 

@@ -136,6 +136,7 @@ def _many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 @pytest.mark.usefixtures("_many_files")
 @pytest.mark.parametrize("kinds", [("half a head",), tuple(KINDS)], ids=["half a head", "all kinds"])
@@ -159,6 +160,7 @@ def test_a_flood_of_connections_blocks_nobody_and_is_logged_once_a_minute(
         assert len(log) < 2000
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_an_incomplete_request_does_not_delay_shutdown(tmp_path: Path) -> None:
     with small_server(tmp_path) as (ours, port), socket.create_connection(("127.0.0.1", port)) as half:
@@ -171,6 +173,7 @@ def test_an_incomplete_request_does_not_delay_shutdown(tmp_path: Path) -> None:
         assert "Traceback" not in ours.logs()
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_a_client_that_sends_single_bytes_is_disconnected(tmp_path: Path) -> None:
     with small_server(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port)) as slow:

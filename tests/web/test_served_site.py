@@ -18,12 +18,13 @@ from tests.support.real_servers import free_port
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def context(tmp_path: Path) -> Iterator[tuple[Installation, httpx2.Client]]:
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Installation, httpx2.Client]]:
     """`digest web` on a port of its own, and a browser."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    with installation(tmp_path / "data", settings={"PORT": str(port), "BASE_URL": address}) as ours:
+    folder = tmp_path_factory.mktemp("served")
+    with installation(folder / "data", settings={"PORT": str(port), "BASE_URL": address}) as ours:
         ours.start("web")
         with httpx2.Client(base_url=address) as client:
             wait_until("the site to answer", lambda: is_well(client))
