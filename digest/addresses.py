@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -100,6 +101,13 @@ def readable_address(email: str) -> str:
         return f"{local}@{idna.decode(domain)}"
     except idna.IDNAError:
         return email
+
+
+def mention_of(emails: Collection[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of these addresses in a text, but not inside a longer address."""
+    spellings = {spelling for email in emails for spelling in (email, readable_address(email))}
+    anyone = "|".join(map(re.escape, spellings))
+    return re.compile(rf"(?<![\w.+-])(?<!\w['’])(?:{anyone})(?![\w-]|\.\w)", re.IGNORECASE)
 
 
 def masked_address(email: str) -> str:

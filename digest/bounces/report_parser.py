@@ -7,27 +7,23 @@ The reports of older servers are prose and are read with flufl.bounce.
 from __future__ import annotations
 
 import base64
-import email
 import quopri
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
-from typing import cast
 
+from digest import mail_parsing
 from digest.bounces.failure_kinds import STATUS, FailureKind, failure_kind, failure_kind_in_context
 
 #: Delivery reports: in ASCII (RFC 3464), and with internationalised addresses (RFC 6533).
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
-QUOTED_TYPES = frozenset({"message/rfc822", "message/global"})  #: the types of a quoted copy of our letter
 KNOWN_ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
 
 #: Types of abuse reports made by machines: our signature failed, or our letter looked infected.
 SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 
 ADDRESS = re.compile(r"[^\s<>\"'(),:;]{1,320}@[^\s<>\"'(),:;]{1,320}")
-#: Maximum number of bytes of a message that are read, since some mail is crafted to be slow to parse.
-MAX_BYTES = 256 * 1024
 MAX_DIAGNOSTIC_LENGTH = 300  #: maximum number of characters of a server's reply that are stored
 MAX_READ = 2000  #: maximum number of characters of a server's reply that are parsed
 NEARBY_CHARS = 400  #: number of characters after an address that are searched for the reason
@@ -65,12 +61,11 @@ MailReport = Failure | Complaint | NoActionNeeded
 AUTOMATIC_REPLY = NoActionNeeded(reason="an automatic reply")
 
 
-def read_report(content: bytes) -> MailReport | None:
+def read_report(message: Message) -> MailReport | None:
     """Return the report in a message about one of our letters, or None if no report can be parsed.
 
-    The report precedes the quoted letter, so only the beginning of a long message is read.
+    The report precedes the quoted letter, so it is in the parsed beginning of a long message.
     """
-    message = email.message_from_bytes(content[:MAX_BYTES])
     complaint = abuse_report_in(message)
     if complaint is not None:
         return complaint
@@ -102,7 +97,7 @@ def is_automatic(message: Message) -> bool:
 
 def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | None:
     """Return the content of an abuse report: a reader's complaint, or a failure that we caused."""
-    for part in parts_of_type(message, frozenset({"message/feedback-report"})):
+    for part in mail_parsing.parts_of_type(message, frozenset({"message/feedback-report"})):
         values = report_fields(part)
         kind = values.get("feedback-type", "").lower()
         if kind == "not-spam":
@@ -119,7 +114,9 @@ def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:
 
     Returns None if the message contains no such report.
     """
-    blocks = [block for part in parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)]
+    blocks = [
+        block for part in mail_parsing.parts_of_type(message, STATUS_REPORTS) for block in field_groups(part)
+    ]
     reported = [block for block in blocks if "Final-Recipient" in block or "Action" in block]
     failed = [block for block in reported if is_failure(block)]
     if failed:
@@ -177,22 +174,14 @@ def recipient_in(block: Message, name: str) -> str:
     return address.strip().strip("<>") if "@" in address else ""
 
 
-def parts_of_type(message: Message, types: frozenset[str]) -> Iterator[Message]:
-    """Yield the parts of these types, except those inside a quoted letter."""
-    if message.get_content_type() in types:
-        yield message
-    elif message.is_multipart() and message.get_content_type() not in QUOTED_TYPES:
-        for part in cast("list[Message]", message.get_payload()):
-            yield from parts_of_type(part, types)
-
-
 def field_groups(part: Message) -> list[Message]:
     """Return the field groups of a report.
 
     A delivery report has one group for the message and one for each recipient.
     """
     text = decoded_report(part).replace(b"\r\n", b"\n")
-    return [email.message_from_bytes(block) for block in re.split(rb"(?:\n[ \t]*)+\n", text) if block.strip()]
+    blocks = re.split(rb"\n(?:[ \t]*\n)+", text)
+    return [mail_parsing.parse_header(block) for block in blocks if block.strip()]
 
 
 def decoded_report(part: Message) -> bytes:

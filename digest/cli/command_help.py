@@ -166,7 +166,7 @@ EXAMPLES = {
     "inbox list": ("inbox list", "inbox list --limit 100 --json"),
     "inbox show": ("inbox list", "inbox show 7"),
     "inbox retry": ("inbox retry", "inbox retry 7"),
-    "inbox delete": ("inbox delete 7", "inbox delete 7 --yes"),
+    "inbox delete": ("inbox delete 7", "inbox delete --from @spam.example --yes", "inbox delete --all"),
     "dkim keygen": ("dkim keygen", "dkim keygen --selector mail2026 --ed25519"),
     "dkim list": ("dkim list", "dkim list --json"),
     "status": ("status", "status --watch", "status --json"),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from digest import plurals
+from digest import mail_parsing, plurals
 from digest.cli import command_context, terminal
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
 from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
+from digest.errors import UsageError
 
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail
@@ -105,30 +105,50 @@ def retry(
 
 
 @app.command()
-def delete(number: Number, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Delete one message."""
+def delete(
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[ID]", parser=positive_number, help="The id in `digest inbox list`.", show_default=False
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Delete every message.")] = False,
+    sender: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SENDER",
+            help="Delete all messages from an address, a domain (`@spam.example`) or a network.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete messages."""
     from digest import inbound
 
+    if [number is not None, every, sender is not None].count(True) != 1:
+        raise UsageError("Give one of ID, --all and --from.")
     with command_context.open_context() as context:
         with context.read_session() as session:
-            found = as_report(inbound.get_mail(session, number))
-        require_yes(f"Message {number} from {found['from']} ({found['subject']}) will be deleted.", yes=yes)
+            numbers = (
+                inbound.find_mails(session, sender=sender)
+                if number is None
+                else [inbound.get_mail(session, number).id]
+            )
+        count = plurals.count(len(numbers), "message")
+        require_yes(f"{count} will be deleted.", yes=yes)
         with command_context.open_write_session(context) as session:
-            inbound.delete_mail(session, number)
-    terminal.print_result({"id": number, "deleted": True}, f"Message {number} deleted.", as_json=as_json)
+            inbound.delete_mails(session, numbers)
+    terminal.print_result({"deleted": numbers}, f"{count} deleted.", as_json=as_json)
 
 
 def as_report(row: InboundMail) -> dict[str, Any]:
     """Return a message's fields for JSON, without its content."""
-    from email.errors import MessageError
-    from email.header import decode_header, make_header
-    from email.parser import BytesHeaderParser
-
-    subject = str(BytesHeaderParser().parsebytes(row.content[:HEAD_BYTES]).get("Subject", ""))
-    with suppress(LookupError, ValueError, MessageError):  # shown undecoded if the encoding is unknown
-        subject = str(make_header(decode_header(subject)))
-    subject = subject.encode("utf-8", "replace").decode()  # a lone surrogate could not be printed
+    header = mail_parsing.parse_header(row.content[:HEAD_BYTES])
+    subject = next(iter(mail_parsing.raw_headers(header, "Subject")), "")
     return {
         "id": row.id, "received_at": row.received_at, "state": row.state, "from": row.sender or "<>",
-        "to": row.recipient, "subject": " ".join(subject.split()), "reason": row.reason, "bytes": len(row.content),
+        "network": row.network, "to": row.recipient, "subject": " ".join(mail_parsing.decoded_words(subject).split()), "reason": row.reason, "bytes": len(row.content),
     }  # fmt: skip

@@ -14,15 +14,18 @@ from digest.inbound import provider_notices
 from digest.inbound.classification import (
     awaits_proof,
     is_accepted_recipient,
+    may_be_kept,
     process_mail,
     process_stored_mails,
 )
 from digest.inbound.mail_rules import MailRules, rules_of
+from digest.inbound.mail_text import ReceivedMail, read_mail
 from digest.inbound.storage_quota import InboxFull, check_storage, is_full
 from digest.inbound.stored_mail import (
     count_mails,
-    delete_mail,
+    delete_mails,
     delete_old_mails,
+    find_mails,
     get_mail,
     list_mails,
     store_mail,
@@ -31,18 +34,22 @@ from digest.inbound.stored_mail import (
 __all__ = [
     "InboxFull",
     "MailRules",
+    "ReceivedMail",
     "awaits_proof",
     "check_storage",
     "count_mails",
-    "delete_mail",
+    "delete_mails",
     "delete_old_mails",
+    "find_mails",
     "get_mail",
     "is_accepted_recipient",
     "is_full",
     "list_mails",
+    "may_be_kept",
     "process_mail",
     "process_stored_mails",
     "provider_notices",
+    "read_mail",
     "rules_of",
     "store_mail",
 ]

@@ -6,6 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, DBAPIError
@@ -15,7 +16,7 @@ from digest import bounces, failpoints, links, subscribers
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY
 from digest.bounces.sns_topic_names import is_topic_arn
-from digest.db.tables import Delivery, InboundMail, MailState, Subscriber
+from digest.db.tables import Delivery, InboundMail, MailPurpose, MailState, Subscriber
 from digest.inbound import (
     answered_letter,
     command_addresses,
@@ -24,12 +25,15 @@ from digest.inbound import (
     mail_text,
     mail_without_command,
     sender_proof,
+    stored_mail,
     writer_checks,
 )
 from digest.inbound.mail_commands import Verb
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.sender_proof import SenderProof
+from digest.inbound.storage_quota import purpose_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers
@@ -42,11 +46,9 @@ MESSAGE_ID = re.compile(
     rb"^message-id:\s*<([\w.-]{8,100})@[\w.-]*amazonses\.com>", re.IGNORECASE | re.MULTILINE
 )
 SOFT_BREAK = re.compile(rb"=\r?\n")
+MAX_QUOTED = 20  #: maximum number of quoted links and ids that are looked up, each with a query
 
 DEFAULT_RULES = MailRules()
-
-#: Local parts that must exist at every domain (RFC 2142); the operator reads mail to them.
-ROLE_ADDRESSES = frozenset({"postmaster", "abuse"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,12 +76,21 @@ class UnclassifiedMail(Exception):
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
     """Return whether we accept mail to an address: a signed address, a role address or a command address."""
-    local, _, domain = recipient.lower().rpartition("@")
-    if domain != site.inbound_domain.lower():
+    if recipient.lower().rpartition("@")[2] != site.inbound_domain.lower():
         return False
     if any(links.verify_address(site, purpose, recipient) for purpose in ("bounce", "unsubscribe", "reply")):
         return True
-    return local in ROLE_ADDRESSES or command_addresses.takes_commands_at(site, recipient)
+    return purpose_of(recipient) is MailPurpose.ROLE or command_addresses.takes_commands_at(site, recipient)
+
+
+def may_be_kept(site: Site, recipient: str, mail: ReceivedMail | None) -> bool:
+    """Return whether a message is neither a command nor to a signed address, so that the operator may have to read it."""
+    match purpose_of(recipient):
+        case MailPurpose.SIGNED:
+            return False
+        case MailPurpose.COMMANDS if mail and not mail.report:
+            return not command_addresses.commands_in(site, recipient, mail)
+    return True
 
 
 def process_stored_mails(
@@ -96,12 +107,22 @@ def process_stored_mails(
 
 
 def process_mail(
-    session: Session, *, site: Site, number: int, rules: MailRules = DEFAULT_RULES, now: datetime
+    session: Session,
+    *,
+    site: Site,
+    number: int,
+    mail: ReceivedMail | None = None,
+    rules: MailRules = DEFAULT_RULES,
+    now: datetime,
 ) -> str:
-    """Process a message, then delete it or keep it for the operator; return the outcome for the log."""
+    """Process a message, then delete it or keep it for the operator; return the outcome for the log.
+
+    `mail` is the message, if it was parsed already.
+    """
     try:
-        row, known = lock_mail(session, site, number, rules, now)
-        if row is None:  # another process has processed the message
+        known = prepare_facts(session, site, number, mail, rules, now)
+        row = session.get(InboundMail, number, with_for_update=True, populate_existing=True)
+        if known is None or row is None:  # another process has processed the message
             session.rollback()
             return "gone"
         row.state = MailState.NEW  # an earlier attempt may have kept the message for the operator
@@ -127,54 +148,53 @@ def process_mail(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
-    """Facts about a message that are slow to determine, so they are prepared before the message is locked."""
+    """A parsed message and the facts that are slow to determine, prepared before the message is locked."""
 
+    mail: ReceivedMail
     proof: SenderProof | None = None
     #: chooses the papers of the welcome letter; set only if the message may confirm a subscription
     choose_papers: ChoosePapers | None = None
 
 
-def lock_mail(
-    session: Session, site: Site, number: int, rules: MailRules, now: datetime
-) -> tuple[InboundMail | None, PreparedFacts]:
-    """Lock a message and return it with the facts prepared for it; the DNS is queried before the lock."""
-    row = session.get(InboundMail, number, with_for_update=True)
-    if row is None:
-        return None, PreparedFacts()
-    email = sender_to_prove(site, row.recipient, row.content)
-    may_confirm = rules.prepare_welcome and links.read_confirm_address(site, row.recipient) is not None
-    if not email and not may_confirm:
-        return row, PreparedFacts()
-    recipient, content = row.recipient, row.content
+def prepare_facts(
+    session: Session, site: Site, number: int, mail: ReceivedMail | None, rules: MailRules, now: datetime
+) -> PreparedFacts | None:
+    """Parse a message and query the DNS outside any transaction; return None if the message is gone."""
+    row = session.get(InboundMail, number)
     session.commit()
-    facts = PreparedFacts(
+    if row is None:
+        return None
+    recipient, mail = row.recipient, mail or mail_text.read_mail(row.content)
+    email = sender_to_prove(site, recipient, mail)
+    may_confirm = links.read_confirm_address(site, recipient) is not None
+    return PreparedFacts(
+        mail=mail,
         proof=sender_proof.proof_of_sender(
-            content, email, to=recipient, authserv_id=rules.authserv_id, lookup=rules.lookup, now=now
+            mail, email, to=recipient, authserv_id=rules.authserv_id, lookup=rules.lookup, now=now
         )
         if email
         else None,
         choose_papers=rules.prepare_welcome() if may_confirm and rules.prepare_welcome else None,
     )
-    return session.get(InboundMail, number, with_for_update=True, populate_existing=True), facts
 
 
-def awaits_proof(site: Site, recipient: str, content: bytes, now: datetime) -> bool:
+def awaits_proof(site: Site, recipient: str, mail: ReceivedMail, now: datetime) -> bool:
     """Return whether the sender of this message must be proven and one of its signatures might prove it."""
-    email = sender_to_prove(site, recipient, content)
-    return bool(email and sender_proof.usable_signatures(content, email, to=recipient, now=now))
+    email = sender_to_prove(site, recipient, mail)
+    return bool(email and sender_proof.usable_signatures(mail, email, to=recipient, now=now))
 
 
-def sender_to_prove(site: Site, recipient: str, content: bytes) -> str | None:
+def sender_to_prove(site: Site, recipient: str, mail: ReceivedMail) -> str | None:
     """Return the From address of a message whose commands need proof of the sender; None for other mail.
 
     Only sign-ups and replies to letters need such proof.
     """
     if links.read_reply_address(site, recipient) is None and not command_addresses.asks_to_subscribe(
-        site, recipient, content
+        site, recipient, mail
     ):
         return None
     try:
-        return writer_checks.address_of_writer(site, mail_text.parse_mail(content))
+        return writer_checks.address_of_writer(site, mail)
     except MailIgnored:
         return None
 
@@ -184,7 +204,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
     session.rollback()
     row = session.get(InboundMail, number)
     if row is not None:
-        row.state, row.reason = MailState.SHUNTED, reason
+        stored_mail.keep(session, row, reason)
         subscribers.note_mail(session, row.sender, received_at=row.received_at)
     session.commit()
     return f"shunted: {reason}"
@@ -199,10 +219,10 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
         return apply_unsubscribe(session, site, unsubscribed, row, now)
     if is_topic_arn(row.recipient):
         return apply_notice(session, site, row, now)
-    report = bounces.read_report(row.content)
+    report = known.mail.report
     if report is None:
         return apply_personal_mail(session, site, row, rules, known, now)
-    if report == AUTOMATIC_REPLY and row.recipient.partition("@")[0].lower() in ROLE_ADDRESSES:
+    if report == AUTOMATIC_REPLY and row.purpose == MailPurpose.ROLE:
         # For example, mail from a blocklist.
         raise UnclassifiedMail("an automatic message to postmaster or abuse")
     if isinstance(report, NoActionNeeded):
@@ -224,19 +244,18 @@ def apply_personal_mail(
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
-    message = mail_text.parse_mail(row.content)
     confirmation = links.read_confirm_address(site, row.recipient)
-    commands = command_addresses.commands_in(site, row.recipient, row.content)
+    commands = command_addresses.commands_in(site, row.recipient, known.mail)
     try:
         leaves = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in commands)
         if (confirmation is not None and not leaves) and (
             outcome := confirm_replies.apply_reply(
-                session, site, confirmation, message, choose_papers=known.choose_papers, now=now
+                session, site, confirmation, known.mail, choose_papers=known.choose_papers, now=now
             )
         ):
             return outcome
         mail = CommandMail(
-            message=message,
+            message=known.mail,
             commands=commands,
             proof=known.proof,
             answered=answered_letter.find(session, site, row.recipient),
@@ -244,12 +263,12 @@ def apply_personal_mail(
         done = (
             command_handlers.run_commands(session, site, mail, rules, now=now)
             if commands
-            else mail_without_command.answer(session, site, message, mail.answered, rules, now=now)
+            else mail_without_command.answer(session, site, known.mail, mail.answered, rules, now=now)
         )
     except MailIgnored as error:
         raise UnclassifiedMail(str(error)) from error
     if done.needs_human:
-        row.state, row.reason = MailState.SHUNTED, done.outcome
+        stored_mail.keep(session, row, done.outcome)
     return done.outcome
 
 
@@ -357,12 +376,12 @@ def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Sub
     the same effect as opening the letter's unsubscribe link, and no more.
     """
     content = SOFT_BREAK.sub(b"", content)
-    for found in UNSUBSCRIBE_LINK.finditer(content):
+    for found in islice(UNSUBSCRIBE_LINK.finditer(content), MAX_QUOTED):
         named = links.read_subscriber_token(site, "unsubscribe", found[1].decode())
         subscriber = session.get(Subscriber, named[0]) if named else None
         if named and subscriber and subscriber.link_version == named[1]:
             return subscriber
-    for found in MESSAGE_ID.finditer(content):
+    for found in islice(MESSAGE_ID.finditer(content), MAX_QUOTED):
         number = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
         recipient = recipient_of_delivery(session, number) if number is not None else None
         if recipient is not None and not recipient.is_group:

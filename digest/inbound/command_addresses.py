@@ -7,6 +7,7 @@ from types import MappingProxyType
 from digest import links
 from digest.inbound import find_commands
 from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_text import ReceivedMail
 from digest.site_profile import Site
 
 #: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
@@ -43,7 +44,7 @@ def word_of_address(site: Site, recipient: str) -> str:
     return local[len(site.mailbox) + 1 :] if is_own else ""
 
 
-def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
+def commands_in(site: Site, recipient: str, mail: ReceivedMail) -> list[Command]:
     """Return the commands of a message: the command given by its address, and the commands in its text.
 
     In mail to a `subscribe` address, only topics are read. In mail to another address with a command, no text
@@ -51,15 +52,15 @@ def commands_in(site: Site, recipient: str, content: bytes) -> list[Command]:
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:
-        return find_commands.parse_commands(content)
-    found = find_commands.parse_commands(content) if verb is Verb.SUBSCRIBE else []
+        return find_commands.parse_commands(mail)
+    found = find_commands.parse_commands(mail) if verb is Verb.SUBSCRIBE else []
     given = [one for one in found if one.verb is Verb.SUBSCRIBE][:1] or [Command(verb=verb, line=verb)]
     return [*given, *(one for one in found if one.verb is Verb.ADD)]
 
 
-def asks_to_subscribe(site: Site, recipient: str, content: bytes) -> bool:
+def asks_to_subscribe(site: Site, recipient: str, mail: ReceivedMail) -> bool:
     """Return whether the first command of a message subscribes the writer or a group."""
     if not takes_commands_at(site, recipient):
         return False
-    commands = commands_in(site, recipient, content)
+    commands = commands_in(site, recipient, mail)
     return bool(commands) and commands[0].verb in {Verb.SUBSCRIBE, Verb.GROUP}

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from email.message import EmailMessage
 from types import MappingProxyType
 from urllib.parse import urlencode
 
@@ -38,6 +37,7 @@ from digest.inbound import (
 )
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.mail_without_command import MailOutcome
 from digest.inbound.reader_request import CommandMail, CommandReply, ReaderRequest
 from digest.inbound.writer_checks import MailIgnored
@@ -78,7 +78,7 @@ def run_commands(
     )
 
 
-def is_from_person(message: EmailMessage, unclear: Sequence[Command]) -> bool:
+def is_from_person(message: ReceivedMail, unclear: Sequence[Command]) -> bool:
     """Return whether a person may have written the message, rather than a program or an advertiser."""
     if writer_checks.reads_as_automatic(message):
         return False

@@ -7,7 +7,6 @@ confirms only if the writer's first line says yes. The first other reply is answ
 from __future__ import annotations
 
 from datetime import datetime
-from email.message import EmailMessage
 
 from sqlalchemy.orm import Session
 
@@ -15,6 +14,7 @@ from digest import links, subscribers
 from digest.db.tables import Confirmation
 from digest.delivery import outbox
 from digest.inbound import mail_text, words_around_commands, writer_checks
+from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
@@ -25,7 +25,7 @@ def apply_reply(
     session: Session,
     site: Site,
     number: int,
-    message: EmailMessage,
+    message: ReceivedMail,
     *,
     choose_papers: ChoosePapers | None,
     now: datetime,
@@ -62,7 +62,7 @@ def apply_reply(
 
 
 def ask_again(
-    session: Session, site: Site, confirmation: Confirmation, message: EmailMessage, now: datetime
+    session: Session, site: Site, confirmation: Confirmation, message: ReceivedMail, now: datetime
 ) -> str:
     """Queue the letter with the link again, at most once per confirmation; return the outcome."""
     subscriber = subscribers.subscriber_of(session, confirmation)

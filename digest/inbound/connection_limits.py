@@ -7,6 +7,7 @@ disconnected to admit a new client.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ MAX_BY_NETWORK = 20
 LOG_EVERY = 60.0  #: minimum number of seconds between two log lines about rejected clients
 #: A client that has sent no mail for this many seconds may be disconnected for another.
 MAX_SECONDS_WITHOUT_MAIL = 60.0
+BRACKETED = re.compile(r"\[(?:IPv6:)?([0-9A-Fa-f.:]{2,45})\]")
 
 
 class Stage(Enum):
@@ -43,6 +45,7 @@ class MailConnection:
     """The connection of one client to the inbound mail server."""
 
     network: str
+    client: str = ""  #: the client's address; empty for a Unix socket
     close: Callable[[], None]  #: a function that sends the client the reason and closes the connection
     stage_entered_at: float  #: time at which the client entered its stage
     mailed_at: float  #: time at which the client's last message was stored; at first, time of the connection
@@ -126,6 +129,22 @@ def network_of(address: str) -> str:
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(found) if found.version == 4 else f"{IPv6Address(int(found) >> 64 << 64)}/64"
+
+
+def sending_network(address: str, received: str) -> str:
+    """Return the network that sent a message; "" if it is unknown.
+
+    `address` is the client's. If the client is a mail server in our own network, `received` is the header that it
+    added to the top of the message, in which its own client's address is the last in brackets before `by`.
+    """
+    try:
+        is_foreign = ip_address(address.partition("%")[0]).is_global
+    except ValueError:
+        is_foreign = False
+    if is_foreign:
+        return network_of(address)
+    found = BRACKETED.findall(received.partition(" by ")[0])
+    return network_of(found[-1]) if found else ""
 
 
 class MemoryBudget:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from digest.inbound import command_arguments, mail_text, unsubscribe_words, words_around_commands
 from digest.inbound.mail_commands import KIND_OF_WORD, MAX_SENTENCE_LENGTH, Command, CommandLine, Verb
+from digest.inbound.mail_text import ReceivedMail
 
 MAX_COMMANDS = 10  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
@@ -20,12 +21,11 @@ MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command w
 CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
 
 
-def parse_commands(content: bytes) -> list[Command]:
+def parse_commands(mail: ReceivedMail) -> list[Command]:
     """Return the commands of a message in order; the result is empty if the message contains none."""
-    message = mail_text.parse_mail(content)
-    names = mail_text.names_of(message)
-    subject, is_answer = mail_text.subject_of(message)
-    lines = list(mail_text.written_lines(message))
+    names = mail_text.names_of(mail)
+    subject, is_answer = mail_text.subject_of(mail)
+    lines = list(mail_text.written_lines(mail))
     if is_answer:
         return commands_in_reply(subject, lines, names)
     first = parse_command(subject, names)

@@ -4,70 +4,85 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from email import message_from_bytes, policy
-from email.message import EmailMessage, MIMEPart
-from email.utils import getaddresses
+from dataclasses import dataclass
+from email.message import Message
 from html import unescape
 from itertools import dropwhile, islice, zip_longest
 
+from digest import mail_parsing
+from digest.bounces.report_parser import MailReport, read_report
 from digest.inbound import words_around_commands
 from digest.letters.headers import one_line
 
-#: Only this many bytes of a message are parsed, since a message may be crafted to make parsing slow.
-MAX_BYTES = 32 * 1024
+#: Maximum number of characters that are read of a message's text.
+MAX_TEXT_LENGTH = 32 * 1024
 #: Maximum number of characters read from a line; more than allowed in a filter, so that a longer filter is
 #: reported.
 MAX_LINE_LENGTH = 2000
 MAX_LINES = 20  #: maximum number of lines in a message that are searched for commands
 
-HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^>]*>", re.IGNORECASE)
+# Each of these patterns ends at the next `<` or consumes the text up to its end, so that none takes quadratic time.
+HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^<>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
-    r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?-->", re.IGNORECASE | re.DOTALL
+    r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
 )
-HTML_TAG = re.compile(r"<[^>]*>")
+HTML_TAG = re.compile(r"<[^<>]*>")
 
 
-def parse_mail(content: bytes) -> EmailMessage:
-    """Parse a message, reading only its first bytes."""
-    return message_from_bytes(content[:MAX_BYTES], policy=policy.default)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReceivedMail:
+    """A received message, parsed once, before a transaction begins."""
+
+    content: bytes  #: the message as it arrived
+    message: Message  #: its headers, as written
+    text: str  #: its plain text, or else its HTML converted to text; "" if neither is readable
+    report: MailReport | None  #: the bounce or complaint that it reports
 
 
-def header_values(message: EmailMessage, name: str) -> list[str]:
-    """Return the values of a header, one for each of its occurrences.
-
-    The values are not decoded if Python cannot parse the header, which may be crafted.
-    """
-    try:
-        return [str(value) for value in message.get_all(name, [])]
-    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted message)
-        return [str(value) for each, value in message.raw_items() if each.lower() == name.lower()]
+def read_mail(content: bytes) -> ReceivedMail:
+    """Parse a message, in time that grows only with its length."""
+    message = mail_parsing.parse_message(content)
+    return ReceivedMail(
+        content=content, message=message, text=body_text(message), report=read_report(message)
+    )
 
 
-def header_value(message: EmailMessage, name: str) -> str:
+def header_values(mail: ReceivedMail, name: str) -> list[str]:
+    """Return the decoded values of a header, one for each of its occurrences."""
+    return [mail_parsing.decoded_words(value) for value in mail_parsing.raw_headers(mail.message, name)]
+
+
+def header_value(mail: ReceivedMail, name: str) -> str:
     """Return the first value of a header, or ""."""
-    return next(iter(header_values(message, name)), "")
+    return next(iter(header_values(mail, name)), "")
 
 
-def names_of(message: EmailMessage) -> frozenset[str]:
+def writers_of(mail: ReceivedMail) -> list[tuple[str, str]]:
+    """Return the (name, address) pairs of the From lines."""
+    return mail_parsing.addresses_in(mail_parsing.raw_headers(mail.message, "From"))
+
+
+def names_of(mail: ReceivedMail) -> frozenset[str]:
     """Return the words in the writer's name and address, taken from the From line."""
-    found = getaddresses([one_line(value) for value in header_values(message, "From")])
-    called = (f"{name} {address} {address.rpartition('@')[0]}" for name, address in found)
+    called = (
+        f"{one_line(name)} {address} {address.rpartition('@')[0]}" for name, address in writers_of(mail)
+    )
     return frozenset(word for each in called for word in words_around_commands.words_in(each, polite=False))
 
 
-def subject_of(message: EmailMessage) -> tuple[str, bool]:
+def subject_of(mail: ReceivedMail) -> tuple[str, bool]:
     """Return the subject without its prefixes, and whether the message is a reply.
 
     For a forwarded message, return ("", True).
     """
-    subject = one_line(header_value(message, "Subject"))
+    subject = one_line(header_value(mail, "Subject"))
     bare = words_around_commands.without_prefixes(subject)
     return ("", True) if words_around_commands.is_forwarded(subject) else (bare, bare != subject)
 
 
-def written_lines(message: EmailMessage, most: int = MAX_LINES) -> Iterator[str]:
+def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> Iterator[str]:
     """Yield the first lines that the sender wrote, leaving out quoted and empty lines."""
-    visible = (one_line(line[:MAX_LINE_LENGTH]) for line in body_text(message).splitlines())
+    visible = (one_line(line[:MAX_LINE_LENGTH]) for line in mail.text.splitlines())
     lines = list(islice(below_quote(list(filter(None, visible))), most))
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         if words_around_commands.is_end_of_text(line, following):
@@ -82,24 +97,16 @@ def below_quote(lines: list[str]) -> Iterator[str]:
     yield from rest if len(rest) < len(lines) - quoted else lines
 
 
-def body_text(message: EmailMessage) -> str:
+def body_text(message: Message) -> str:
     """Return a message's plain text, or else its HTML converted to text; "" if neither is readable."""
-    try:
-        body = message.get_body(("plain", "html"))
-        text = decoded(body) if body is not None else ""
-        is_html = body is not None and body.get_content_subtype() == "html"
-    except Exception:  # noqa: BLE001  (Python's parser raises almost any exception on a crafted message)
+    parts = list(mail_parsing.parts_of_type(message, frozenset({"text/plain", "text/html"})))
+    shown = [part for part in parts if part.get_content_disposition() != "attachment"]
+    shown.sort(key=lambda part: part.get_content_subtype() != "plain")
+    if not shown:
         return ""
-    return text_of_html(text) if is_html else text
-
-
-def decoded(part: MIMEPart) -> str:
-    """Return the text of a part of a message; text in an unknown character set is read as UTF-8."""
-    try:
-        return str(part.get_content())
-    except (LookupError, ValueError):
-        payload = part.get_payload(decode=True)
-        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+    text = mail_parsing.text_of(shown[0])
+    is_html = shown[0].get_content_subtype() == "html"
+    return (text_of_html(text) if is_html else text)[:MAX_TEXT_LENGTH]
 
 
 def text_of_html(html: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from email.message import EmailMessage
 
 from sqlalchemy.orm import Session
 
@@ -20,6 +19,7 @@ from digest.inbound import answer_limits, answered_letter, mail_text, reader_com
 from digest.inbound.answered_letter import AnsweredLetter
 from digest.inbound.mail_commands import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
 from digest.site_profile import Site
@@ -41,7 +41,7 @@ class MailOutcome:
 def answer(
     session: Session,
     site: Site,
-    message: EmailMessage,
+    message: ReceivedMail,
     answered: AnsweredLetter | None,
     rules: MailRules,
     *,
@@ -80,7 +80,7 @@ def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001
 def answer_stranger(
     session: Session,
     site: Site,
-    message: EmailMessage,
+    message: ReceivedMail,
     email: str,
     rules: MailRules,
     *,
@@ -106,7 +106,7 @@ def answer_stranger(
     )
 
 
-def check_writer(session: Session, site: Site, message: EmailMessage, email: str) -> None:
+def check_writer(session: Session, site: Site, message: ReceivedMail, email: str) -> None:
     """Raise MailIgnored if the writer of this message may not be answered."""
     if writer_checks.is_marked_as_spam(message):
         raise MailIgnored("the mail is marked as spam or as forged")
@@ -117,7 +117,7 @@ def check_writer(session: Session, site: Site, message: EmailMessage, email: str
 
 
 def pass_on(
-    session: Session, site: Site, message: EmailMessage, email: str, rules: MailRules, now: datetime
+    session: Session, site: Site, message: ReceivedMail, email: str, rules: MailRules, now: datetime
 ) -> bool:
     """Queue a letter that passes this message on to the operator; return whether it was queued.
 
@@ -125,7 +125,7 @@ def pass_on(
     """
     if not rules.operator or rules.operator.casefold() == email.casefold():
         return False
-    text = mail_text.body_text(message)[:MAX_PASSED_ON]
+    text = message.text[:MAX_PASSED_ON]
     decision = {
         "writer": email,
         "mail_subject": one_line(mail_text.header_value(message, "Subject")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from email.message import EmailMessage
 
 from sqlalchemy.orm import Session
 
@@ -16,6 +15,7 @@ from digest.inbound import writer_checks
 from digest.inbound.answered_letter import AnsweredLetter
 from digest.inbound.mail_commands import Command
 from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
 from digest.site_profile import Site
@@ -84,7 +84,7 @@ def error_text(error: UsageError) -> str:
 class CommandMail:
     """A message that contains commands, and what is known about its sender."""
 
-    message: EmailMessage
+    message: ReceivedMail
     commands: Sequence[Command]
     proof: SenderProof | None = None
     answered: AnsweredLetter | None = None  #: the letter that the message answers, found by its reply address

@@ -15,18 +15,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from email import message_from_bytes, policy
-from email.message import EmailMessage
-from email.utils import getaddresses
 
+from digest import mail_parsing
 from digest.dns_records import DnsUnavailable
 from digest.inbound import mail_text
-from digest.inbound.mail_text import MAX_BYTES as MAX_HEADER_BYTES
+from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup, key_name, signature_fault, signatures_in, tags_of
 from digest.letters.headers import one_line
 
-#: Maximum size of a message in bytes, since a message may be crafted to make verification slow.
-MAX_BYTES = 256 * 1024
+#: Maximum size in bytes of a message, and of its header, since a message may be crafted to make verification slow.
+MAX_BYTES, MAX_HEADER_BYTES = 256 * 1024, 32 * 1024
 MAX_SIGNATURE_LENGTH = 4096
 #: Maximum number of signatures tried per message; each needs a query to the sender's DNS server.
 MAX_SIGNATURES = 2
@@ -54,44 +52,46 @@ class SenderProof:
 
 
 def proof_of_sender(
-    content: bytes, email: str, *, to: str, authserv_id: str, lookup: Lookup, now: datetime
+    mail: ReceivedMail, email: str, *, to: str, authserv_id: str, lookup: Lookup, now: datetime
 ) -> SenderProof | None:
     """Return the proof that `email` sent this message to `to`: our server's result or a DKIM signature."""
-    return trusted_result(content, email, to=to, authserv_id=authserv_id) or prove_sender(
-        content, email, to=to, lookup=lookup, now=now
+    return trusted_result(mail, email, to=to, authserv_id=authserv_id) or prove_sender(
+        mail, email, to=to, lookup=lookup, now=now
     )
 
 
-def prove_sender(content: bytes, email: str, *, to: str, lookup: Lookup, now: datetime) -> SenderProof | None:
+def prove_sender(
+    mail: ReceivedMail, email: str, *, to: str, lookup: Lookup, now: datetime
+) -> SenderProof | None:
     """Return the DKIM proof that the owner of `email` sent this message to `to`; None if there is none."""
-    for place, tags in usable_signatures(content, email, to=to, now=now):
+    for place, tags in usable_signatures(mail, email, to=to, now=now):
         try:
-            fault = signature_fault(content, place, key_name(tags), lambda name: keys_in_use(lookup(name)))
+            fault = signature_fault(
+                mail.content, place, key_name(tags), lambda name: keys_in_use(lookup(name))
+            )
         except DnsUnavailable:
             continue
         if not fault:
-            return proof_by(tags["d"].lower(), parsed_header(content))
+            return proof_by(tags["d"].lower(), mail)
     return None
 
 
-def trusted_result(content: bytes, email: str, *, to: str, authserv_id: str) -> SenderProof | None:
+def trusted_result(mail: ReceivedMail, email: str, *, to: str, authserv_id: str) -> SenderProof | None:
     """Return the proof from our mail server's Authentication-Results header, or None if there is none.
 
     DMARC must have passed for the From line's domain, or DKIM or SPF for that domain or a parent of it.
     """
-    if not authserv_id or not is_unambiguous(content, email, to=to):
+    if not authserv_id or not is_unambiguous(mail, email, to=to):
         return None
-    message = parsed_header(content)
-    topmost = next(
-        (str(value) for name, value in message.raw_items() if name.lower() == "authentication-results"), ""
-    )  # the header stays undecoded, because a decoded address could look like a result
+    # The header stays undecoded, because a decoded address could look like a result.
+    topmost = next(iter(mail_parsing.raw_headers(mail.message, "Authentication-Results")), "")
     server, *results = without_quotes(topmost[:MAX_SIGNATURE_LENGTH]).split(";")
     if server.lower().split()[:1] != [authserv_id.lower()]:
         return None
     domain = email.rpartition("@")[2].lower()
     checked = (checked_domain(RESULT.findall(each)) for each in results)
     found = next((each for each in checked if each and is_own_or_above(each, domain)), None)
-    return proof_by(found, message) if found else None
+    return proof_by(found, mail) if found else None
 
 
 def without_quotes(field: str) -> str:
@@ -120,12 +120,12 @@ def checked_domain(result: Sequence[tuple[str, str]]) -> str:
             return ""
 
 
-def proof_by(domain: str, message: EmailMessage) -> SenderProof:
+def proof_by(domain: str, mail: ReceivedMail) -> SenderProof:
     """Return the proof of a message's sender; `domain` is the domain that confirmed the sender."""
     return SenderProof(
         domain=domain,
-        message_id=one_line(mail_text.header_value(message, "Message-ID"))[:MAX_QUOTED],
-        date=one_line(mail_text.header_value(message, "Date"))[:MAX_QUOTED],
+        message_id=one_line(mail_text.header_value(mail, "Message-ID"))[:MAX_QUOTED],
+        date=one_line(mail_text.header_value(mail, "Date"))[:MAX_QUOTED],
     )
 
 
@@ -135,37 +135,30 @@ def keys_in_use(records: Sequence[str]) -> list[str]:
 
 
 def usable_signatures(
-    content: bytes, email: str, *, to: str, now: datetime
+    mail: ReceivedMail, email: str, *, to: str, now: datetime
 ) -> list[tuple[int, dict[str, str]]]:
     """Return the first signatures that would prove the sender if they are valid, each with its index."""
-    if not is_unambiguous(content, email, to=to):
+    if not is_unambiguous(mail, email, to=to):
         return []
-    numbered = enumerate(signatures_in(parsed_header(content)))
+    numbered = enumerate(signatures_in(mail.message))
     return [(place, tags) for place, tags in numbered if is_usable(tags, email, now)][:MAX_SIGNATURES]
 
 
-def parsed_header(content: bytes) -> EmailMessage:
-    """Return the header of a message, parsed as a message without a body."""
-    end = END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES)
-    return message_from_bytes(content[: end.end() if end else MAX_HEADER_BYTES], policy=policy.default)
+def is_unambiguous(mail: ReceivedMail, email: str, *, to: str) -> bool:
+    """Return whether From, To and Subject have only one reading, and name `email` and `to`.
 
-
-def is_unambiguous(content: bytes, email: str, *, to: str) -> bool:
-    """Return whether From, To and Subject have only one reading, and name `email` and `to`."""
-    if len(content) > MAX_BYTES or BARE_CR.search(content):
+    In a header that was cut before it was parsed, a second From line may be missing.
+    """
+    if len(mail.content) > MAX_BYTES or BARE_CR.search(mail.content) or mail_parsing.is_cut(mail.message):
         return False
-    if not END_OF_HEADER.search(content, 0, MAX_HEADER_BYTES):
+    if not END_OF_HEADER.search(mail.content, 0, MAX_HEADER_BYTES):
         return False
-    message = parsed_header(content)
-    if any(len(mail_text.header_values(message, name)) != 1 for name in COVERED):
+    values = {name: mail_parsing.raw_headers(mail.message, name) for name in COVERED}
+    if any(len(found) != 1 for found in values.values()):
         return False
-    recipients = {address.lower() for _, address in getaddresses(mail_text.header_values(message, "To"))}
-    return to.lower() in recipients and is_written_as(raw_from(message), email)
-
-
-def raw_from(message: EmailMessage) -> str:
-    """Return the From line undecoded, because a decoded name could look like an address."""
-    return next("".join(str(value).split()) for name, value in message.raw_items() if name.lower() == "from")
+    recipients = {address.lower() for _, address in mail_parsing.addresses_in(values["to"])}
+    # The From line stays undecoded, because a decoded name could look like an address.
+    return to.lower() in recipients and is_written_as("".join(values["from"][0].split()), email)
 
 
 def is_written_as(line: str, email: str) -> bool:

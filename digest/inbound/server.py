@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Envelope, Session, syntax
 
-from digest import inbound
+from digest import inbound, mail_parsing
 from digest.app_context import AppContext
 from digest.errors import BadField
 from digest.heartbeats import HeartbeatThread
@@ -37,8 +37,10 @@ from digest.inbound.connection_limits import (
     MemoryBudget,
     Stage,
     network_of,
+    sending_network,
 )
 from digest.inbound.mail_rules import no_lookup, rules_of
+from digest.inbound.mail_text import ReceivedMail
 from digest.letters.dkim_verification import Lookup
 
 log = logging.getLogger(__name__)
@@ -114,18 +116,12 @@ class MailReceiver:
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
         self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """Accept a recipient if it is one of our addresses and its message can be stored."""
+        """Accept a recipient if it is one of our addresses."""
         del server, session, options
         if not inbound.is_accepted_recipient(self.context.site, address):
             return "550 5.1.1 no such address here"
         if len(envelope.rcpt_tos) >= MAX_RECIPIENTS:
             return "452 4.5.3 too many recipients"
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                self.threads, self.check_storage, sender_of(envelope), [address]
-            )
-        except inbound.InboxFull as error:
-            return f"452 4.2.2 {error}, try again later"
         envelope.rcpt_tos.append(address)
         return "250 2.1.5 recipient ok"
 
@@ -137,17 +133,12 @@ class MailReceiver:
             log.error("a command failed; the client will try again", exc_info=error)
         return "451 4.3.0 try again later"
 
-    def check_storage(self, sender: str, recipients: list[str]) -> None:
-        """Raise InboxFull if no more mail can be stored for these recipients."""
-        with self.context.read_session() as session:
-            inbound.check_storage(session, sender=sender, recipients=recipients)
-
-    async def store(self, envelope: Envelope, content: Content) -> str:
-        """Store and process a message, release its memory, and return the reply to the client."""
+    async def store(self, client: str, envelope: Envelope, content: Content) -> str:
+        """Store and process a client's message, release its memory, and return the reply."""
         sender, recipients = sender_of(envelope), [str(address) for address in envelope.rcpt_tos]
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self.threads, lambda: self.store_and_process(sender, recipients, bytes(content))
+                self.threads, lambda: self.store_and_process(client, sender, recipients, bytes(content))
             )
         except inbound.InboxFull as error:
             return f"452 4.2.2 {error}, try again later"
@@ -173,42 +164,52 @@ class MailReceiver:
             self.large.release()
         content.clear()
 
-    def store_and_process(self, sender: str, recipients: list[str], content: bytes) -> str:
-        """Store a message, then process it; raise InboxFull if it cannot be stored."""
-        now = self.context.clock()
+    def store_and_process(self, client: str, sender: str, recipients: list[str], content: bytes) -> str:
+        """Parse, store and process a message; raise InboxFull if it cannot be stored."""
+        now, mail = self.context.clock(), parsed(content)
+        network = sending_network(client, received_by(mail))
         with self.context.write_session() as session:
-            inbound.check_storage(session, sender=sender, recipients=recipients, size=len(content))
+            for recipient in recipients:
+                inbound.check_storage(
+                    session,
+                    sender=sender,
+                    network=network,
+                    recipient=recipient,
+                    size=len(content),
+                    may_be_kept=inbound.may_be_kept(self.context.site, recipient, mail),
+                )
             numbers = inbound.store_mail(
-                session, sender=sender, recipients=recipients, content=content, now=now
+                session, sender=sender, recipients=recipients, content=content, network=network, now=now
             )
         try:
             site = self.context.site
-            is_proof_due = any(inbound.awaits_proof(site, one, content, now) for one in set(recipients))
+            is_proof_due = any(mail and inbound.awaits_proof(site, one, mail, now) for one in set(recipients))
             if is_proof_due and self.awaiting_proof.acquire(blocking=False):
-                self.provers.submit(self.prove_and_process, numbers, now)
+                self.provers.submit(self.prove_and_process, numbers, mail, now)
             else:
-                self.process(numbers, no_lookup, now)
+                self.process(numbers, mail, no_lookup, now)
         except Exception:  # the message is stored, so the next run processes it
             log.exception("mails %s were stored but not processed; retrying", numbers)
         return "250 2.0.0 stored"
 
-    def prove_and_process(self, numbers: list[int], now: datetime) -> None:
+    def prove_and_process(self, numbers: list[int], mail: ReceivedMail | None, now: datetime) -> None:
         """Process stored messages with a lookup of DKIM keys, which can prove their senders."""
         try:
-            self.process(numbers, self.context.lookup, now)
+            self.process(numbers, mail, self.context.lookup, now)
         except Exception:
             log.exception("mails %s were stored but not processed; retrying", numbers)
         finally:
             self.awaiting_proof.release()
 
-    def process(self, numbers: list[int], lookup: Lookup, now: datetime) -> None:
-        """Process stored messages."""
+    def process(self, numbers: list[int], mail: ReceivedMail | None, lookup: Lookup, now: datetime) -> None:
+        """Process a message that was stored once for each recipient."""
         with self.context.write_session() as session:
             for number in numbers:
                 inbound.process_mail(
                     session,
                     site=self.context.site,
                     number=number,
+                    mail=mail,
                     rules=rules_of(self.context, lookup),
                     now=now,
                 )
@@ -217,6 +218,20 @@ class MailReceiver:
         """Log how many clients were rejected, at most once a minute."""
         if line := self.connections.report(asyncio.get_running_loop().time()):
             log.warning("%s", line)
+
+
+def parsed(content: bytes) -> ReceivedMail | None:
+    """Return a parsed message, or None if it cannot be parsed, so that it is kept for the operator."""
+    try:
+        return inbound.read_mail(content)
+    except Exception:
+        log.exception("a message could not be parsed")
+        return None
+
+
+def received_by(mail: ReceivedMail | None) -> str:
+    """Return the topmost Received header of a message, which the mail server before us added."""
+    return next(iter(mail_parsing.raw_headers(mail.message, "Received") if mail else ()), "")
 
 
 def max_connections() -> int:
@@ -245,9 +260,13 @@ class AdmissionProtocol(asyncio.Protocol):
         """Switch an admitted client to the SMTP protocol, or close the connection."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  (a socket's transport)
         peer, now = transport.get_extra_info("peername"), asyncio.get_running_loop().time()
-        network = network_of(str(peer[0])) if isinstance(peer, tuple) else ""
+        client = str(peer[0]) if isinstance(peer, tuple) else ""
         connection = MailConnection(
-            network=network, close=partial(reject, transport), stage_entered_at=now, mailed_at=now
+            client=client,
+            network=network_of(client),
+            close=partial(reject, transport),
+            stage_entered_at=now,
+            mailed_at=now,
         )
         if not self.handler.connections.admit(connection, now):
             reject(transport)
@@ -323,7 +342,7 @@ class LongLineSmtp(SMTP):
         self.connection.enter(Stage.STORING, self.loop.time())
         if self._timeout_handle is not None:
             self._timeout_handle.cancel()
-        storing = self.loop.create_task(self.handler.store(envelope, content))
+        storing = self.loop.create_task(self.handler.store(self.connection.client, envelope, content))
         reply = await asyncio.shield(storing)  # processing continues even if the client disconnects
         self.connection.mailed_at = self.loop.time()
         return reply

@@ -1,17 +1,20 @@
-"""Limit the mail that is stored unprocessed; when a limit is reached, senders are asked to try again later.
+"""Limit the mail that is stored, separately for each purpose of our addresses.
 
-Mail that can be processed is deleted immediately, so bounces and commands take up space only briefly. Mail to
-our bounce and unsubscribe addresses has a separate limit, so strangers who use up the other limit cannot block bounces.
+Mail that can be processed is deleted immediately, so commands and reports take up space only briefly. They are
+never refused because of mail that is kept for the operator, which has limits per sender and per network. Above
+the total limit, the network that sent most gives way, so a flood displaces itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import InboundMail
+from digest.db.tables import InboundMail, MailPurpose, MailState
 from digest.errors import DigestError
 
 MB = 1024 * 1024
@@ -29,65 +32,94 @@ class StorageUse:
         return used.mails + adding.mails <= self.mails and used.size + adding.size <= self.size
 
 
+NOTHING = StorageUse(mails=0, size=0)
+#: Limit per purpose: of mail that waits to be processed, and of mail that is kept.
 TOTAL_LIMIT = StorageUse(mails=1_000, size=50 * MB)
-#: Limit per sender of mail to unsigned addresses, to which anybody may write.
+NETWORK_LIMIT = StorageUse(mails=200, size=10 * MB)
 SENDER_LIMIT = StorageUse(mails=50, size=5 * MB)
-#: Limit per bounce or unsubscribe address; each belongs to one letter or reader.
-RECIPIENT_LIMIT = StorageUse(mails=10, size=5 * MB)
 
-RECIPIENT = func.lower(InboundMail.recipient)
-IS_SIGNED = or_(RECIPIENT.startswith("bounce+"), RECIPIENT.startswith("unsubscribe+"))
-#: The condition for provider notices, which are not limited because their signatures are verified.
-NOTICES = RECIPIENT.startswith("arn:")
+SIZE = func.length(InboundMail.content)
 
 
 class InboxFull(DigestError):
     """The reason why a message cannot be stored now."""
 
 
-def check_storage(session: Session, *, sender: str, recipients: list[str], size: int = 0) -> None:
-    """Raise InboxFull unless a message of `size` bytes can be stored for each recipient."""
-    for group in (True, False):
-        inside = [each for each in recipients if is_signed_address(each) == group]
-        if inside:
-            check_storage_of_kind(
-                session,
-                is_signed=group,
-                sender=sender,
-                recipients=inside,
-                adding=StorageUse(mails=len(inside), size=size * len(inside)),
-            )
+def purpose_of(recipient: str) -> MailPurpose:
+    """Return the purpose of an address that we accept."""
+    if recipient.startswith("arn:"):
+        return MailPurpose.NOTICE
+    local = recipient.lower().rpartition("@")[0]
+    if local in {"postmaster", "abuse"}:
+        return MailPurpose.ROLE
+    is_signed = local.startswith(("bounce+", "unsubscribe+", "reply+")) or "-confirm+" in local
+    return MailPurpose.SIGNED if is_signed else MailPurpose.COMMANDS
 
 
-def check_storage_of_kind(
-    session: Session, *, is_signed: bool, sender: str, recipients: list[str], adding: StorageUse
+def check_storage(
+    session: Session, *, sender: str, network: str, recipient: str, size: int, may_be_kept: bool
 ) -> None:
-    """Raise InboxFull if storing `adding` would exceed a limit for signed or for other addresses."""
-    if not TOTAL_LIMIT.allows(stored_use(session, IS_SIGNED if is_signed else ~IS_SIGNED, ~NOTICES), adding):
-        raise InboxFull("too much unread mail is stored")
-    if not is_signed and not SENDER_LIMIT.allows(
-        stored_use(session, ~IS_SIGNED, func.lower(InboundMail.sender) == sender[:320].lower()), adding
-    ):
+    """Raise InboxFull unless a message of `size` bytes can be stored for this recipient.
+
+    Mail that is kept for the operator counts only if this message may be kept, too.
+    """
+    adding, of_purpose = StorageUse(mails=1, size=size), InboundMail.purpose == purpose_of(recipient)
+    waits = InboundMail.state == MailState.NEW
+    if not TOTAL_LIMIT.allows(stored_use(session, of_purpose, waits), adding):
+        raise InboxFull("too much mail waits to be processed")
+    counted = [of_purpose] if may_be_kept else [of_purpose, waits]
+    is_same_sender = func.lower(InboundMail.sender) == sender[:320].lower()
+    if sender and not SENDER_LIMIT.allows(stored_use(session, *counted, is_same_sender), adding):
         raise InboxFull("too much unread mail from this sender is stored")
-    one = StorageUse(mails=1, size=adding.size // adding.mails)
-    for recipient in recipients if is_signed else ():
-        if not RECIPIENT_LIMIT.allows(stored_use(session, RECIPIENT.in_((recipient[:320].lower(),))), one):
-            raise InboxFull("too much unread mail to this address is stored")
-
-
-def is_signed_address(recipient: str) -> bool:
-    """Return whether an address that we accept is a bounce or unsubscribe address."""
-    return recipient.lower().startswith(("bounce+", "unsubscribe+"))
+    if not NETWORK_LIMIT.allows(stored_use(session, *counted, InboundMail.network == network), adding):
+        raise InboxFull("too much unread mail from this network is stored")
 
 
 def stored_use(session: Session, *conditions: ColumnElement[bool]) -> StorageUse:
     """Return the number and size of stored messages that meet the conditions."""
     mails, size = session.execute(
-        select(func.count(), func.coalesce(func.sum(func.length(InboundMail.content)), 0)).where(*conditions)
+        select(func.count(), func.coalesce(func.sum(SIZE), 0)).where(*conditions)
     ).one()
     return StorageUse(mails=mails, size=int(size))
 
 
+def delete_surplus(session: Session, purpose: MailPurpose) -> int:
+    """Delete kept mail above the total limit, the oldest of the network that sent most; return how many."""
+    is_kept = InboundMail.purpose == purpose, InboundMail.state == MailState.SHUNTED
+    kept = session.execute(
+        select(InboundMail.id, InboundMail.network, SIZE).where(*is_kept).order_by(InboundMail.id)
+    ).all()
+    gone = surplus_of([(row.id, row.network, row[2]) for row in kept])
+    session.execute(delete(InboundMail).where(InboundMail.id.in_(gone)))
+    return len(gone)
+
+
+def surplus_of(kept: Sequence[tuple[int, str, int]]) -> list[int]:
+    """Return the ids to delete from messages given as (id, network, size), oldest first."""
+    shares, gone = Counter[str](), list[int]()
+    for _, network, size in kept:
+        shares[network] += share_of(size)
+    left = list(kept)
+    while not TOTAL_LIMIT.allows(StorageUse(mails=len(left), size=sum(size for _, _, size in left)), NOTHING):
+        largest = max(shares, key=lambda network: shares[network])
+        oldest = next(message for message in left if message[1] == largest)
+        left.remove(oldest)
+        gone.append(oldest[0])
+        shares[largest] -= share_of(oldest[2])
+    return gone
+
+
+def share_of(size: int) -> int:
+    """Return a message's share of the total limit, which counts both messages and bytes."""
+    return size + TOTAL_LIMIT.size // TOTAL_LIMIT.mails
+
+
 def is_full(session: Session) -> bool:
-    """Return whether another message from a stranger might not fit into the storage."""
-    return not TOTAL_LIMIT.allows(stored_use(session, ~IS_SIGNED, ~NOTICES), StorageUse(mails=1, size=2 * MB))
+    """Return whether so much mail is kept that old mail must be deleted for new mail."""
+    kept = InboundMail.state == MailState.SHUNTED
+    return any(
+        not TOTAL_LIMIT.allows(
+            stored_use(session, kept, InboundMail.purpose == purpose), StorageUse(mails=1, size=2 * MB)
+        )
+        for purpose in MailPurpose
+    )

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest import failpoints
+from digest import db, failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
+from digest.inbound import storage_quota
+from digest.inbound.storage_quota import purpose_of
+
+log = logging.getLogger(__name__)
 
 #: How long mail is kept for the operator to read.
 KEEP_SHUNTED_FOR = timedelta(days=90)
 
 
 def store_mail(
-    session: Session, *, sender: str, recipients: list[str], content: bytes, now: datetime
+    session: Session,
+    *,
+    sender: str,
+    recipients: Sequence[str],
+    content: bytes,
+    network: str = "",
+    now: datetime,
 ) -> list[int]:
     """Store a message once for each recipient, commit, and return the ids."""
     rows = [
@@ -25,6 +36,8 @@ def store_mail(
             received_at=now,
             sender=sender[:320],
             recipient=recipient[:320],
+            purpose=purpose_of(recipient),
+            network=network,
             content=content,
             state=MailState.NEW,
         )
@@ -56,9 +69,29 @@ def get_mail(session: Session, number: int) -> InboundMail:
     return row
 
 
-def delete_mail(session: Session, number: int) -> None:
-    """Delete a message and commit; raise NotFound if no message has this number."""
-    session.delete(get_mail(session, number))
+def keep(session: Session, row: InboundMail, reason: str) -> None:
+    """Keep a message for the operator to read, with the reason; delete older mail above the limit."""
+    row.state, row.reason = MailState.SHUNTED, reason
+    session.flush()
+    if deleted := storage_quota.delete_surplus(session, row.purpose):
+        log.warning("the inbox is full: %d older messages to %s addresses were deleted", deleted, row.purpose)
+
+
+def find_mails(session: Session, *, sender: str | None = None) -> list[int]:
+    """Return the ids of all messages, or of those from an address, from a domain with `@`, or from a network."""
+    found = select(InboundMail.id).order_by(InboundMail.id)
+    if sender is not None:
+        address = func.lower(InboundMail.sender)
+        is_from = [address == sender.lower(), InboundMail.network == sender]
+        if sender.startswith("@"):
+            is_from.append(address.endswith(sender.lower(), autoescape=True))
+        found = found.where(or_(*is_from))
+    return list(session.scalars(found))
+
+
+def delete_mails(session: Session, numbers: Sequence[int]) -> None:
+    """Delete these messages and commit."""
+    session.execute(delete(InboundMail).where(db.one_of(InboundMail.__table__.c.id, numbers)))
     session.commit()
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from email.message import EmailMessage
-from email.utils import getaddresses
 
 from digest import addresses
 from digest.errors import BadField
 from digest.inbound import mail_text, words_around_commands
+from digest.inbound.mail_text import ReceivedMail
 from digest.letters import figures_in_words, subject_lines
 from digest.letters.headers import one_line
 from digest.site_profile import Site
@@ -36,9 +35,9 @@ class MailIgnored(Exception):
     """The reason why a message is neither processed nor answered, but kept for the operator to read."""
 
 
-def address_of_writer(site: Site, message: EmailMessage) -> str:
+def address_of_writer(site: Site, mail: ReceivedMail) -> str:
     """Return the address in the From line; raise MailIgnored unless it is a single address of a person."""
-    named = getaddresses(mail_text.header_values(message, "From"))
+    named = mail_text.writers_of(mail)
     try:
         ((_name, address),) = named
         email = addresses.parse_address(address).email
@@ -57,40 +56,40 @@ def is_own_address(site: Site, email: str) -> bool:
     return local == site.mailbox or local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
 
 
-def is_marked_as_spam(message: EmailMessage) -> bool:
+def is_marked_as_spam(mail: ReceivedMail) -> bool:
     """Return whether an upstream mail server marked a message as spam or as forged."""
     return any(
         sign.match(value)
         for name, sign in SPAM_HEADERS.items()
-        for value in mail_text.header_values(message, name)
+        for value in mail_text.header_values(mail, name)
     )
 
 
-def reads_as_automatic(message: EmailMessage) -> bool:
+def reads_as_automatic(mail: ReceivedMail) -> bool:
     """Return whether a message contains a phrase that is typical of automatic replies.
 
     This catches automatic replies without the headers that mark such mail.
     """
-    text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
+    text = "\n".join([mail_text.header_value(mail, "Subject"), *mail_text.written_lines(mail)])
     return bool(
         words_around_commands.AUTOMATIC_REPLY_PHRASE.search(text[: words_around_commands.MAX_CHARS_SEARCHED])
     )
 
 
-def has_links(message: EmailMessage) -> bool:
+def has_links(mail: ReceivedMail) -> bool:
     """Return whether the subject or the text that the sender wrote contains a web address."""
     text = "\n".join(
-        [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message, MAX_LINES_SEARCHED)]
+        [mail_text.header_value(mail, "Subject"), *mail_text.written_lines(mail, MAX_LINES_SEARCHED)]
     )
     return bool(WEB_ADDRESS.search(text))
 
 
-def answered_mail(message: EmailMessage) -> dict[str, str]:
+def answered_mail(mail: ReceivedMail) -> dict[str, str]:
     """Return those fields of a message that our answer needs: its subject and its Message-ID."""
-    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
+    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(mail, "Subject")))
     return {
         "answered_subject": safe_quote(subject),
-        "answered_id": mail_text.header_value(message, "Message-ID").strip(),
+        "answered_id": mail_text.header_value(mail, "Message-ID").strip(),
     }
 
 

@@ -349,13 +349,16 @@ def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
 
 
 def full_inbox(session: Session) -> Iterator[Problem]:
-    """Yield a problem if so much unread mail is stored that no more mail is accepted."""
+    """Yield a problem if so much unread mail is stored that old mail is deleted for new mail."""
     if inbound.is_full(session):
         yield Problem(
             cause="full-inbox",
             severity=Severity.FAILURE,
-            message="The inbox is full: further incoming mail is deferred",
-            fix="Read the stored mail: digest inbox list. Delete what is not needed: digest inbox delete ID.",
+            message="The inbox is full: the oldest mail is deleted for new mail",
+            fix=(
+                "Read the stored mail: digest inbox list. Delete what is not needed: digest inbox delete ID,"
+                " digest inbox delete --from SENDER, digest inbox delete --all."
+            ),
         )
 
 

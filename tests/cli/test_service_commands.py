@@ -843,7 +843,7 @@ def test_an_unparsable_mail_is_listed_and_shown(digest: Digest, tmp_path: Path) 
                 session, sender="a@x.example", recipients=["postmaster@localhost"], content=content, now=NOW
             )
 
-    assert "RecursionError" in digest("inbox", "retry", "1").out
+    assert "neither a report nor a command" in digest("inbox", "retry", "1").out
     listed = digest("inbox", "list")
     assert (len(listed.out.splitlines()), listed.err) == (21, "4 more; --limit 24 shows them all.\n")
     assert [row["subject"] for row in digest("inbox", "list", "--json").lines][3] == "half a ?"
@@ -929,3 +929,26 @@ def test_unclassified_mail_can_be_listed_shown_retried_and_deleted(digest: Diges
     assert digest("inbox", "delete", "1", "--yes").code == 0
     assert digest("inbox", "list", "--json").lines == []
     assert digest("inbox", "show", "1").code == 1
+    for options in ((), ("1", "--all"), ("--all", "--from", "a@x.example")):
+        assert digest("inbox", "delete", *options, "--yes").code == 2
+
+
+def test_mail_of_one_sender_or_all_mail_can_be_deleted(digest: Digest, tmp_path: Path) -> None:
+    digest("status")
+    with (
+        connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
+        db.write_session(engine) as session,
+    ):
+        for sender in ("A@x.example", "a@x.example.org", "b@x.example", "c@y.example", "ba@x.example"):
+            inbound.store_mail(
+                session, sender=sender, recipients=["abuse@x"], content=b"", network=f"net-{sender[0]}", now=NOW
+            )  # fmt: skip
+
+    def left(*options: str) -> list[str]:
+        assert digest("inbox", "delete", *options, "--yes").code == 0
+        return [row["from"] for row in digest("inbox", "list", "--json").lines]
+
+    assert left("--from", "a@X.example") == ["a@x.example.org", "b@x.example", "c@y.example", "ba@x.example"]
+    assert left("--from", "net-c") == ["a@x.example.org", "b@x.example", "ba@x.example"]
+    assert left("--from", "@x.example") == ["a@x.example.org"]
+    assert left("--all") == []

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,8 @@ from digest.delivery import delivery_run, outbox
 from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
-from digest.inbound import server, storage_quota
+from digest.inbound import mail_text, server, storage_quota
 from digest.letters import Templates
-from digest.monitoring import problems
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.support import sample_mails
@@ -249,6 +249,33 @@ def test_an_erasure_also_deletes_stored_mail(
     assert list(inbound.list_mails(session)) == []
 
 
+def test_an_erasure_deletes_no_mail_of_a_longer_address(
+    session: Session, site: Site, receive: Callable[..., str], ada: Subscriber, now: datetime
+) -> None:
+    others = (
+        "hada@uni.example",
+        "a-ada@uni.example",
+        "o'ada@uni.example",
+        "ada@uni.example.org",
+        "ada@uni.example2",
+    )
+    for other in others:
+        receive(
+            f"From: {other}\r\n\r\nI am {other}.\r\n".encode(), to="abuse@bounce.example.org", sender=other
+        )
+    for written in (
+        "<ada@uni.example>",
+        "mailto:ADA@uni.example",
+        "'ada@uni.example'",
+        "to ada@uni.example.",
+    ):
+        receive(f"From: eve@x.example\r\n\r\n{written}\r\n".encode(), to="abuse@bounce.example.org", sender="eve@x.example")  # fmt: skip
+
+    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
+
+    assert [row.sender for row in inbound.list_mails(session)] == list(others)
+
+
 # ── complaints and unsubscribes ──────────────────────────────────────────────────────────────────────
 
 
@@ -341,10 +368,10 @@ def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
 def test_a_mail_that_raises_an_exception_is_kept(
     session: Session, receive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stumble(content: bytes) -> None:
-        raise IndexError(content)
+    def stumble(message: Message) -> None:
+        raise IndexError(message)
 
-    monkeypatch.setattr(bounces, "read_report", stumble)
+    monkeypatch.setattr(mail_text, "read_report", stumble)
 
     assert (
         receive(sample_mails.dsn(), to="postmaster@bounce.example.org")
@@ -647,63 +674,30 @@ def test_a_sender_over_their_storage_limit_is_deferred(
     assert len(running.kept()) == 4
 
 
-def test_unsigned_mail_cannot_use_the_storage_reserved_for_bounces(
-    running: RunningServer, letter: int, monkeypatch: pytest.MonkeyPatch
+def test_a_flood_to_abuse_is_deferred_and_refuses_no_report_and_no_unsubscribe(
+    running: RunningServer, letter: int, ada: Subscriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
+    monkeypatch.setattr(storage_quota, "NETWORK_LIMIT", storage_quota.StorageUse(mails=5, size=10_000_000))
     codes = [
         refused_by(running, "postmaster@bounce.example.org", sender=f"{number}@else.example")
         for number in range(7)
     ]
 
     assert codes == [250] * 5 + [452] * 2
-    assert (
-        refused_by(running, links.bounce_address(running.site, letter), sender="", content=sample_mails.dsn())
-        == 250
-    )
+    for to, content in {
+        links.bounce_address(running.site, letter): sample_mails.dsn(),
+        links.unsubscribe_address(running.site, ada.id, ada.link_version): sample_mails.A_LETTER,
+    }.items():
+        assert refused_by(running, to, sender=ADA, content=content) == 250
     assert running.failures() == [("hard", letter)]
-
-
-def test_one_signed_address_has_a_storage_limit(
-    running: RunningServer, letter: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage_quota, "RECIPIENT_LIMIT", storage_quota.StorageUse(mails=2, size=10_000_000))
-    to = links.bounce_address(running.site, letter)
-
-    assert [refused_by(running, to, sender=f"{number}@x.example") for number in range(3)] == [250, 250, 452]
-    assert refused_by(running, to.replace("bounce", "BOUNCE"), sender="x@x.example") == 452
-
-
-def test_deleting_mail_frees_storage(
-    running: RunningServer, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
-    to = "abuse@bounce.example.org"
-    assert [refused_by(running, to, sender="x@else.example") for _ in range(2)] == [250, 452]
-
-    for row in inbound.list_mails(session):
-        session.delete(row)
-    session.commit()
-
-    assert refused_by(running, to, sender="x@else.example") == 250
-
-
-def test_a_full_inbox_is_reported_to_the_operator(
-    session: Session, now: datetime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=1, size=10_000_000))
-    assert list(problems.full_inbox(session)) == []
-
-    inbound.store_mail(session, sender=ADA, recipients=["abuse@bounce.example.org"], content=b"x", now=now)
-
-    (problem,) = problems.full_inbox(session)
-    assert problem.message == "The inbox is full: further incoming mail is deferred"
+    with db.read_session(running.engine) as session:
+        assert session.get_one(Subscriber, ada.id).state == SubscriberState.UNSUBSCRIBED
 
 
 def test_lmtp_reports_a_full_inbox_for_every_recipient(
     running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_quota, "TOTAL_LIMIT", storage_quota.StorageUse(mails=5, size=1_000))
+    monkeypatch.setattr(storage_quota, "NETWORK_LIMIT", storage_quota.StorageUse(mails=5, size=700))
     with smtplib.LMTP(str(running.lmtp), timeout=5) as client:
         client.ehlo()
         client.mail("x@else.example")

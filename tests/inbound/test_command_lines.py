@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from email import message_from_bytes, policy
+from email import policy
 from email.message import EmailMessage
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from digest import links
 from digest.inbound import command_addresses, find_commands, writer_checks
 from digest.inbound.command_arguments import parse_paper
-from digest.inbound.mail_commands import Verb
+from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_text import read_mail
 from digest.inbound.writer_checks import MailIgnored, address_of_writer
 from digest.site_profile import Site
 
@@ -34,8 +35,12 @@ def mail(
     return message.as_bytes(policy=policy.SMTP)
 
 
+def commands_in(content: bytes) -> list[Command]:
+    return find_commands.parse_commands(read_mail(content))
+
+
 def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
-    return [command.verb for command in find_commands.parse_commands(mail(body, subject=subject, **more))]
+    return [command.verb for command in commands_in(mail(body, subject=subject, **more))]
 
 
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────
@@ -53,7 +58,7 @@ def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
     ],
 )
 def test_a_topic_may_follow_the_address_of_a_group(line: str, address: str, topic: str) -> None:
-    (command,) = find_commands.parse_commands(mail(line))
+    (command,) = commands_in(mail(line))
 
     assert (command.verb, command.argument, command.topic) == (Verb.GROUP, address, topic)
 
@@ -84,7 +89,7 @@ def test_group_before_anything_else_is_a_sentence(line: str) -> None:
     ],
 )
 def test_a_topic_may_follow_subscribe_and_a_name(line: str, topic: str) -> None:
-    (command,) = find_commands.parse_commands(mail(line))
+    (command,) = commands_in(mail(line))
 
     assert (command.verb, command.topic) == (Verb.SUBSCRIBE, topic)
 
@@ -97,7 +102,7 @@ def test_an_advertisement_or_a_question_is_no_subscription(line: str) -> None:
 
 
 def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
-    (command,) = find_commands.parse_commands(mail("subscribe Grace Hopper", sender="gh@uni.example"))
+    (command,) = commands_in(mail("subscribe Grace Hopper", sender="gh@uni.example"))
 
     assert (command.verb, command.topic) == (Verb.SUBSCRIBE, "")
 
@@ -119,7 +124,7 @@ def test_polite_words_do_not_change_a_command(line: str, verb: Verb) -> None:
 
 
 def test_a_question_about_unsubscribing_is_unclear() -> None:
-    (command,) = find_commands.parse_commands(mail("unsubscribe me?"))
+    (command,) = commands_in(mail("unsubscribe me?"))
 
     assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, False)
 
@@ -134,7 +139,7 @@ def test_a_question_about_unsubscribing_is_unclear() -> None:
     ],
 )
 def test_the_text_below_a_command_does_not_make_it_unclear(below: str) -> None:
-    (command,) = find_commands.parse_commands(mail(f"leave\n{below}"))
+    (command,) = commands_in(mail(f"leave\n{below}"))
 
     assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
 
@@ -152,9 +157,7 @@ def test_a_command_may_be_below_the_quoted_letter(quoted: str) -> None:
 
 
 def test_a_sentence_below_a_command_makes_it_unclear() -> None:
-    (command,) = find_commands.parse_commands(
-        mail("leave\n\nThe building closes at six, so meet me at five.\n")
-    )
+    (command,) = commands_in(mail("leave\n\nThe building closes at six, so meet me at five.\n"))
 
     assert not command.is_clear
 
@@ -196,7 +199,7 @@ def test_mail_to_the_sender_a_command_address_or_a_letter_may_contain_commands()
 def test_an_address_with_a_command_decides_what_is_read() -> None:
     def found(local: str, body: str) -> list[Verb]:
         recipient = f"{local}@example.org"
-        return [one.verb for one in command_addresses.commands_in(SITE, recipient, mail(body))]
+        return [one.verb for one in command_addresses.commands_in(SITE, recipient, read_mail(mail(body)))]
 
     assert found("digest-leave", "pause 2 weeks") == [Verb.UNSUBSCRIBE]
     assert found("digest-subscribe", "add flows: flow matching") == [Verb.SUBSCRIBE, Verb.ADD]
@@ -206,16 +209,18 @@ def test_an_address_with_a_command_decides_what_is_read() -> None:
 def test_a_mail_asks_to_subscribe_if_that_is_its_first_command() -> None:
     asks = command_addresses.asks_to_subscribe
 
-    assert asks(SITE, "digest-subscribe@example.org", mail())
-    assert asks(SITE, "digest@example.org", mail("subscribe"))
-    assert not asks(SITE, "digest@example.org", mail("help\nsubscribe"))
-    assert not asks(SITE, "digest@example.org", mail("Dear all,\nthe seminar moves to Friday afternoon.\n"))
-    assert not asks(SITE, "ada@example.org", mail("subscribe"))
+    assert asks(SITE, "digest-subscribe@example.org", read_mail(mail()))
+    assert asks(SITE, "digest@example.org", read_mail(mail("subscribe")))
+    assert not asks(SITE, "digest@example.org", read_mail(mail("help\nsubscribe")))
+    assert not asks(
+        SITE, "digest@example.org", read_mail(mail("Dear all,\nthe seminar moves to Friday afternoon.\n"))
+    )
+    assert not asks(SITE, "ada@example.org", read_mail(mail("subscribe")))
 
 
 def test_the_writer_is_the_one_address_of_the_from_line() -> None:
     def written_by(sender: str) -> str:
-        return address_of_writer(SITE, message_from_bytes(mail(sender=sender), policy=policy.default))
+        return address_of_writer(SITE, read_mail(mail(sender=sender)))
 
     assert written_by("Ada Ito <Ada@Uni.example>") == "Ada@uni.example"
     assert written_by("digest-lovers@example.com") == "digest-lovers@example.com"

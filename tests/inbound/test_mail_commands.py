@@ -21,6 +21,7 @@ from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.inbound import MailRules, command_arguments, find_commands
 from digest.inbound.mail_commands import COMMON_KINDS, OTHER_KINDS, MailCommand, Verb
+from digest.inbound.mail_text import read_mail
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -49,7 +50,7 @@ def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", 
 
 
 def asked(content: bytes) -> list[tuple[Verb, str]]:
-    return [(command.verb, command.argument) for command in find_commands.parse_commands(content)]
+    return [(command.verb, command.argument) for command in find_commands.parse_commands(read_mail(content))]
 
 
 def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:

@@ -44,20 +44,20 @@ def mutated(seed: int, count: int = 100) -> Iterator[bytes]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_mail_with_mistakes_is_read_without_an_error(seed: int) -> None:
     for content in mutated(seed):
-        message = mail_text.parse_mail(content)
+        mail = mail_text.read_mail(content)
 
         with suppress(MailIgnored):
-            writer_checks.address_of_writer(SITE, message)
-        commands = find_commands.parse_commands(content)
-        words_around_commands.says_yes(list(mail_text.written_lines(message)))
-        proof = sender_proof.trusted_result(content, READER, to=US, authserv_id="mx.example.org")
+            writer_checks.address_of_writer(SITE, mail)
+        commands = find_commands.parse_commands(mail)
+        words_around_commands.says_yes(list(mail_text.written_lines(mail)))
+        proof = sender_proof.trusted_result(mail, READER, to=US, authserv_id="mx.example.org")
 
         assert len(commands) <= find_commands.MAX_COMMANDS
         assert all(
             isinstance(found, bool)
-            for found in (writer_checks.is_marked_as_spam(message), writer_checks.has_links(message))
+            for found in (writer_checks.is_marked_as_spam(mail), writer_checks.has_links(mail))
         )
-        assert set(writer_checks.answered_mail(message)) == {"answered_subject", "answered_id"}
+        assert set(writer_checks.answered_mail(mail)) == {"answered_subject", "answered_id"}
         assert proof is None
 
 
@@ -65,4 +65,4 @@ def test_a_from_line_that_python_cannot_parse_has_no_writer() -> None:
     content = f"From: results: mx; .x\r\nA Reader <{READER}>\r\nTo: {US}\r\n\r\nhelp\r\n".encode()
 
     with pytest.raises(MailIgnored):
-        writer_checks.address_of_writer(SITE, mail_text.parse_mail(content))
+        writer_checks.address_of_writer(SITE, mail_text.read_mail(content))

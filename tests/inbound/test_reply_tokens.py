@@ -14,6 +14,7 @@ from digest import inbound, links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.inbound import MailRules, sender_proof
+from digest.inbound.mail_text import read_mail
 from digest.site_profile import Site
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
@@ -252,11 +253,11 @@ def test_the_result_of_our_mail_server_is_as_good_as_a_signature(
 def test_a_result_for_the_senders_domain_proves_the_sender(result: str) -> None:
     mail = reply(US, "add robots: robot*\n", Authentication_Results=result)
 
-    proof = sender_proof.trusted_result(mail, ADA, to=US, authserv_id=TRUSTED)
+    proof = sender_proof.trusted_result(read_mail(mail), ADA, to=US, authserv_id=TRUSTED)
 
     assert proof is not None
     assert (proof.domain, proof.message_id) == ("uni.example", "<reply@uni.example>")
-    assert sender_proof.trusted_result(mail, ADA, to=US, authserv_id="") is None
+    assert sender_proof.trusted_result(read_mail(mail), ADA, to=US, authserv_id="") is None
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_untrusted_authentication_results_prove_nothing(results: list[str]) -> N
 
     mail = above + reply(US, "add robots: robot*\n")
 
-    assert sender_proof.trusted_result(mail, ADA, to=US, authserv_id=TRUSTED) is None
+    assert sender_proof.trusted_result(read_mail(mail), ADA, to=US, authserv_id=TRUSTED) is None
 
 
 def test_results_prove_nothing_unless_a_mail_server_is_configured(
@@ -310,7 +311,10 @@ def test_a_result_for_a_mail_with_two_senders_proves_nothing() -> None:
         b"From: Ada Ito <ada@uni.example>", b"From: Eve <eve@uni.example>, Ada Ito <ada@uni.example>"
     )
 
-    assert sender_proof.trusted_result(result.encode() + mail, ADA, to=US, authserv_id=TRUSTED) is None
+    assert (
+        sender_proof.trusted_result(read_mail(result.encode() + mail), ADA, to=US, authserv_id=TRUSTED)
+        is None
+    )
 
 
 # ── forged mail ─────────────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,7 @@ from digest.cli.dkim_keys import new_key
 from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber, SubscriberState
 from digest.dns_records import DnsUnavailable
 from digest.inbound import MailRules, sender_proof
+from digest.inbound.mail_text import read_mail
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
 from digest.site_profile import Site
@@ -80,7 +81,9 @@ def zone(*domains: str, record: str = "") -> Zone:
 def is_proven(content: bytes, now: datetime, names: Zone | None = None, email: str = BOB) -> bool:
     known = names if names is not None else zone("lab.uni.example", "uni.example", "else.example", "example")
     return (
-        sender_proof.prove_sender(content, email, to=US, lookup=lambda name: known.get(name, []), now=now)
+        sender_proof.prove_sender(
+            read_mail(content), email, to=US, lookup=lambda name: known.get(name, []), now=now
+        )
         is not None
     )
 
@@ -186,7 +189,10 @@ def test_two_signatures_are_looked_up_at_most_and_only_aligned_ones(now: datetim
     others = b"".join(
         signed(domain=domain).partition(b"From: ")[0] for domain in ("else.example", "uni.example") * 3
     )
-    assert sender_proof.prove_sender(others + MAIL.encode(), BOB, to=US, lookup=lookup, now=now) is None
+    assert (
+        sender_proof.prove_sender(read_mail(others + MAIL.encode()), BOB, to=US, lookup=lookup, now=now)
+        is None
+    )
     assert asked == ["s._domainkey.uni.example"] * 2
 
 
@@ -324,7 +330,7 @@ def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(receive: Receive, se
 
 def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(receive: Receive, session: Session) -> None:
     for word in ("help", "unsubscribe", "Good morning"):
-        mail = signed(MAIL.replace("subscribe", word))
+        mail = read_mail(signed(MAIL.replace("subscribe", word)))
         assert sender_proof.usable_signatures(mail, BOB, to=US, now=datetime.now().astimezone())
         assert not inbound.awaits_proof(
             Site(url="https://x.example", sender_address=US, keys=(b"k",)), US, mail, datetime.now().astimezone()

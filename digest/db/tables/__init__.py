@@ -10,6 +10,7 @@ from digest.db.tables.dumps import DumpRow, DumpState, HostRow, ProblemRow, Sour
 from digest.db.tables.inbound_mail import (
     BounceRow,
     InboundMail,
+    MailPurpose,
     MailState,
     OptOut,
     ReceivedNotice,
@@ -60,6 +61,7 @@ __all__ = [
     "HostRow",
     "InboundMail",
     "Lane",
+    "MailPurpose",
     "MailState",
     "Observation",
     "OptOut",

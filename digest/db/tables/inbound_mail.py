@@ -18,6 +18,15 @@ class MailState(StrEnum):
     SHUNTED = "shunted"  #: the message is stored for the operator to read
 
 
+class MailPurpose(StrEnum):
+    """The purposes of our addresses; each has its own limits on stored mail."""
+
+    NOTICE = "notice"  #: a provider's notices, whose signatures are verified
+    SIGNED = "signed"  #: the signed addresses in our letters
+    ROLE = "role"  #: the addresses that every domain must have (RFC 2142); the operator reads mail to them
+    COMMANDS = "commands"  #: the address of the service
+
+
 class InboundMail(Base):
     """An incoming message, stored until it is processed, or until the operator deletes it."""
 
@@ -28,6 +37,10 @@ class InboundMail(Base):
     #: the envelope sender, which is empty for bounces
     sender: Mapped[str] = mapped_column(String(320), default="")
     recipient: Mapped[str] = mapped_column(String(320))  #: the envelope recipient
+    purpose: Mapped[MailPurpose] = mapped_column(String(10), index=True)  #: the purpose of the recipient
+    network: Mapped[str] = mapped_column(
+        String(60), default=""
+    )  #: the network that sent it; empty if unknown
     content: Mapped[bytes] = mapped_column(LargeBinary)
     state: Mapped[MailState] = mapped_column(String(10), index=True)
     reason: Mapped[str] = mapped_column(default="")

@@ -1,0 +1,108 @@
+"""Stored mail has limits that no stranger can use up for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import Session
+
+from digest import db, inbound
+from digest.db.tables import InboundMail, MailPurpose, MailState
+from digest.inbound import InboxFull, storage_quota
+from digest.inbound.connection_limits import sending_network
+from digest.inbound.mail_text import read_mail
+from digest.monitoring import problems
+from digest.site_profile import Site
+
+ROLE, US = "abuse@example.org", "digest@example.org"
+
+
+@pytest.fixture
+def session(sqlite_engine: Engine) -> Iterator[Session]:
+    with db.write_session(sqlite_engine) as session:
+        yield session
+
+
+def keep(session: Session, now: datetime, *, to: str = ROLE, network: str, count: int = 1) -> None:
+    """Keep mail from one network, each from another sender."""
+    for number in range(count):
+        session.add(
+            InboundMail(
+                received_at=now, sender=f"{number}@x.example", recipient=to, purpose=storage_quota.purpose_of(to),
+                network=network, content=b"x", state=MailState.SHUNTED,
+            )
+        )  # fmt: skip
+    session.commit()
+
+
+def is_refused(
+    session: Session, site: Site, *, to: str, content: bytes = b"hello", network: str = "192.0.2.1"
+) -> bool:
+    try:
+        inbound.check_storage(
+            session, sender="bob@uni.example", network=network, recipient=to, size=len(content),
+            may_be_kept=inbound.may_be_kept(site, to, read_mail(content)),
+        )  # fmt: skip
+    except InboxFull:
+        return True
+    return False
+
+
+def test_kept_mail_refuses_no_command_and_no_mail_to_a_signed_address(
+    session: Session, site: Site, now: datetime
+) -> None:
+    from_bob = b"From: bob@uni.example\r\n\r\n"
+    for to in (ROLE, US, "bounce+1.x@example.org"):
+        keep(session, now, to=to, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+
+    assert is_refused(session, site, to=ROLE)
+    assert is_refused(session, site, to=US, content=from_bob + b"a letter\r\n")
+    assert not is_refused(session, site, to=US, content=from_bob + b"unsubscribe\r\n")
+    assert not is_refused(session, site, to=US, content=from_bob + b"add Robots: robot*\r\n")
+    for local in ("bounce+1.x", "unsubscribe+1.x", "reply+1.x", "digest-confirm+1.x"):
+        assert not is_refused(session, site, to=f"{local}@example.org"), local
+
+
+def test_one_network_uses_up_no_other_networks_space(session: Session, site: Site, now: datetime) -> None:
+    keep(session, now, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+
+    assert is_refused(session, site, to=ROLE)
+    assert not is_refused(session, site, to=ROLE, network="192.0.2.2")
+    assert not is_refused(session, site, to=US)
+
+
+def test_mail_that_waits_is_limited_also_for_commands(session: Session, site: Site, now: datetime) -> None:
+    keep(session, now, to=US, network="192.0.2.1", count=storage_quota.NETWORK_LIMIT.mails)
+    session.execute(update(InboundMail).values(state=MailState.NEW))
+
+    assert is_refused(session, site, to=US, content=b"Subject: help\r\n\r\n")
+    assert not is_refused(session, site, to=US, content=b"Subject: help\r\n\r\n", network="192.0.2.2")
+
+
+def test_above_the_total_limit_the_largest_network_loses_its_oldest_mail(
+    session: Session, now: datetime
+) -> None:
+    most = storage_quota.TOTAL_LIMIT.mails
+    keep(session, now, network="honest")
+    keep(session, now, network="flood", count=most - 1)
+    assert list(problems.full_inbox(session)) != []
+    keep(session, now, network="late", count=2)
+
+    assert storage_quota.delete_surplus(session, MailPurpose.ROLE) == 2
+
+    left = session.execute(select(InboundMail.id, InboundMail.network).order_by(InboundMail.id)).all()
+    assert [row.network for row in left if row.network != "flood"] == ["honest", "late", "late"]
+    assert [row.id for row in left][:2] == [1, 4]
+
+
+def test_the_sending_network_is_that_of_the_client_of_our_own_mail_server() -> None:
+    postfix = "from mx.else.example (unknown [198.51.100.7]) by mail.example.org (Postfix) with ESMTP id 1"
+    forged = "from [203.0.113.9] (mx.else.example [IPv6:2001:db8:0:1::7]) by mail.example.org with ESMTP"
+
+    assert sending_network("127.0.0.1", postfix) == "198.51.100.7"
+    assert sending_network("", forged) == "2001:db8:0:1::/64"
+    assert sending_network("10.1.2.3", "by localhost (Postfix, from userid 0)") == ""
+    assert sending_network("8.8.8.8", postfix) == "8.8.8.8"
