@@ -71,6 +71,7 @@ lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/python -m tests.lint.plain_words
 	$(BIN)/python -m tests.lint.entry_points
 	$(BIN)/python -m tests.lint.process_state
+	$(BIN)/python -m tests.lint.clock_calls
 
 size: dev  ## Count code lines, statements and modules of each package (ARGS=CHECKOUT counts another)
 	@$(BIN)/python -m tests.lint.size $(ARGS)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from digest import db, heartbeats
 from digest.heartbeats import HeartbeatThread, ProcessRecord
 from digest.monitoring import problems
-from tests.support.product_processes import wait_until
+from tests.support.waiting import wait_until
 
 DEAD = heartbeats.SILENT_AFTER + timedelta(seconds=1)
 
@@ -72,7 +72,7 @@ def test_a_heartbeat_thread_keeps_its_row_until_it_stops(engine: Engine, now: da
         with db.read_session(engine) as session:
             return pids(heartbeats.list_processes(session))
 
-    wait_until("a heartbeat", lambda: alive() == [os.getpid()], seconds=20)
+    wait_until("a heartbeat", lambda: alive() == [os.getpid()])
     heart.stop()
     assert alive() == []
 

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import current_time
 from tests.test_docs import examples
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -60,7 +61,7 @@ def checkout(folder: Path, hour: str) -> Iterator[Mapping[str, str]]:
 
 def seconds_until(hour: str) -> float:
     """The seconds from now until it is that hour again, in UTC."""
-    now = datetime.now(UTC)
+    now = current_time()
     then = datetime.combine(now.date(), time.fromisoformat(hour), UTC)
     return ((then - now) % timedelta(days=1)).total_seconds()
 

@@ -130,7 +130,7 @@ def test_the_installed_wheel_delivers_the_sample_digest_and_stops_without_a_trac
 def deliver_the_sample(installed: Installation) -> None:
     """Start the service, wait for the sample digest, and stop it."""
     installed.start("up")
-    installed.wait_until("the sample digest in the Maildir", lambda: delivered(installed), seconds=60)
+    installed.wait_until("the sample digest in the Maildir", lambda: delivered(installed))
 
     codes = installed.stop()
 

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.support.product_processes import ROOT
+from tests.support.waiting import current_time
 
 SAMPLE = ROOT / "digest" / "dumps" / "sample" / "invented-papers.txt"
 HEADER_DAY = re.compile(rb"(?m)(?<=^byAK and the research community\n\n)[A-Z][a-z]{2} \d{1,2}$")
@@ -86,5 +86,5 @@ def invented() -> Material:
 
 def captured_today(content: bytes) -> bytes:
     """Return a dump with today's date in its header: papers of an old page would not be new."""
-    today = datetime.now(UTC)
+    today = current_time()
     return HEADER_DAY.sub(f"{today:%b} {today.day}".encode(), content)

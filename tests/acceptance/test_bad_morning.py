@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import sqlite3
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -19,8 +18,9 @@ from aiosmtpd.controller import Controller
 
 from tests.acceptance.test_main_job import zone_in_daytime
 from tests.support.mail_sink import MailSink
-from tests.support.product_processes import ROOT, Installation, installation, wait_until
+from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import pause, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
 
@@ -98,11 +98,10 @@ def test_the_logs_of_a_bad_morning_are_json_lines_without_addresses(tmp_path: Pa
             (ours.dumps / f"{NAME}@uni.example.txt").write_bytes(sample.read_bytes())
             for role in ("web", "worker", "scheduler"):
                 ours.start(role)
-            wait_until("the page", lambda: asks_for_a_digest(settings["BASE_URL"]), seconds=60)
+            wait_until("the page", lambda: asks_for_a_digest(settings["BASE_URL"]))
             wait_until(
                 "the morning to be over",
                 lambda: ends_of(ours) == {address(kind): end for kind, end in ENDS.items()},
-                seconds=90,
             )
             ours.stop(how=signal.SIGTERM)
             said = ours.logs()
@@ -118,7 +117,7 @@ def asks_for_a_digest(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=10) as page:  # noqa: S310  (our own server)
             made = re.search(r'name="made" value="([^"]+)"', page.read().decode())
-        time.sleep(2.1)  # at least as long as a person needs
+        pause(2.1, "a person needs two seconds to fill in the form")
         form = urllib.parse.urlencode({"made": made[1] if made else "", "email": address("cursed")}).encode()
         urllib.request.urlopen(url, form, timeout=30).close()  # noqa: S310
     except urllib.error.HTTPError as error:

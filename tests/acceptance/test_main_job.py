@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -22,6 +21,7 @@ from tests.support.mail_bodies import body_of
 from tests.support.mail_sink import Mail, MailSink, run_mail_sink
 from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import current_time
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -75,7 +75,7 @@ class AddedReader:
 
 def zone_in_daytime(*candidates: str) -> str:
     """Return a zone in which midnight is hours away: a test must not run into the next edition."""
-    now = datetime.now(UTC)
+    now = current_time()
     return next(zone for zone in candidates if 2 <= now.astimezone(ZoneInfo(zone)).hour < 22)
 
 
@@ -130,7 +130,7 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
         admit(service, reader)
 
     expected = sorted([reader.email for reader in READERS if reader.gets_digest] + ["bob@example.org"])
-    mail_sink.wait_for(len(expected), seconds=90)
+    mail_sink.wait_for(len(expected))
     service.wait_until(
         "every digest settled",
         lambda: (

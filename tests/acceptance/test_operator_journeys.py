@@ -9,7 +9,7 @@ import smtplib
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from tests.cli.conftest import Digest
 from tests.support import sample_mails
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import MailSink, run_mail_sink
-from tests.support.product_processes import installation, wait_until
+from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import current_time, wait_until
 
 alone = command_line.alone  # the fixtures that run a command in this process, on a data directory of its own
 digest = command_line.digest
@@ -199,7 +200,7 @@ def test_a_reader_who_complains_is_never_mailed_again_and_no_import_brings_them_
     digest: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
-    today = datetime.now(UTC).replace(hour=8, minute=30)
+    today = current_time().replace(hour=8, minute=30)
     with run_mail_sink() as sink:
         inbound = {
             "MAIL_URL": sink.url, "SENDER": "Example Digest <digest@example.org>",
@@ -461,7 +462,7 @@ def test_a_worker_that_was_killed_is_noticed_by_status_until_another_runs(
         ours.wait_until("a heartbeat of the worker", last_heartbeats)
         os.killpg(killed.pid, signal.SIGKILL)
         ours.started.clear()
-        later = (datetime.now(UTC) + timedelta(minutes=3)).isoformat()
+        later = (current_time() + timedelta(minutes=3)).isoformat()
         shown, advice = digest("status", "--now", later), digest("doctor", "--now", later)
         new = ours.start("worker")
         ours.wait_until("a heartbeat of the new worker", lambda: new.pid in last_heartbeats())

@@ -65,14 +65,14 @@ def test_either_machine_delivers_and_nobody_is_mailed_twice(
     one.wait_until("the paper", lambda: one.lines("papers"))
     import_readers(one, READERS[:60])
     workers = one.start("worker"), two.start("worker")
-    mail_sink.wait_for(60, seconds=90)
+    mail_sink.wait_for(60)
     seen = [row for row in one.json("status")["heartbeats"] if row["role"] == "worker"]
 
     workers[0].send_signal(signal.SIGTERM)
     workers[0].wait(timeout=60)
     one.started.remove(workers[0])
     import_readers(two, READERS[60:])
-    mail_sink.wait_for(120, seconds=90)
+    mail_sink.wait_for(120)
 
     assert len(seen) == 2
     assert mail_sink.recipients() == READERS

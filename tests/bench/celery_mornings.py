@@ -143,7 +143,7 @@ def running_workers(
             service.start(
                 "worker", "-c", str(PROCESSES), "-P", "prefork", "--without-gossip", "--without-mingle"
             )
-            service.wait_until("workers that are ready", lambda: is_ready(folder), seconds=300)
+            service.wait_until("workers that are ready", lambda: is_ready(folder))
         yield service
 
 

@@ -151,7 +151,7 @@ def measure(case: RateCase, database: str, broker: str, folder: Path, *, seconds
             for _worker in range(case.workers):
                 running.start("worker")
             running.start("scheduler")
-            running.wait_until("a letter", lambda: sink.moments, seconds=120)
+            running.wait_until("a letter", lambda: sink.moments)
             time.sleep(seconds + 1)
             return sorted(sink.moments)
 

@@ -19,7 +19,8 @@ from tests.chaos.world import ChaosWorld, Unruly, at_noon, attempts_of
 from tests.conftest import ROOT
 from tests.support import real_servers
 from tests.support.faulty_smtp_server import FaultyServer, faulty_server
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
+from tests.support.waiting import wait_until
 
 EARLY, LATE = 60, 20  #: number of readers added before the broker fails, and of those added afterwards
 SLOW = 0.05  #: seconds that the mail server takes for each letter, which leaves time to break the broker
@@ -45,7 +46,7 @@ def lose_the_broker(url: str) -> tuple[ChaosWorld, str]:
         for _clock in range(2):
             running.start("scheduler")
         running.start("worker")
-        wait_until("the first letters", lambda: len(mail.taken) > EARLY // 10, seconds=60)
+        wait_until("the first letters", lambda: len(mail.taken) > EARLY // 10)
         broker.send_signal(signal.SIGSTOP)  # connections are accepted and get no reply
         time.sleep(4)
         sent_while_frozen = len(mail.taken)
@@ -54,9 +55,9 @@ def lose_the_broker(url: str) -> tuple[ChaosWorld, str]:
         time.sleep(1)
         broker.start()  # empty
         with redis.Redis.from_url(broker.url) as client:
-            wait_until("work to be announced again", lambda: client.keys("digest:*"), seconds=60)
+            wait_until("work to be announced again", lambda: client.keys("digest:*"))
             client.flushall()
-        wait_until("everybody's letter", lambda: is_at_rest(made), seconds=90)
+        wait_until("everybody's letter", lambda: is_at_rest(made))
         assert running.stop(how=signal.SIGTERM) == [0, 0, 0]
     return made, f"{sent_while_frozen} letters while it was frozen, {len(mail.taken)} in all"
 

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
@@ -19,7 +18,7 @@ import pytest
 from digest import __main__, gc_control
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
-from tests.support.product_processes import wait_until
+from tests.support.waiting import current_time, pause, wait_until
 
 heed_ctrl_c = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 
@@ -46,7 +45,7 @@ def pressed(
             pipe.write("email,state\nreader@example.org,active\n")
             pipe.flush()
         wait_until("the moment for Ctrl-C", until)
-        time.sleep(after)
+        pause(after, "the command is at work")
         running.send_signal(signal.SIGINT)
         _, stderr = running.communicate(timeout=60)
     return running.returncode, stderr
@@ -155,7 +154,7 @@ def test_a_stopped_run_keeps_what_was_read_and_the_next_run_reads_the_rest(
         for number in range(60_000):
             file.write(json.dumps({"title": f"Paper {number}", "abstract": f"It says {number}."}) + "\n")
     for name, seconds in (("first.txt", 60), ("second.jsonl", 30)):
-        os.utime(folder / name, (time.time() - seconds, time.time() - seconds))
+        os.utime(folder / name, (current_time().timestamp() - seconds,) * 2)
 
     code, stderr = pressed("run", until=lambda: is_loaded(tmp_path))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,13 @@ from digest import app_context, db, subscribers
 from digest.monitoring import setup_checks
 from digest.settings import Settings, load_settings
 from tests.conftest import connected
+from tests.support.waiting import current_time
 
 
 def findings(settings: Settings) -> list[str]:
     with connected(settings.database) as engine:
         db.ensure_schema(engine)
-        checks = list(setup_checks.check_proxy_header(settings, engine, datetime.now(UTC)))
+        checks = list(setup_checks.check_proxy_header(settings, engine, current_time()))
     return [f"{found.severity} {found.message}" for check in checks for found in check.problems]
 
 

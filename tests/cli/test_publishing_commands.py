@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dkim as oracle
@@ -18,6 +17,7 @@ import pytest
 from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, faulty_server
+from tests.support.waiting import wait_until
 
 NOTHING_PUBLISHED = {"due": 0, "queued": 0, "empty": 0, "already": 0, "expired": 0}
 NOTHING_DELIVERED = {
@@ -185,8 +185,7 @@ def test_ctrl_c_ends_a_delivery_between_mails_and_leaves_none_in_doubt(
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not outbox(tmp_path):
-        time.sleep(0.01)
+    wait_until("the first letters", lambda: outbox(tmp_path))
     delivering.send_signal(signal.SIGINT)
     stdout, stderr = delivering.communicate(timeout=30)
 

@@ -14,7 +14,6 @@ import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -42,6 +41,7 @@ from tests.support.mail_sink import run_mail_sink
 from tests.support.product_processes import installation
 from tests.support.proxies import ProxiedSites
 from tests.support.real_servers import Server, free_port, restartable_broker, valkey_program
+from tests.support.waiting import current_time
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -720,7 +720,7 @@ def test_doctor_reports_unconfigured_proxies(
 def test_the_proxy_mirror_answers_only_doctor(front: ProxiedSites, tmp_path: Path) -> None:
     url = front.open(settings_here(tmp_path), proxies=0)
     site = settings_here(tmp_path).site()
-    hour_ago = int(datetime.now(UTC).timestamp()) - 3600
+    hour_ago = int(current_time().timestamp()) - 3600
 
     for token in (
         links.sign_token(site, "mirror", f"{hour_ago}-ab"),

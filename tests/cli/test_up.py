@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from digest import child_processes
 from digest.cli import embedded_broker
 from digest.errors import Unreachable
 from digest.settings import Settings
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import pause, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ def test_a_service_that_is_started_again_sends_no_second_digest(stopped: Install
 
     started(stopped)
     wait_until("a publish that finds nothing due", lambda: rows(stopped, "SELECT at FROM heartbeat"))
-    time.sleep(6)  # every tick has come by
+    pause(6, "every tick comes by")
     assert stopped.stop(how=signal.SIGTERM) == [0]
     assert outbox(stopped) == sent
     assert stopped.processes() == []
@@ -227,10 +227,9 @@ def test_a_child_process_ends_with_its_parent(tmp_path: Path) -> None:
         if child == 0:
             child_processes.end_with_parent(signal.SIGKILL)
             pid_file.write_text(str(os.getpid()))
-            time.sleep(60)
+            pause(600, "it is to end with its parent")
             os._exit(0)
-        while not pid_file.exists():
-            time.sleep(0.01)
+        wait_until("the child", pid_file.exists)
         os._exit(0)
     os.waitpid(parent, 0)
 
@@ -240,4 +239,4 @@ def test_a_child_process_ends_with_its_parent(tmp_path: Path) -> None:
         except OSError:
             return True
 
-    wait_until("the child to be gone", is_gone, seconds=5)
+    wait_until("the child to be gone", is_gone)

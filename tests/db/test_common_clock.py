@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from time import sleep
 
 from sqlalchemy import Engine
 
 from digest import db
+from tests.support.waiting import wait_until
 
 HOUR = timedelta(hours=1)
 
@@ -19,8 +19,7 @@ def test_a_machine_with_a_wrong_clock_uses_postgresqls_time(postgres_engine: Eng
 
         assert abs(fast() - slow()) < timedelta(minutes=1)
         before = slow()
-        sleep(0.001)
-        assert before < slow()
+        wait_until("time to pass", lambda: before < slow())
 
 
 def test_on_sqlite_the_common_clock_is_the_machines_own(sqlite_engine: Engine, now: datetime) -> None:

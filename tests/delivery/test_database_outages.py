@@ -7,7 +7,6 @@ import signal
 import socket
 import sqlite3
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -34,6 +33,7 @@ from tests.conftest import connected, numbers
 from tests.support import real_servers
 from tests.support.absent_server import AbsentServer
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import pause
 
 READERS = [f"reader{number}@example.org" for number in range(3)]
 AWAY = 0.7  #: seconds
@@ -144,7 +144,7 @@ def lose(engine: Engine) -> None:
         def hold() -> None:
             with locked(engine):
                 holds.set()
-                time.sleep(AWAY)
+                pause(AWAY, "the file is locked")
 
         threading.Thread(target=hold).start()
         holds.wait()
@@ -220,7 +220,7 @@ def restart(server: real_servers.Server, how: signal.Signals) -> None:
     server.end(how)
 
     def come_back() -> None:
-        time.sleep(AWAY)
+        pause(AWAY, "the server is away")
         server.start()
         if server.process:
             server.process.wait()  # it would end with the thread that started it
@@ -296,7 +296,7 @@ def test_settlement_survives_a_crash_that_the_worker_does_not_notice(
         if done == 1:
             server.end(signal.SIGQUIT)
             server.start()
-            time.sleep(postgresql.PING_AFTER_SECONDS + 0.1)  # so the pool replaces the dead connection
+            pause(postgresql.PING_AFTER_SECONDS + 0.1, "the pool then replaces the dead connection")
 
     with db.write_session(engine) as session:
         report = deliver(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -30,6 +29,7 @@ from digest.site_profile import Site
 from tests.delivery.test_send_policy import ALARM_DECISION, put_edition
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import pause, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -62,8 +62,7 @@ def work(order: Order) -> DeliveryReport:
     )
     templates = Templates(templates_dir())
     (order.folder / order.name).touch()
-    while len(list(order.folder.iterdir())) < WORKERS:
-        time.sleep(0.005)
+    wait_until("the other workers", lambda: len(list(order.folder.iterdir())) >= WORKERS)
     with db.write_session(engine) as session:
         report = delivery_run.deliver(
             session, site=order.site, templates=templates, caches=CACHES, transport=transport, clock=lambda: order.now,
@@ -97,7 +96,7 @@ class Post:
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         domain = envelope.rcpt_tos[0].rpartition("@")[2]
-        await asyncio.sleep(0.01)
+        await asyncio.to_thread(pause, 0.01, "other conversations go on while a server stores a letter")
         self.busy[domain] -= 1
         self.taken[domain] += 1
         return self.reply

@@ -10,11 +10,12 @@ import stat
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.message import Message
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import Engine, select
@@ -32,9 +33,9 @@ from digest.letters import Templates
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.support import sample_mails
-from tests.support.product_processes import wait_until
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import wait_until
 
 ADA = "ada@uni.example"
 
@@ -474,20 +475,29 @@ def running(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterat
         yield RunningServer(site=site, engine=engine, smtp=port, lmtp=path)
 
 
+def accepts(url: str) -> bool:
+    """Return whether a server listens at a port or a socket file."""
+    parts = urlsplit(url)
+    address, family = (
+        ((parts.hostname, parts.port), socket.AF_INET) if parts.port else (parts.path, socket.AF_UNIX)
+    )
+    with suppress(OSError), socket.socket(family) as line:
+        line.connect(address)
+        return True
+    return False
+
+
 @contextmanager
 def opened(app_context: AppContext) -> Iterator[None]:
     """Run the server in its own thread."""
-    loop, stop, is_open = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
     async def serve() -> None:
-        serving = asyncio.create_task(server.serve_until(app_context, app_context.settings.inbound, stop))
-        await asyncio.sleep(0.2)
-        is_open.set()
-        await serving
+        await server.serve_until(app_context, app_context.settings.inbound, stop)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
-    assert is_open.wait(5)
+    wait_until("the server", lambda: all(map(accepts, app_context.settings.inbound)))
     try:
         yield
     finally:
@@ -641,7 +651,7 @@ def test_the_inbound_server_writes_a_heartbeat(running: RunningServer) -> None:
         with db.read_session(running.engine) as session:
             return {process.role for process in heartbeats.list_processes(session)}
 
-    wait_until("a sign of life", lambda: roles() == {"inbound"}, seconds=10)
+    wait_until("a sign of life", lambda: roles() == {"inbound"})
 
 
 # ── storage limits ────────────────────────────────────────────────────────────────────────────────────────

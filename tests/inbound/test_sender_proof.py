@@ -26,7 +26,7 @@ from digest.settings import load_settings
 from digest.site_profile import Site
 from digest.subscribers import sign_up_counts
 from tests.inbound.test_classification import opened
-from tests.support.product_processes import wait_until
+from tests.support.waiting import current_time, wait_until
 
 BOB, US = "bob@lab.uni.example", "digest@example.org"
 COVERED = ("from", "to", "subject", "date", "message-id")
@@ -331,9 +331,9 @@ def test_a_proven_sign_up_gets_one_confirmation_in_24_hours(receive: Receive, se
 def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(receive: Receive, session: Session) -> None:
     for word in ("help", "unsubscribe", "Good morning"):
         mail = read_mail(signed(MAIL.replace("subscribe", word)))
-        assert sender_proof.usable_signatures(mail, BOB, to=US, now=datetime.now().astimezone())
+        assert sender_proof.usable_signatures(mail, BOB, to=US, now=current_time())
         assert not inbound.awaits_proof(
-            Site(url="https://x.example", sender_address=US, keys=(b"k",)), US, mail, datetime.now().astimezone()
+            Site(url="https://x.example", sender_address=US, keys=(b"k",)), US, mail, current_time()
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.judge.installed_programs import program
-from tests.support.product_processes import wait_until
+from tests.support.waiting import wait_until
 
 BOOTABLE = "systemd,systemd-sysv,dbus,ca-certificates"  #: the packages of a system that can be booted
 SOURCES = ("/etc/apt", "/usr/share/keyrings", "/etc/ssl/certs/ca-certificates.crt", "/etc/resolv.conf")
@@ -64,7 +64,7 @@ class Debian:
             )
         try:
             booted = Booted(nspawn=machine.pid)
-            wait_until("a booted system", booted.is_up, seconds=120)
+            wait_until("a booted system", booted.is_up)
             yield booted
         finally:
             os.killpg(machine.pid, signal.SIGTERM)

@@ -28,8 +28,9 @@ from tests.judge.journey_walks import BrowserPrograms
 from tests.judge.spam import Rspamd, running
 from tests.judge.thunderbird import Thunderbird
 from tests.support.mail_bodies import body_of
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import wait_until
 
 IS_ASKED = "JUDGE" in os.environ
 

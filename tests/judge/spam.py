@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.product_processes import wait_until
 from tests.support.real_servers import free_port
+from tests.support.waiting import wait_until
 
 CONFIG = Path("/etc/rspamd")
 LOCAL = {
@@ -58,7 +58,7 @@ def running(server: str, client: str, folder: Path) -> Iterator[Rspamd]:
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             made = Rspamd(client, port)
-            wait_until("rspamd", lambda: bool(made.symbols(b"Subject: hello\r\n\r\nhello\r\n")), seconds=60)
+            wait_until("rspamd", lambda: bool(made.symbols(b"Subject: hello\r\n\r\nhello\r\n")))
             yield made
         finally:
             process.terminate()

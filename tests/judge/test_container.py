@@ -22,7 +22,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.judge import bare_debian
 from tests.judge.installed_programs import program
-from tests.support.product_processes import wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(2400)
 
@@ -138,11 +138,7 @@ def test_the_container_is_healthy_and_delivers_the_sample_digest(buildah: Builda
                 [*inside, "sh", "-c", script], capture_output=True, text=True, check=False
             ).stdout
 
-        wait_until(
-            "a healthy container", lambda: "healthy" in prints(f"{check[-1]} && echo healthy"), seconds=180
-        )
-        wait_until(
-            "the sample digest", lambda: prints("find /var/lib/digest/outbox/new -type f"), seconds=120
-        )
+        wait_until("a healthy container", lambda: "healthy" in prints(f"{check[-1]} && echo healthy"))
+        wait_until("the sample digest", lambda: prints("find /var/lib/digest/outbox/new -type f"))
         assert prints("id -un").strip() == "digest"
         assert prints("touch /opt/digest/x || echo refused").strip() == "refused"

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.judge import bare_debian
 from tests.judge.bare_debian import Booted, Debian
 from tests.support import certificates
-from tests.support.product_processes import wait_until
+from tests.support.waiting import wait_until
 from tests.test_command_blocks import shell_blocks
 
 pytestmark = pytest.mark.timeout(2400)

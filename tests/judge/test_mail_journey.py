@@ -34,9 +34,9 @@ from tests.inbound.test_classification import opened
 from tests.judge import dovecot, postfix
 from tests.judge.installed_programs import program
 from tests.support.mail_bodies import body_of
-from tests.support.product_processes import wait_until
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import wait_until
 
 DOMAIN = "mailbox.example"
 ADA = f"ada@{DOMAIN}"
@@ -74,7 +74,7 @@ class Correspondence:
 
     def arrives(self) -> EmailMessage:
         """Deliver the letter that is queued next, and return it from the reader's mailbox."""
-        wait_until("a queued letter", self.has_queued, seconds=60)
+        wait_until("a queued letter", self.has_queued)
         transport = SmtpTransport(
             MailServer(scheme="smtp", host="127.0.0.1", port=self.port), helo="example.org"
         )
@@ -84,7 +84,7 @@ class Correspondence:
                 clock=lambda: datetime.now(UTC) + self.later,
             )  # fmt: skip
         transport.close()
-        wait_until("a mail in the mailbox", lambda: bool(self.unread()), seconds=60)
+        wait_until("a mail in the mailbox", lambda: bool(self.unread()))
         (content,) = self.unread()
         self.read.add(content)
         mail = message_from_bytes(content, policy=policy.default)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.product_processes import wait_until
+from tests.support.waiting import wait_until
 
 SCREEN = "800x1000"
 #: A profile without a mailbox that reaches no network, asks nothing and shows no first-run page.
@@ -70,7 +70,7 @@ class Thunderbird:
             seen.append(self.colours(picture))
             return len(seen[-1]) > 50 and seen[-1] == seen[-2]  # more than an empty window has
 
-        wait_until("Thunderbird", is_still, seconds=90)
+        wait_until("Thunderbird", is_still)
 
     def colours(self, picture: Path) -> Counter[str]:
         """Return how many pixels of a picture have each colour, as `#RRGGBB`."""

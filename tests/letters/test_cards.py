@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import process_time
 from typing import Any
 
 import pytest
@@ -203,11 +202,8 @@ def test_a_paper_that_cannot_be_rendered_does_not_stop_the_digest(
         categories=(text,), urls=(text, f"https://example.org/{text[:100]}"), first_seen_at=FLOW.first_seen_at,
     )  # fmt: skip
     made = pressed(site, templates, [evil, FLOW], p1=text)
-    began = process_time()
-
     letter = press.LetterAssembler(made, site).letter(trending(1, 11), copy_for())
 
-    assert process_time() - began < 5
     assert letter.html.count("<h1") == letter.html.count("<h3") == 1
     assert "<script" not in letter.html
     assert "onerror" not in letter.html.replace("onerror=alert(1)&gt;", "")

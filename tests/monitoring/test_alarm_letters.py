@@ -9,7 +9,6 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -23,9 +22,10 @@ from aiosmtpd.controller import Controller
 from digest import db
 from tests.support import real_servers
 from tests.support.mail_sink import MailSink
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.short_waits import SILENCE
+from tests.support.waiting import pause, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
 
@@ -57,7 +57,7 @@ class RunningService:
     def wait_for_heartbeats(self) -> None:
         """Wait for the first heartbeat of each role: before that, /readyz takes the service for one run by cron."""
         roles = {"scheduler", "worker"}
-        wait_until("a heartbeat of each role", lambda: roles <= {*self.beating()}, seconds=120)
+        wait_until("a heartbeat of each role", lambda: roles <= {*self.beating()})
 
     def beating(self) -> list[str]:
         """Return the role of every recorded process."""
@@ -70,18 +70,19 @@ class RunningService:
     def wait_for_queued_letter(self, message: str) -> None:
         """Wait until a letter about a problem is in the outbox."""
         alarms = "SELECT decision FROM delivery WHERE letter = 'alarm'"
-        wait_until(
-            f"an alarm: {message}", lambda: any(message in each for each in self.query(alarms)), seconds=120
-        )
+        wait_until(f"an alarm: {message}", lambda: any(message in each for each in self.query(alarms)))
 
     def freeze(self, role: str) -> None:
         """Stop a role while it does not write: with SQLite, a stopped writer blocks all others."""
-        while True:
+
+        def is_frozen() -> bool:
             self.send_signal(role, signal.SIGSTOP)
-            if self.is_writable():
-                return
-            self.send_signal(role, signal.SIGCONT)
-            time.sleep(0.1)
+            if not self.is_writable():
+                self.send_signal(role, signal.SIGCONT)
+                return False
+            return True
+
+        wait_until(f"a moment in which the {role} does not write", is_frozen)
 
     def is_writable(self) -> bool:
         with closing(sqlite3.connect(self.database, timeout=1, isolation_level=None)) as database:
@@ -113,13 +114,11 @@ class RunningService:
 
     def wait_for_only(self, *lines: str) -> None:
         """Wait until /readyz returns exactly these lines."""
-        wait_until(
-            f"/readyz to say {lines}", lambda: set(self.ready().splitlines()) == set(lines), seconds=120
-        )
+        wait_until(f"/readyz to say {lines}", lambda: set(self.ready().splitlines()) == set(lines))
 
     def wait_for_problem(self, message: str) -> None:
         """Wait until /readyz reports a problem, among others or not."""
-        wait_until(f"/readyz to say {message}", lambda: message in self.ready().splitlines(), seconds=120)
+        wait_until(f"/readyz to say {message}", lambda: message in self.ready().splitlines())
 
     def wait_for_letter(self, message: str) -> None:
         """Wait until a letter about a problem has reached the operator."""
@@ -127,7 +126,6 @@ class RunningService:
         wait_until(
             f"a letter: {message}",
             lambda: any(message in str(mail.parsed()["subject"]) for mail in letters(OPERATOR)),
-            seconds=120,
         )
 
 
@@ -177,7 +175,7 @@ def test_dead_scheduler_is_reported(service: RunningService) -> None:
 
 def test_killed_worker_is_reported_until_another_replaces_it(service: RunningService) -> None:
     service.installation.start("worker")
-    wait_until("a second worker", lambda: service.beating().count("worker") == 2, seconds=60)
+    wait_until("a second worker", lambda: service.beating().count("worker") == 2)
     service.wait_for_only("ok")
 
     second = service.installation.started[-1]
@@ -198,13 +196,13 @@ def test_killed_worker_is_reported_until_another_replaces_it(service: RunningSer
 def test_process_that_stops_cleanly_is_not_reported(service: RunningService) -> None:
     before = service.beating()
     more = [service.installation.start(role) for role in ("worker", "scheduler")]
-    wait_until("both to be there", lambda: len(service.beating()) == len(before) + 2, seconds=60)
+    wait_until("both to be there", lambda: len(service.beating()) == len(before) + 2)
     for process in more:
         process.terminate()
     assert [process.wait(timeout=60) for process in more] == [0, 0]
 
     assert sorted(service.beating()) == sorted(before)
-    time.sleep(SILENCE.total_seconds() + 1)
+    pause(SILENCE.total_seconds() + 1, "a process that is silent for so long is reported")
     service.wait_for_only("ok")
 
 

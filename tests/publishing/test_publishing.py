@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, time
 from threading import Barrier, Thread
-from time import sleep
 from typing import Any
 
 import pytest
@@ -30,6 +29,7 @@ from tests.conftest import connected
 from tests.letters.invented_papers import copy_for
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import wait_until
 
 GRAPHS = {"Graphs": "graph*"}
 
@@ -535,12 +535,12 @@ def wait_for_a_lock(url: str) -> None:
     """Return once a session waits for another one's lock."""
     waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with connected(url) as engine, engine.connect() as connection:
-        for _ in range(1000):
-            if connection.scalar(waiting):
-                return
+
+        def is_waiting() -> object:
             connection.rollback()
-            sleep(0.01)
-    raise AssertionError("nobody waits")
+            return connection.scalar(waiting)
+
+        wait_until("a session that waits for a lock", is_waiting)
 
 
 def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(world: PublishingWorld):

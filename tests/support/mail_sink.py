@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 
 from tests.support.real_servers import free_port
+from tests.support.waiting import wait_until
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +57,9 @@ class MailSink:
         with self.lock:
             return sorted(address for mail in self.mails for address in mail.recipients)
 
-    def wait_for(self, count: int, *, seconds: float = 60) -> None:
-        """Wait until `count` messages have arrived; otherwise raise AssertionError with their recipients."""
-        deadline = time.monotonic() + seconds
-        while len(self.mails) < count:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{len(self.mails)} of {count} mails arrived: {self.recipients()}")
-            time.sleep(0.1)
+    def wait_for(self, count: int) -> None:
+        """Wait until `count` messages have arrived."""
+        wait_until(f"{count} mails", lambda: len(self.mails) >= count)
 
 
 @contextmanager

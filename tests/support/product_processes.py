@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS = 60.0
@@ -88,7 +89,7 @@ class Installation:
         self.started.clear()
         return codes
 
-    def wait_until(self, what: str, condition: Callable[[], object], *, seconds: float = 60) -> None:
+    def wait_until(self, what: str, condition: Callable[[], object]) -> None:
         """Wait until the condition holds; raise AssertionError at once if a role ends meanwhile."""
 
         def standing() -> object:
@@ -97,7 +98,7 @@ class Installation:
                 raise AssertionError(f"{ended} ended while we waited for: {what}")
             return condition()
 
-        wait_until(what, standing, seconds=seconds)
+        wait_until(what, standing)
 
     def logs(self) -> str:
         """Return the output of all roles."""
@@ -140,12 +141,3 @@ def all_processes() -> Iterator[tuple[str, bytes]]:
             yield command, (folder / "environ").read_bytes()
         except OSError:  # it has ended, or belongs to another user
             continue
-
-
-def wait_until(what: str, condition: Callable[[], object], *, seconds: float = 60) -> None:
-    """Wait until the condition holds, or raise AssertionError naming it."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:.0f} s in vain for: {what}")
-        time.sleep(0.2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import uvicorn
 from digest.settings import Settings
 from digest.web import create_app
 from tests.support.real_servers import free_port
+from tests.support.waiting import wait_until
 
 
 @dataclass
@@ -39,8 +39,7 @@ def serve_site(settings: Settings) -> Iterator[int]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.02)
+    wait_until("the site", lambda: server.started)
     try:
         yield port
     finally:

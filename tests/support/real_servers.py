@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,9 +23,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import wait_until
+
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
-WAIT_SECONDS = 30.0
 
 #: A test database need not be durable.
 CARELESS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off")
@@ -266,12 +266,14 @@ def die_with_parent() -> None:
 
 
 def await_true(server: subprocess.Popen[bytes], log: Path, condition: Any) -> None:
-    """Wait until the condition holds, or raise NoServer with the end of the server's log."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        if server.poll() is not None or time.monotonic() > deadline:
+    """Wait until the condition holds; raise NoServer with the end of the server's log if the server ends."""
+
+    def is_up() -> object:
+        if server.poll() is not None:
             raise NoServer(f"{server.args!r} did not come up:\n{log.read_text(errors='replace')[-2000:]}")
-        time.sleep(0.01)
+        return condition()
+
+    wait_until(f"{server.args!r} to come up", is_up)
 
 
 def free_port() -> int:

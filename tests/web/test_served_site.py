@@ -6,14 +6,14 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
 
 import httpx2
 import pytest
 
 from tests.support.mail_bodies import body_of
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
+from tests.support.waiting import pause, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def test_a_reader_subscribes_gets_papers_and_unsubscribes_with_a_browser_and_a_m
     ours.run("intake", str(Path("digest/dumps/sample/invented-papers.txt").resolve()))
 
     (stamp,) = re.findall(r'name="made" value="([^"]+)"', client.get("/").text)
-    sleep(2.1)  # as long as a person needs at least
+    pause(2.1, "a person needs two seconds to fill in the form")
     assert (
         "We sent a confirmation link to ada@uni.edu"
         in client.post("/", data={"made": stamp, "email": "ada@uni.edu", "filter": "diffusion"}).text

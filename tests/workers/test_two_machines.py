@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 from digest.dumps import intake
 from digest.monitoring import problems
 from tests.dumps import abstract, pairs
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
+from tests.support.waiting import current_time, wait_until
 
 NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 DUMP = pairs(("Tidal Sorting of Loose Gravel", abstract("gravel")))
@@ -60,7 +61,7 @@ def test_a_dump_is_read_on_the_machine_that_has_it_while_the_workers_run_on_anot
 
     path = drop(first, "monday.txt")
 
-    first.wait_until("the dump to be read", lambda: not path.exists(), seconds=30)
+    first.wait_until("the dump to be read", lambda: not path.exists())
     wait_until("it to be in the catalog", lambda: first.json("status")["catalog"]["papers"] == 1)
     assert (first.dumps / "done" / "monday.txt").exists()
     assert first.stop() == [0]
@@ -102,7 +103,7 @@ def roles(machine: Installation) -> set[str]:
 
 
 def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, folder: Path) -> None:
-    now = datetime.now(UTC)
+    now = current_time()
     (folder / "monday.txt").write_text(DUMP)
     (folder / "tuesday.txt.part").write_text(DUMP)
     os.utime(folder / "monday.txt", (0, 0))  # it was written long ago, and moved here just now
@@ -118,7 +119,7 @@ def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, 
 
 
 def test_a_dump_that_is_being_loaded_is_not_unread(session: Session, folder: Path) -> None:
-    now = datetime.now(UTC) + timedelta(minutes=6)
+    now = current_time() + timedelta(minutes=6)
     path = folder / "monday.txt"
     path.write_text(DUMP)
     intake.load(session, path, now=now)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from digest.publishing import due_readers
 from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.support.mail_sink import MailSink, run_mail_sink
-from tests.support.product_processes import Installation, installation, wait_until
+from tests.support.product_processes import Installation, installation
+from tests.support.waiting import current_time, wait_until
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_digests_are_delivered_although_redis_forgets_and_workers_die(
     service: Installation, mail_sink: MailSink, postgres_url: str, redis_url: str
 ) -> None:
     readers = [f"reader{number}@example.org" for number in range(40)]
-    subscribe(postgres_url, *readers, now=datetime.now(UTC))
+    subscribe(postgres_url, *readers, now=current_time())
     drop(service)
     service.start("scheduler")
     broker = redis.Redis.from_url(redis_url)
@@ -95,7 +96,7 @@ def test_digests_are_delivered_although_redis_forgets_and_workers_die(
 
     service.start("worker")
 
-    mail_sink.wait_for(40, seconds=60)
+    mail_sink.wait_for(40)
     assert mail_sink.recipients() == sorted(readers)
     assert service.stop(how=signal.SIGTERM) == [0, 0]
     assert service.processes() == []
@@ -152,7 +153,7 @@ from workers.worker_context import app_context
 scheduler.poll()
 print(scheduler.count_queued(BULK))
 with app_context().write_session() as session:
-    sources.add(session, "https://127.0.0.1/papers.json", now=datetime.now(UTC))
+    sources.add(session, "https://127.0.0.1/papers.json", now=current_time())
     session.commit()
 scheduler.poll()
 scheduler.poll()
@@ -161,7 +162,7 @@ for _ in range(2):
     tasks.poll_source("https://127.0.0.1/papers.json")
 with app_context().read_session() as session:
     (row,) = sources.list_sources(session)
-    print(row.failures, row.result, sources.due(session, datetime.now(UTC)))
+    print(row.failures, row.result, sources.due(session, current_time()))
 """
     assert run_in(service, code).stdout.splitlines() == [
         "0",
@@ -174,13 +175,13 @@ def test_publishing_waits_for_a_dump_that_is_still_being_written(tmp_path: Path)
     from workers.scheduler import ARRIVAL_SECONDS, is_arriving
 
     (tmp_path / "done").mkdir()
-    assert not is_arriving(tmp_path, datetime.now(UTC))
-    assert not is_arriving(tmp_path / "nowhere", datetime.now(UTC))
+    assert not is_arriving(tmp_path, current_time())
+    assert not is_arriving(tmp_path / "nowhere", current_time())
 
     (tmp_path / "dump.txt").write_text("half a du")
 
-    assert is_arriving(tmp_path, datetime.now(UTC))
-    assert not is_arriving(tmp_path, datetime.now(UTC) + timedelta(seconds=ARRIVAL_SECONDS))
+    assert is_arriving(tmp_path, current_time())
+    assert not is_arriving(tmp_path, current_time() + timedelta(seconds=ARRIVAL_SECONDS))
 
 
 def test_a_task_carries_no_content(service: Installation, redis_url: str) -> None:
@@ -229,7 +230,7 @@ def test_a_task_publishes_several_chunks_and_the_next_task_the_rest(
     service: Installation, mail_sink: MailSink, postgres_url: str
 ) -> None:
     readers = [f"reader{number}@example.org" for number in range(7)]
-    subscribe(postgres_url, *readers, now=datetime.now(UTC))
+    subscribe(postgres_url, *readers, now=current_time())
     drop(service)
     code = """
 from celery.signals import task_prerun

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import pause
 
 Script = Callable[[Any], None]  #: answers one request; it is given the handler
 
@@ -76,18 +77,17 @@ def breaks_off(content: bytes, *, after: int) -> Script:
     return answer
 
 
-def drips(seconds: float, *, headers_too: bool = False) -> Script:
-    """Send a byte every 50 ms for these seconds."""
+def drips(*, headers_too: bool = False) -> Script:
+    """Send a byte every 50 ms until the client disconnects."""
 
     def answer(handler: Any) -> None:
-        end = time.monotonic() + seconds
         start = b"HTTP/1.1 200 OK\r\nX-Slow: " if headers_too else b"HTTP/1.1 200 OK\r\n\r\n"
         handler.wfile.write(start)
         try:
-            while time.monotonic() < end:
+            while True:
                 handler.wfile.write(b"a")
                 handler.wfile.flush()
-                time.sleep(0.05)
+                pause(0.05, "a slow server")
         except OSError:
             pass  # the client has disconnected
         handler.close_connection = True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ssl
-import time
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -232,29 +232,30 @@ def test_a_document_cut_short_leaves_no_file(papers: Papers, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("headers_too", [False, True], ids=["body", "headers"])
 def test_a_slow_server_is_abandoned_in_time(headers_too: bool, papers: Papers, tmp_path: Path) -> None:
-    papers.answers["/"] = drips(20, headers_too=headers_too)
-    begun = time.monotonic()
+    papers.answers["/"] = drips(headers_too=headers_too)
 
     with pytest.raises(FetchFailed, match="took longer than 1 seconds"):
         fetcher(most_seconds=1.0).fetch(papers.url, tmp_path / "x")
 
-    assert time.monotonic() - begun < 5
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_silent_server_is_abandoned_in_time(papers: Papers, tmp_path: Path) -> None:
-    papers.answers["/"] = lambda _handler: time.sleep(3)
-    begun = time.monotonic()
+    is_over = Event()
+
+    def stay_silent(_handler: object) -> None:
+        is_over.wait()
+
+    papers.answers["/"] = stay_silent
 
     with pytest.raises(FetchFailed, match="The request to"):
         fetcher(max_silence=0.5).fetch(papers.url, tmp_path / "x")
-
-    assert time.monotonic() - begun < 2.5
+    is_over.set()
 
 
 def test_a_document_that_is_too_large_is_abandoned(papers: Papers, tmp_path: Path) -> None:
     papers.answers["/"] = says(b"a" * 3_000_000)
-    papers.answers["/unannounced"] = drips(20)
+    papers.answers["/unannounced"] = drips()
     small = fetcher(most_bytes=10)
 
     with pytest.raises(FetchFailed, match="larger than"):

@@ -25,6 +25,7 @@ from tests.conftest import NOW
 from tests.dumps import abstract
 from tests.dumps.sources.paper_server import Papers, breaks_off, refuses, says, sends_on
 from tests.support.clock import Clock
+from tests.support.waiting import current_time
 
 TODAY = NOW.date()
 
@@ -540,8 +541,8 @@ def test_fetched_files_are_kept_for_a_month(world: PollingWorld) -> None:
     world.add("arxiv:cs.CL")
     world.poll()
 
-    assert polling.delete_old_files(world.folder, datetime.now(UTC) + timedelta(days=29)) == 0
-    assert polling.delete_old_files(world.folder, datetime.now(UTC) + timedelta(days=32)) == 1
+    assert polling.delete_old_files(world.folder, current_time() + timedelta(days=29)) == 0
+    assert polling.delete_old_files(world.folder, current_time() + timedelta(days=32)) == 1
 
 
 @pytest.mark.parametrize(
