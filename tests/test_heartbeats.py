@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -13,6 +14,8 @@ from digest import db, heartbeats
 from digest.heartbeats import HeartbeatThread, ProcessRecord
 from digest.monitoring import problems
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.postgresql
 
 DEAD = heartbeats.SILENT_AFTER + timedelta(seconds=1)
 

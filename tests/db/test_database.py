@@ -21,6 +21,8 @@ from digest.errors import BadField, SetupMismatch, Unreachable
 from tests.conftest import connected
 from tests.support.real_servers import free_port
 
+pytestmark = pytest.mark.postgresql
+
 OSLO = timezone(timedelta(hours=1))
 
 
@@ -36,12 +38,11 @@ def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
     assert found.utcoffset() == timedelta(0)
 
 
-def test_postgresql_tells_moments_in_utc_wherever_its_server_stands(postgres_engine: Engine) -> None:
-    with postgres_engine.begin() as connection:
-        connection.execute(text(f"ALTER DATABASE {postgres_engine.url.database} SET timezone = 'Asia/Tokyo'"))
+def test_postgresql_tells_moments_in_utc_wherever_its_server_stands(empty_postgres_url: str) -> None:
+    with connected(empty_postgres_url) as engine, engine.begin() as connection:
+        connection.execute(text(f"ALTER DATABASE {engine.url.database} SET timezone = 'Asia/Tokyo'"))
 
-    url = postgres_engine.url.render_as_string(hide_password=False)
-    with connected(url) as anew, anew.connect() as connection:
+    with connected(empty_postgres_url) as anew, anew.connect() as connection:
         told = connection.exec_driver_sql("SELECT now()").scalar_one()
 
     assert told.tzinfo is UTC

@@ -35,6 +35,8 @@ from tests.support.absent_server import AbsentServer
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause
 
+pytestmark = pytest.mark.postgresql
+
 READERS = [f"reader{number}@example.org" for number in range(3)]
 AWAY = 0.7  #: seconds
 

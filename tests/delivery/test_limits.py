@@ -25,6 +25,8 @@ from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site_profile import Site
 
+pytestmark = pytest.mark.postgresql
+
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 FIRST_PAUSE = domain_pauses.FIRST_PAUSE
 

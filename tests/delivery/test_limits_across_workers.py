@@ -31,7 +31,7 @@ from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 
 WORKERS, WINDOW = 3, 5
 MINUTE = timedelta(minutes=1)

@@ -20,6 +20,8 @@ from digest.delivery.outbox import Intent, RecipientState
 from digest.editions.schedule import Schedule
 from digest.site_profile import Site
 
+pytestmark = pytest.mark.postgresql
+
 SECOND = timedelta(seconds=1)
 
 

@@ -20,6 +20,8 @@ from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.postgresql
+
 READERS = ("alice@example.org", "bob@example.org")
 MINUTE = timedelta(minutes=1)
 

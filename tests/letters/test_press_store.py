@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy.orm import Session
 
 from digest.letters import Templates, press, press_store
 from digest.site_profile import Site
 from tests.letters.invented_papers import NOW
 from tests.support.shared_caches import CACHES
+
+pytestmark = pytest.mark.postgresql
 
 
 def test_the_most_recently_read_presses_stay_in_memory(

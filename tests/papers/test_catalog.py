@@ -17,6 +17,8 @@ from digest.papers import Announcement, Organization, Record, catalog
 from digest.papers.catalog import CatalogCounts
 from digest.papers.trending import Appearance as Place
 
+pytestmark = pytest.mark.postgresql
+
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 TUESDAY = MONDAY + timedelta(days=1)
 numbers = count(1)

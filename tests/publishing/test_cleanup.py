@@ -33,6 +33,8 @@ from tests.conftest import NOW
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
+pytestmark = pytest.mark.postgresql
+
 GRAPHS = {"Graphs": "graph*"}
 READER = "alice@example.org"
 KEPT = Retention()

@@ -31,6 +31,8 @@ from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.postgresql
+
 GRAPHS = {"Graphs": "graph*"}
 
 

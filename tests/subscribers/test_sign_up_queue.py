@@ -24,6 +24,8 @@ from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 from tests.support.shared_caches import CACHES
 
+pytestmark = pytest.mark.postgresql
+
 ADA = "ada@uni.example"
 SECOND, MINUTE, HOUR, DAY = (
     timedelta(seconds=1),

@@ -19,6 +19,8 @@ from tests.dumps import abstract, pairs
 from tests.support.product_processes import Installation, installation
 from tests.support.waiting import current_time, wait_until
 
+pytestmark = pytest.mark.postgresql
+
 NOW = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 DUMP = pairs(("Tidal Sorting of Loose Gravel", abstract("gravel")))
 

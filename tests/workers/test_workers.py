@@ -27,6 +27,8 @@ from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import Installation, installation
 from tests.support.waiting import current_time, wait_until
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture
 def mail_sink() -> Iterator[MailSink]:
