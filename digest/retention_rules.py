@@ -17,7 +17,7 @@ MIN_DAYS = {
     "dumps": 1,
 }  #: minimum days that each kind is kept; `digest why` needs the deliveries of the last 180 days
 MAX_DAYS = 36_500
-#: A press, from which digests are made, has papers of at most the last 36 days, so a paper shown before that
+#: A press, from which digests are made, has papers of at most the last 100 days, so a paper shown before that
 #: can never be new again.
 KEEP_SHOWN_FOR = timedelta(days=180)
 #: How long the press of a digest is stored; without the press, the digest's web page cannot be shown.

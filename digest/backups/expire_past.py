@@ -7,7 +7,7 @@ the restore ends as expired, and the next digests consider only newer papers. Th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from digest import db, subscribers
 from digest.db.tables import Heartbeat, SignUp, Subscriber, SubscriberState, UnreadDump
 from digest.delivery import outbox
 from digest.editions import restore_point
-from digest.editions.schedule import Edition, missed_editions, next_edition, open_edition
+from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
 from digest.subscribers import schedule_of
@@ -45,8 +45,9 @@ def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> in
     expired, last_id = 0, 0
     while readers := next_readers(session, last_id):
         last_id = readers[-1].id
-        expired += record_editions(session, readers, made_at=made_at, now=now)
-        changes = [{"id": one.id, **reader_changes(one, now)} for one in readers]
+        status = {one.id: status_at_backup(one, made_at=made_at, now=now) for one in readers}
+        expired += record_editions(session, readers, status, now=now)
+        changes = [{"id": one.id, **reader_changes(status[one.id], now)} for one in readers]
         db.update_many(session, Subscriber, changes)
     return expired
 
@@ -58,33 +59,31 @@ def next_readers(session: Session, last_id: int) -> Sequence[Subscriber]:
     return session.scalars(query.limit(BATCH_READERS)).all()
 
 
-def reader_changes(reader: Subscriber, now: datetime) -> dict[str, Any]:
+def reader_changes(status: ScheduleStatus, now: datetime) -> dict[str, Any]:
     """Return the new column values of a reader, so that the next digest considers papers from now on."""
     return {
         "considered_until": now,
         "considered_paper_id": None,
         "last_mail_at": now,
-        "next_due_at": next_edition(schedule_of(reader), now).due_at,
+        "next_due_at": status.upcoming.due_at,
     }
 
 
 def record_editions(
-    session: Session, readers: Iterable[Subscriber], *, made_at: datetime, now: datetime
+    session: Session, readers: Iterable[Subscriber], status: Mapping[int, ScheduleStatus], *, now: datetime
 ) -> int:
-    """Record the editions of these readers that were due since the backup as expired; return their number."""
+    """Record the missed and due editions of those readers who are not paused as expired; return their number."""
     by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
-        for edition in past_editions(reader, made_at=made_at, now=now):
+        found = status[reader.id]
+        editions = [*found.missed, *([found.due] if found.due else [])]
+        for edition in editions if reader.state != SubscriberState.PAUSED else ():
             row = expired_row(reader.id, reader.email, edition, now, reason=RESTORED)
             by_edition[edition.name].append(row)
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
 
 
-def past_editions(reader: Subscriber, *, made_at: datetime, now: datetime) -> list[Edition]:
-    """Return the editions due between the reader's next due time in the backup and now."""
-    if reader.state == SubscriberState.PAUSED:
-        return []
-    schedule = schedule_of(reader)
-    since = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
-    current = open_edition(schedule, now)
-    return [*missed_editions(schedule, since, now), *([current] if current else [])]
+def status_at_backup(reader: Subscriber, *, made_at: datetime, now: datetime) -> ScheduleStatus:
+    """Return the status of a reader's editions since the due time that was promised in the backup."""
+    promised = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
+    return schedule_status(schedule_of(reader), now, promised=promised)

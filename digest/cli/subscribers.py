@@ -431,7 +431,7 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        resumed = use_cases.end_pause(session, subscriber)
+        resumed = use_cases.end_pause(session, subscriber, now=context.clock())
         report = subscriber_listing.subscriber_report(session, subscriber)
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")

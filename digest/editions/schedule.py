@@ -7,6 +7,7 @@ therefore cannot cause a second edition, and the hour that they skip in spring c
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from difflib import get_close_matches
@@ -17,6 +18,8 @@ from digest.editions.time_zones import parse_zone, zone_of
 from digest.errors import BadField
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+#: How far back missed editions are recorded; enough for two editions of a month.
+REMEMBERED = timedelta(days=62)
 TIME_PATTERN = re.compile(r"(\d{1,2}):(\d{2})")
 
 
@@ -44,8 +47,9 @@ class Schedule:
 class Edition:
     """One dated issue of a digest, such as `daily-2026-11-20`, `weekly-2026-W47` or `monthly-2026-11`.
 
-    An edition is open in the half-open window from `due_at` to `closes_at`, both in UTC. The weekday cadence
-    uses the same names as the daily cadence, so that changing between them cannot cause two digests on a day.
+    An edition is open in the half-open window from `due_at` to `closes_at`, both in UTC: until midnight, or if
+    it is weekly or monthly, until the day of the next one. The weekday cadence uses the same names as the daily
+    cadence, so that changing between them cannot cause two digests on a day.
     """
 
     name: str
@@ -54,38 +58,90 @@ class Edition:
     closes_at: datetime
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleStatus:
+    """The editions that matter to one reader at one moment.
+
+    This is the only place where it is decided when a digest comes: runs publish `due`, and whoever promises a
+    digest names `next`.
+    """
+
+    missed: tuple[Edition, ...]  #: the promised editions that closed without having been decided
+    due: Edition | None  #: the open edition, if it is promised and not decided
+    upcoming: Edition  #: the first edition that opens later
+
+    @property
+    def next(self) -> Edition:
+        """Return the edition that the reader gets next."""
+        return self.due or self.upcoming
+
+
+def schedule_status(
+    schedule: Schedule,
+    now: datetime,
+    *,
+    promised: datetime | None = None,
+    decided: Collection[str] = frozenset(),
+) -> ScheduleStatus:
+    """Return which editions were missed, which is due and which comes next.
+
+    `promised` is the due time of the next digest according to earlier pages and letters. Editions of earlier
+    days were not promised: they are neither due nor missed. If it is None, those of today are due.
+    `decided` has the names of editions that were published already.
+    """
+    today = local_day(schedule, now)
+    promised_on = today if promised is None else local_day(schedule, promised)
+    earliest = max(min(today, promised_on), today - REMEMBERED)
+    editions = (one for one in editions_from(schedule, earliest) if one.name not in decided)
+    begun = []
+    while (edition := next(editions)).due_at <= now:
+        if edition.day >= promised_on:
+            begun.append(edition)
+    closed = tuple(one for one in begun if one.closes_at <= now)
+    return ScheduleStatus(
+        missed=closed if promised is not None else (),
+        due=next((one for one in begun if now < one.closes_at), None),
+        upcoming=edition,
+    )
+
+
+def editions_from(schedule: Schedule, day: date) -> Iterator[Edition]:
+    """Yield the editions from a local day on."""
+    for ahead in count():
+        if edition := edition_on(schedule, day + timedelta(days=ahead)):
+            yield edition
+
+
 def edition_on(schedule: Schedule, day: date) -> Edition | None:
     """Return the edition on the local `day`, or None if the cadence has no edition on that day."""
     if not falls_on(schedule, day):
         return None
     zone = zone_of(schedule.timezone)
     due_at = local_instant(day, schedule.at, zone)
-    closes_at = local_instant(day + timedelta(days=1), time(), zone)
+    if due_at >= local_instant(
+        day + timedelta(days=1), time(), zone
+    ):  # clocks skip the last hour of this day
+        due_at = datetime.combine(day, schedule.at, tzinfo=zone).replace(fold=1).astimezone(UTC)
+    closes_at = local_instant(period_end(schedule.cadence, day), time(), zone)
     if schedule.not_after is not None and schedule.not_after > schedule.at:
         closes_at = min(closes_at, local_instant(day, schedule.not_after, zone))
     return Edition(name=edition_name(schedule.cadence, day), day=day, due_at=due_at, closes_at=closes_at)
 
 
-def open_edition(schedule: Schedule, now: datetime) -> Edition | None:
-    """Return the edition that is open at `now`, or None."""
-    edition = edition_on(schedule, now.astimezone(zone_of(schedule.timezone)).date())
-    return edition if edition and edition.due_at <= now < edition.closes_at else None
+def period_end(cadence: Cadence, day: date) -> date:
+    """Return the day at whose beginning the edition of `day` closes."""
+    match cadence:
+        case Cadence.WEEKLY:
+            return day + timedelta(days=7)
+        case Cadence.MONTHLY:
+            return (day + timedelta(days=31)).replace(day=1)
+        case _:
+            return day + timedelta(days=1)
 
 
-def next_edition(schedule: Schedule, moment: datetime) -> Edition:
-    """Return the first edition that is due strictly after `moment`."""
-    today = moment.astimezone(zone_of(schedule.timezone)).date()
-    editions = (edition_on(schedule, today + timedelta(days=ahead)) for ahead in count())
-    return next(edition for edition in editions if edition and edition.due_at > moment)
-
-
-def missed_editions(schedule: Schedule, since: datetime, now: datetime) -> tuple[Edition, ...]:
-    """Return the editions that were due at or after `since` and closed by `now`, at most a month back."""
-    zone = zone_of(schedule.timezone)
-    since = max(since, now - timedelta(days=32))  # the longest month: 31 days, and an hour if clocks go back
-    first, last = since.astimezone(zone).date(), now.astimezone(zone).date()
-    slots = (edition_on(schedule, first + timedelta(days=ahead)) for ahead in range((last - first).days + 1))
-    return tuple(slot for slot in slots if slot and slot.due_at >= since and slot.closes_at <= now)
+def local_day(schedule: Schedule, moment: datetime) -> date:
+    """Return the date of a moment in the schedule's time zone."""
+    return moment.astimezone(zone_of(schedule.timezone)).date()
 
 
 def falls_on(schedule: Schedule, day: date) -> bool:
@@ -114,6 +170,7 @@ def local_instant(day: date, at: time, zone: tzinfo) -> datetime:
     """Return the UTC time at which local clocks first show `at` on `day`.
 
     A time that clocks skip in spring is converted with the UTC offset before the change: 02:30 becomes 03:30.
+    Where that is no longer on the same day, `edition_on` uses the offset after the change.
     """
     return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
 

@@ -107,7 +107,7 @@ def resume_digests(request: ReaderRequest, command: Command) -> None:
     """End a pause."""
     if not command.is_clear:
         said = _("Not understood. To get digests again, write only the word “resume”.")
-    elif subscribers.resume(request.session, request.subscriber):
+    elif subscribers.resume(request.session, request.subscriber, request.now):
         said = _("Resumed. Your next digest will include the best papers you missed.")
     else:
         said = _("You were not paused.")

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from digest import links
 from digest.editions import schedule as edition_schedule
-from digest.editions import time_zones
 from digest.editions.schedule import Schedule
 from digest.letters import Personalization
 from digest.site_profile import Site
@@ -40,7 +39,7 @@ def personalize(  # noqa: PLR0913  (the values are columns of a subscriber, pass
     key = key_id if key_id in site.ring else None
     identity = f"{subscriber_id}|{edition}"
     reader = subscriber_id, link_version
-    day, next_due_at = day_and_next_due(schedule, dated_at)
+    day, next_due_at = day_and_next_due(schedule, dated_at, edition)
     return Personalization(
         delivery_id=delivery_id,
         recipient=email,
@@ -61,13 +60,8 @@ def personalize(  # noqa: PLR0913  (the values are columns of a subscriber, pass
     )
 
 
-def day_of(schedule: Schedule, moment: datetime) -> date:
-    """Return the date of `moment` in the schedule's time zone."""
-    return day_and_next_due(schedule, moment)[0]
-
-
 @lru_cache(maxsize=4096)  # one run has one datetime and a few hundred distinct schedules
-def day_and_next_due(schedule: Schedule, moment: datetime) -> tuple[date, datetime]:
-    """Return the date of `moment` in the schedule's time zone, and the due time of the next edition."""
-    day = moment.astimezone(time_zones.zone_of(schedule.timezone)).date()
-    return day, edition_schedule.next_edition(schedule, moment).due_at
+def day_and_next_due(schedule: Schedule, moment: datetime, edition: str) -> tuple[date, datetime]:
+    """Return the date of `moment` in the schedule's time zone, and when the edition after this one is due."""
+    status = edition_schedule.schedule_status(schedule, moment, decided={edition})
+    return edition_schedule.local_day(schedule, moment), status.upcoming.due_at

@@ -19,15 +19,16 @@ from digest.letters.press import MAX_PRESSES, Press
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
-#: Age of the oldest papers in a press, in days: for daily readers, and for monthly readers. There are only
-#: two values, so that all runs in the same hour can share a press.
-REACH_DAYS = (8, 36)
+#: Age of the oldest papers in a press, in days: for daily readers, for monthly readers, and for readers whose
+#: monthly edition is late or was missed. There are only three values, so that all runs in the same hour can
+#: share a press.
+REACH_DAYS = (8, 36, 100)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of the shorter of a press's two periods if it includes `earliest`, else of the longer.
+    """Return the start of the shortest of a press's periods that includes `earliest`, else of the longest.
 
-    If `earliest` is None, the start of the shorter period is returned.
+    If `earliest` is None, the start of the shortest period is returned.
     """
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
     starts = [today - timedelta(days=reach) for reach in REACH_DAYS]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
     from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
     from digest.publishing.decide_digest import considered_until_of
-    from digest.publishing.digest_preview import Preview, decide_for, edition_for, preview
+    from digest.publishing.digest_preview import Preview, decide_for, preview
     from digest.publishing.paper_eligibility import is_news, is_recently_published
     from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
     from digest.publishing.visitor_sample import (
@@ -34,7 +34,6 @@ __all__ = [
     "decide_for",
     "delete_old_rows",
     "delete_old_shown",
-    "edition_for",
     "is_cleanup_overdue",
     "is_news",
     "is_recently_published",

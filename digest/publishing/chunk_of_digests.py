@@ -10,7 +10,7 @@ decided, and writes nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from typing import Any
@@ -23,13 +23,14 @@ from digest.caches import Caches
 from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
+from digest.editions.schedule import ScheduleStatus
 from digest.letters.press import LetterAssembler, Press, assembler_of
 from digest.publishing import narrowing_suggestions, nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.missed_editions import record_missed_editions
-from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus
+from digest.publishing.reader_values import Decision, GatheredInputs, Reader
 from digest.site_profile import Site
 
 #: Number of readers whose digests are decided and then written together.
@@ -63,7 +64,6 @@ class SubscriberChunk:
     gathered: GatheredInputs
     #: The state of each reader's schedule at `now`, keyed by subscriber id.
     slots: Mapping[int, ScheduleStatus]
-    already_queued: Set[int]  #: ids of the readers whose open edition is already decided
     site: Site
     now: datetime
 
@@ -127,19 +127,19 @@ def publish_once(
     if not gathered.readers:
         session.commit()
         return PublishReport(), None
-    slots = {reader.id: schedule_status_of(reader, now) for reader in gathered.readers}
-    taken = outbox.find_already_queued(session, editions_of(slots)) if conflicts else frozenset[int]()
-    chunk = SubscriberChunk(match_index, assembler, gathered, slots, taken, site, now)
+    # A reader with a promise has not got that edition, unless another run decides it at the same moment.
+    unsure = [reader.id for reader in gathered.readers if conflicts or reader.next_due_at is None]
+    decided = outbox.decided_editions(session, unsure, now) if unsure else {}
+    slots = {
+        reader.id: schedule_status_of(reader, now, decided.get(reader.id, frozenset()))
+        for reader in gathered.readers
+    }
+    chunk = SubscriberChunk(match_index, assembler, gathered, slots, site, now)
     published = decide_and_write(session, chunk)
     failpoints.reach("chunk-written")
     session.commit()
     failpoints.reach("chunk-published")
     return published, gathered.readers[-1].id
-
-
-def editions_of(slots: Mapping[int, ScheduleStatus]) -> dict[int, str]:
-    """Return the names of the open editions, keyed by subscriber id; subscribers without one are left out."""
-    return {number: slot.open_edition.name for number, slot in slots.items() if slot.open_edition is not None}
 
 
 def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
@@ -157,10 +157,9 @@ def decide_and_write(session: Session, chunk: SubscriberChunk) -> PublishReport:
     write_nothing_today_and_followups(session, chunk, new)
     queued = sum(bool(one.digest.sections) for one in new.values())
     return PublishReport(
-        due=len(new) + len(chunk.already_queued) + expired,
+        due=len(new) + expired,
         queued=queued,
         empty=len(new) - queued,
-        already=len(chunk.already_queued),
         expired=expired,
     )
 
@@ -173,7 +172,7 @@ def write_digests(
     decisions = [
         decide_digest(match_index, gathered, reader, edition, now, assembler=chunk.assembler)
         for reader in readers
-        if (edition := slots[reader.id].open_edition) is not None and reader.id not in chunk.already_queued
+        if (edition := slots[reader.id].due) is not None
     ]
     waiting = {one.reader.id for one in decisions if may_wait(one)}
     decided = [one for one in decisions if one.reader.id not in waiting]
@@ -240,7 +239,7 @@ def write_nothing_today_and_followups(
     """Write the nothing-today letters, and record in which letter each update was sent."""
     without_digest = {one.reader.id for one in new.values() if nothing_today.needs_letter(one, chunk.now)}
     due_letters = [
-        (one, chunk.slots[one.reader.id].next_due_at)
+        (one, chunk.slots[one.reader.id].upcoming.due_at)
         for one in new.values()
         if one.reader.id in without_digest
     ]
@@ -264,11 +263,11 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
     """
     considered_until = reader.considered_until
     # Papers that a missed first edition would have shown remain new.
-    if slot.missed_editions and considered_until is None:
+    if slot.missed and considered_until is None:
         considered_until = considered_until_of(reader, now)[0]
     return {
         "id": reader.id,
-        "next_due_at": slot.next_due_at,
+        "next_due_at": slot.upcoming.due_at,
         "is_resumed": reader.is_resumed,
         "considered_until": considered_until,
         "considered_paper_id": reader.considered_paper_id,

@@ -17,12 +17,12 @@ from digest.editions.compose import (
     count_matching,
     rank_sets,
 )
-from digest.editions.schedule import Cadence, Edition, Schedule
+from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.letters.press import LetterAssembler
 from digest.publishing import narrowing_suggestions
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, ConsideredUntil, start_of_day
-from digest.publishing.reader_values import Decision, GatheredInputs, Reader, ScheduleStatus, Topic
+from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic
 
 #: The first digest after a pause is called a catch-up if it covers at least this time.
 CATCH_UP_AFTER = timedelta(days=3)
@@ -32,7 +32,7 @@ NO_MATCHES = rank_sets((), ())
 
 # Readers share a few hundred schedules and due times, and `now` is the same for a whole run.
 @lru_cache(maxsize=4096)
-def schedule_status(  # noqa: PLR0917  (the columns of one row)
+def cached_status(  # noqa: PLR0917  (the columns of one row)
     cadence: str,
     at: time,
     timezone: str,
@@ -40,26 +40,21 @@ def schedule_status(  # noqa: PLR0917  (the columns of one row)
     not_after: time | None,
     promised: datetime | None,
     now: datetime,
+    decided: frozenset[str],
 ) -> ScheduleStatus:
-    """Return which edition is open, which were missed and which is next on a schedule at `now`.
-
-    `promised` is the time at which the next digest is due according to earlier letters.
-    """
+    """Return the status of a schedule that is stored in these columns."""
     schedule = Schedule(
         cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
     )
-    return ScheduleStatus(
-        open_edition=edition_schedule.open_edition(schedule, now),
-        missed_editions=edition_schedule.missed_editions(schedule, promised, now) if promised else (),
-        next_due_at=edition_schedule.next_edition(schedule, now).due_at,
-    )
+    return edition_schedule.schedule_status(schedule, now, promised=promised, decided=decided)
 
 
-def schedule_status_of(reader: Reader, now: datetime) -> ScheduleStatus:
-    """Return which of the reader's editions is open, which were missed and which is next at `now`."""
-    return schedule_status(
-        reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after, reader.next_due_at, now
-    )
+def schedule_status_of(
+    reader: Reader, now: datetime, decided: frozenset[str] = frozenset()
+) -> ScheduleStatus:
+    """Return which of the reader's editions were missed, which is due and which is next at `now`."""
+    schedule = reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after
+    return cached_status(*schedule, reader.next_due_at, now, decided)
 
 
 def decide_digest(

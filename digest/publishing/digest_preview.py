@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from sqlalchemy import select
@@ -54,14 +55,15 @@ def preview(
     papers. The message is signed as if it were sent. Raises NotFound for an unknown address. Changes nothing.
     """
     subscriber = subscribers.get(session, email)
-    edition = edition_for(session, subscriber, now)
+    edition = subscribers.edition_status(session, subscriber, now).next
     assembler, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
     published = None if decision.digest.sections else published_open(session, subscriber, now)
     if published is not None:
         made = press_store.load_press(session, published.press or "", caches)
         assembler = assembler_of(made, site, caches)
         digest = Digest.from_json(published.decision)
-        decision = decision._replace(edition=open_edition(subscriber, now) or edition, digest=digest)
+        edition = edition_of_delivery(subscribers.schedule_of(subscriber), published) or edition
+        decision = decision._replace(edition=edition, digest=digest)
         now = published.dated_at
     found = preview_of_decision(session, assembler, templates, caches, signers, subscriber, decision, now)
     return replace(found, is_published=published is not None)
@@ -157,35 +159,24 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
     return assembler, decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
 
 
-def edition_for(session: Session, subscriber: Subscriber, now: datetime) -> Edition:
-    """Return the open edition if it is not decided yet, otherwise the next edition."""
-    found = open_edition(subscriber, now)
-    if found is None or is_decided(session, subscriber.id, found.name):
-        return schedule.next_edition(subscribers.schedule_of(subscriber), now)
-    return found
-
-
-def open_edition(subscriber: Subscriber, now: datetime) -> Edition | None:
-    """Return the edition of this subscriber that is open now."""
-    return schedule.open_edition(subscribers.schedule_of(subscriber), now)
-
-
 def published_open(session: Session, subscriber: Subscriber, now: datetime) -> Delivery | None:
-    """Return the published digest of the open edition, if it has papers and its press is still stored."""
-    edition = open_edition(subscriber, now)
+    """Return the latest published digest, if it is still open, has papers and its press is still stored."""
     conditions = (
         Delivery.subscriber_id == subscriber.id,
-        Delivery.edition == (edition.name if edition else None),
+        Delivery.edition.is_not(None),
+        Delivery.dated_at <= now,
+        Delivery.expires_at > now,
         Delivery.press.in_(select(PressRow.name)),
         Delivery.state.not_in([*shown.UNACCEPTED_STATES, DeliveryState.EMPTY]),
     )
-    return session.scalars(select(Delivery).where(*conditions)).one_or_none()
+    return session.scalars(select(Delivery).where(*conditions).order_by(Delivery.id.desc()).limit(1)).first()
 
 
-def is_decided(session: Session, subscriber_id: int, edition: str) -> bool:
-    """Return whether the subscriber's digest of this edition is already decided."""
-    decision = select(Delivery.id).where(Delivery.subscriber_id == subscriber_id, Delivery.edition == edition)
-    return session.execute(decision).first() is not None
+def edition_of_delivery(chosen: Schedule, delivery: Delivery) -> Edition | None:
+    """Return the edition of a published digest, or None if the schedule has changed since."""
+    first = schedule.local_day(chosen, delivery.dated_at) - timedelta(days=31)
+    begun = takewhile(lambda one: one.due_at <= delivery.dated_at, schedule.editions_from(chosen, first))
+    return next((one for one in begun if one.name == delivery.edition), None)
 
 
 def personalization_of_decision(

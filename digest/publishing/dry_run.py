@@ -17,13 +17,14 @@ from sqlalchemy.orm import Session
 from digest import subscribers
 from digest.caches import Caches
 from digest.db.tables import Delivery, DeliveryState, FilterRow, Subscriber
+from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters import Templates, personalization, press, press_store
 from digest.letters.dkim_signing import Signer
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, may_wait, schedule_status_of
-from digest.publishing.digest_preview import Preview, is_decided, preview_of_decision
+from digest.publishing.digest_preview import Preview, preview_of_decision
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
 from digest.publishing.reader_values import Reader
 from digest.site_profile import Site
@@ -68,18 +69,27 @@ def dry_run(
         select(*READER_COLUMNS).where(or_(is_due(now), Subscriber.id.in_(resuming))).order_by(Subscriber.id)
     )
     while found := session.execute(query.where(Subscriber.id > last_id).limit(BATCH_SUBSCRIBERS)).all():
-        readers = [Reader._make(row) for row in found]
+        readers = [
+            one._replace(next_due_at=None) if one.id in resuming else one for one in map(Reader._make, found)
+        ]
         gathered = gather_inputs(session, match_index, readers, now)
+        decided = outbox.decided_editions(session, [reader.id for reader in readers], now)
         for reader in readers:
-            edition = schedule_status_of(reader, now).open_edition
-            if edition is None or is_decided(session, reader.id, edition.name):
+            edition = schedule_status_of(reader, now, decided.get(reader.id, frozenset())).due
+            if edition is None:
                 continue
             decision = decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
             if may_wait(decision):
                 continue
-            subscriber = session.get_one(Subscriber, reader.id)
             preview = preview_of_decision(
-                session, assembler, templates, caches, signers, subscriber, decision, now
+                session,
+                assembler,
+                templates,
+                caches,
+                signers,
+                session.get_one(Subscriber, reader.id),
+                decision,
+                now,
             )
             letter = (
                 "digest"

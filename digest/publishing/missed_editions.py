@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from digest.db.tables import DeliveryState
 from digest.delivery import outbox
 from digest.editions.compose import Digest
-from digest.editions.schedule import Edition
-from digest.publishing.reader_values import Reader, ScheduleStatus
+from digest.editions.schedule import Edition, ScheduleStatus
+from digest.publishing.reader_values import Reader
 
 #: The reason recorded for an edition that no run published before it closed.
 CLOSED = "nothing was published before it closed; its papers go into the next edition"
@@ -25,7 +25,7 @@ def record_missed_editions(
     """Record these readers' missed editions as expired; return the number of editions recorded."""
     by_edition: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
-        for edition in slots[reader.id].missed_editions:
+        for edition in slots[reader.id].missed:
             by_edition[edition.name].append(expired_row(reader.id, reader.email, edition, now, reason=CLOSED))
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
 

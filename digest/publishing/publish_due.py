@@ -49,7 +49,7 @@ def publish(
         total += published
         if progress is not None:
             progress(published.due)
-    earlier = count_open_decisions(session, now) - total.queued - total.empty - total.already
+    earlier = count_open_decisions(session, now) - total.queued - total.empty
     return total + PublishReport(due=earlier, already=earlier)
 
 

@@ -43,15 +43,6 @@ class Reader(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleStatus:
-    """Which edition of a schedule is open, which were missed, and when the next is due."""
-
-    open_edition: Edition | None
-    missed_editions: tuple[Edition, ...]
-    next_due_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class PendingFollowups:
     """The updates that have not been sent to one reader yet, and the time when the first was seen."""
 

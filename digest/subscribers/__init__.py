@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         ReadLibrary,
         read_library,
     )
-    from digest.subscribers.next_digest import next_digest_in_words
+    from digest.subscribers.next_digest import edition_status, next_digest_in_words
     from digest.subscribers.pack_updates import (
         FilterChange,
         PackChange,
@@ -168,6 +168,7 @@ __all__ = [
     "describe_change",
     "due_to_resume",
     "edit",
+    "edition_status",
     "erase",
     "erase_subscriber",
     "export_data",

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, Subscriber
+from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import subscriber_topics
+from digest.subscribers import next_digest, subscriber_topics
 from digest.subscribers.subscriber_topics import SubscriberTopic
 
 #: Delay before the letter is sent, so that saving several times causes only one letter.
@@ -55,7 +55,7 @@ def queue_changed_letter(
         return
     for waiting in waiting_change_letters(session, subscriber):
         outbox.withdraw_letter(session, waiting, "the topics changed again", now=now)
-    due = subscriber.next_due_at
+    due = next_digest.edition_status(session, subscriber, now).next.due_at
     outbox.queue_letter(
         session,
         letter="changed",
@@ -63,8 +63,8 @@ def queue_changed_letter(
         email=subscriber.contact_email,
         decision={
             "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
-            "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now)
-            if due
+            "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
+            if subscriber.state == SubscriberState.ACTIVE
             else "",
         },
         dedupe_key=f"{change_key_prefix(subscriber)}{now.isoformat()}",

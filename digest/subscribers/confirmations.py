@@ -22,7 +22,6 @@ from digest import addresses, bounces, db
 from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.editions import schedule as edition_schedule
 from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
@@ -31,6 +30,7 @@ from digest.links import verify_token
 from digest.site_profile import Site
 from digest.subscribers import (
     invitations,
+    next_digest,
     requested_settings,
     sign_up_limits,
     subscriber_rows,
@@ -511,9 +511,7 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     subscriber.unsubscribed_at = None
     subscriber.leaving_reason = ""
     subscriber.considered_until = subscriber.considered_paper_id = None
-    subscriber.next_due_at = edition_schedule.next_edition(
-        subscriber_rows.schedule_of(subscriber), now
-    ).due_at
+    subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).upcoming.due_at
     session.flush()
 
 
@@ -541,14 +539,13 @@ def queue_welcome(
     now: datetime,
 ) -> None:
     """Queue the welcome letter with the first digest's date and some papers, which then count as shown."""
-    due = subscriber.next_due_at or now
     number = outbox.queue_letter(
         session,
         letter="welcome",
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
         decision={
-            "next_due": figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=now),
+            "next_due": next_digest.next_digest_in_words(session, subscriber, now=now),
             "until_then": papers.sentence,
             "is_on_topics": papers.is_on_topics,
             "has_topics": bool(subscriber_topics.typed_topics(session, [subscriber.id])),

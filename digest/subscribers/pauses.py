@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.editions import time_zones
 from digest.errors import BadField
-from digest.subscribers import undo_changes
+from digest.subscribers import next_digest, undo_changes
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
@@ -30,7 +30,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
     return True
 
 
-def resume(session: Session, subscriber: Subscriber) -> bool:
+def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:
     """End a subscriber's pause; return False if they are not paused.
 
     The next digest also covers the papers of the pause, because `considered_until` is not advanced during a
@@ -38,11 +38,11 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
     """
     if subscriber.state != SubscriberState.PAUSED:
         return False
+    subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).next.due_at
     subscriber.state = SubscriberState.ACTIVE
     subscriber.paused_until = None
     subscriber.is_resumed = True
     subscriber.still_reading_step = StillReadingStep.NONE
-    subscriber.next_due_at = None
     undo_changes.forget_last_change(session, subscriber)
     session.flush()
     return True
@@ -50,7 +50,7 @@ def resume(session: Session, subscriber: Subscriber) -> bool:
 
 def resume_due(session: Session, now: datetime) -> int:
     """End every pause whose end date has come in the subscriber's time zone; return how many ended."""
-    return sum(resume(session, subscriber) for subscriber in due_to_resume(session, now))
+    return sum(resume(session, subscriber, now) for subscriber in due_to_resume(session, now))
 
 
 def due_to_resume(session: Session, now: datetime) -> list[Subscriber]:

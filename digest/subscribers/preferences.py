@@ -11,7 +11,7 @@ from digest.db.tables import AbstractLength, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
-from digest.subscribers import subscriber_rows, subscriber_topics
+from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
 
 
 def edit(  # noqa: PLR0913  (settings, by keyword)
@@ -42,7 +42,7 @@ def edit(  # noqa: PLR0913  (settings, by keyword)
     if wants_nothing_today_letters is not None:
         subscriber.wants_nothing_today_letters = wants_nothing_today_letters
     if schedule is not None and schedule != subscriber_rows.schedule_of(subscriber):
-        reschedule(subscriber, schedule, now)
+        reschedule(session, subscriber, schedule, now)
     if topics is not None:
         subscriber_topics.replace_topics(session, subscriber.id, topics, muted=muted)
     session.flush()
@@ -91,19 +91,14 @@ def changed_schedule(
     )
 
 
-def reschedule(subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
-    """Change a subscriber's schedule.
+def reschedule(session: Session, subscriber: Subscriber, schedule: Schedule, now: datetime) -> None:
+    """Change a subscriber's schedule, and with it the promise of the next digest.
 
-    If today's edition has not been published yet, it is sent even if the new hour has passed; otherwise the
-    next edition is due. No edition is sent twice, because the name of the edition is part of a unique key.
+    A promised edition that is not published yet is sent even if the new hour has passed, and an overdue one
+    stays due. Nothing is promised that was sent already: an edition is identified by its name.
     """
-    was_due_at = subscriber.next_due_at
+    following = next_digest.edition_status(session, subscriber, now, schedule=schedule).next
     for column, value in subscriber_rows.schedule_columns(schedule).items():
         setattr(subscriber, column, value)
-    open_now = edition_schedule.open_edition(schedule, now)
-    if was_due_at is None:
-        return
-    if open_now and now < was_due_at < open_now.closes_at:
-        subscriber.next_due_at = None
-        return
-    subscriber.next_due_at = edition_schedule.next_edition(schedule, now).due_at
+    if subscriber.next_due_at is not None and subscriber.next_due_at > now:
+        subscriber.next_due_at = following.due_at

@@ -12,9 +12,8 @@ from digest import bounces
 from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.editions import schedule
 from digest.site_profile import Site
-from digest.subscribers import subscriber_rows
+from digest.subscribers import next_digest, subscriber_rows
 
 UNDO_FOR = timedelta(days=30)
 BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
@@ -71,7 +70,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     subscriber.state = SubscriberState.ACTIVE
     subscriber.unsubscribed_at = None
     subscriber.leaving_reason = ""
-    subscriber.next_due_at = schedule.next_edition(subscriber_rows.schedule_of(subscriber), now).due_at
+    subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).next.due_at
     session.flush()
     bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
     return True

@@ -294,9 +294,9 @@ def return_after_leaving(session: Session, subscriber: Subscriber, *, now: datet
     return is_back
 
 
-def end_pause(session: Session, subscriber: Subscriber) -> bool:
+def end_pause(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     """Resume a paused subscriber; return False if they are not paused."""
-    is_resumed = pauses.resume(session, subscriber)
+    is_resumed = pauses.resume(session, subscriber, now)
     session.commit()
     return is_resumed
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from digest import addresses, db, links, publishing, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import Confirmation, Subscriber, SubscriberState
-from digest.letters import Card, cards, figures_in_words
+from digest.db.tables import Confirmation, SubscriberState
+from digest.letters import Card, cards
 from digest.letters.cards import CardForm
 from digest.subscribers import Request as SubscriptionRequest
 from digest.subscribers import RequestedSettings, use_cases
@@ -126,19 +126,13 @@ def confirmed_page(request: Request, session: Session, confirmation: Confirmatio
         "confirmed",
         email=addresses.readable_address(subscriber.email),
         owner=addresses.readable_address(subscriber.owner_email or ""),
-        first=first_digest(context, subscriber),
+        first=subscribers.next_digest_in_words(session, subscriber, now=context.clock())
+        if subscriber.state == SubscriberState.ACTIVE
+        else None,
         topics=list(subscribers.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
         until_then=welcome.get("until_then", ""),
         cards=[Card.from_json(one) for one in welcome.get("cards", ())],
         manage_url=""  # any member of the group may have pressed the button
         if subscriber.is_group
         else links.manage_url(context.site, subscriber.id, subscriber.link_version),
-    )
-
-
-def first_digest(context: AppContext, subscriber: Subscriber) -> str | None:
-    """Return in words when the first digest is due, or None if no time is set."""
-    due = subscriber.next_due_at
-    return (
-        figures_in_words.moment_in_words(due, subscriber.timezone, seen_from=context.clock()) if due else None
     )

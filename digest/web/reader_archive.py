@@ -21,6 +21,7 @@ from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
 from digest.delivery import outbox
 from digest.editions.compose import Digest
+from digest.editions.schedule import local_day
 from digest.errors import NotFound
 from digest.letters import Personalization, cards, figures_in_words, personalization, press, press_store
 from digest.letters.cards import CardForm
@@ -90,7 +91,7 @@ def show_overflow(request: Request) -> Response:
         "more_matches",
         topic=sections[place - 1].topic,
         is_trending=sections[place - 1].filter_id is None,
-        day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
+        day=figures_in_words.day_in_words(local_day(schedule, delivery.dated_at)),
         count=len(overflow),
         cards=[
             cards.make_card(
@@ -205,7 +206,7 @@ def archive_entries(context: AppContext, session: Session, reader: Subscriber) -
     for place, (delivery, ids) in enumerate(digests):
         if ids:
             yield ArchiveEntry(
-                day=figures_in_words.day_in_words(personalization.day_of(schedule, delivery.dated_at)),
+                day=figures_in_words.day_in_words(local_day(schedule, delivery.dated_at)),
                 href=links.view_url(context.site, reader.id, reader.link_version, delivery.edition or ""),
                 title=titles.get(ids[0], figures_in_words.papers_for_you(len(ids))),
                 papers=len(ids),

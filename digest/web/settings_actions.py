@@ -127,7 +127,7 @@ def parse_date(text: str) -> date:
 
 def resume(form: SettingsForm) -> FormResult:
     """End a pause."""
-    return "resumed" if use_cases.end_pause(form.session, form.subscriber) else ""
+    return "resumed" if use_cases.end_pause(form.session, form.subscriber, now=form.now) else ""
 
 
 def leave(form: SettingsForm) -> FormResult:

@@ -71,7 +71,7 @@ def handle_button(request: Request, form: FormData) -> Response:
                 use_cases.keep_digests(session, subscriber, now=now)
                 done = "kept"
             case "resume":
-                done = "resumed" if use_cases.end_pause(session, subscriber) else ""
+                done = "resumed" if use_cases.end_pause(session, subscriber, now=now) else ""
     return page_rendering.redirect_back(request, done)
 
 

@@ -227,7 +227,7 @@ class SimulatedService(RuleBasedStateMachine):
     def a_reader_resumes(self, email: str) -> None:
         with db.write_session(self.world.engine) as session:
             reader = subscribers.get(session, email)
-            subscribers.resume(session, reader)
+            subscribers.resume(session, reader, self.now)
             if reader.state is SubscriberState.UNSUBSCRIBED:
                 reader.state, reader.next_due_at = SubscriberState.ACTIVE, None
             session.commit()

@@ -111,7 +111,7 @@ def compare_composing(session: Any, press: Press) -> bool:
     assembler = assembler_of(press, SITE, CACHES)
     rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
     gathered = due_readers.gather_inputs(session, index, rows, MORNING)
-    edition = decide_digest.schedule_status_of(rows[0], MORNING).open_edition
+    edition = decide_digest.schedule_status_of(rows[0], MORNING).due
     assert edition is not None
     for reader in rows[:SAMPLE]:
         ours = decide_digest.decide_digest(

@@ -115,10 +115,10 @@ def test_new_digests_are_written_under_their_reserved_ids(session: Session, now:
 
     outbox.queue_new_digests(session, rows)
 
-    editions = dict.fromkeys(ids, "daily-2026-11-20")
     assert session.scalars(select(Delivery.id).order_by(Delivery.id)).all() == list(numbers)
-    assert outbox.find_already_queued(session, editions) == set(ids[:2])
-    assert outbox.find_already_queued(session, editions | {ids[0]: "daily-2026-11-21"}) == {ids[1]}
+    decided = dict.fromkeys(ids[:2], frozenset({"daily-2026-11-20"}))
+    assert outbox.decided_editions(session, ids, now) == decided
+    assert outbox.decided_editions(session, ids, now + timedelta(days=3)) == {}
     with pytest.raises(IntegrityError):
         outbox.queue_new_digests(session, [rows[0] | {"id": max(numbers) + 1}])
 

@@ -296,11 +296,11 @@ def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, do
 
 
 def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
-    alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's was had at 08:00
+    alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's did not come, since alice is new
 
     subscribers.edit(session, alice, now=now, schedule=subscribers.changed_schedule(alice, at="18:00"))
 
-    assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)  # today's name is taken: nothing comes
+    assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)
     assert alice.at == time(18)
 
 
@@ -310,8 +310,8 @@ def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, ali
 
     subscribers.edit(session, alice, now=early, schedule=subscribers.changed_schedule(alice, at="06:30"))
 
-    assert alice.next_due_at is None
-    assert schedule.open_edition(subscribers.schedule_of(alice), early) is not None
+    assert alice.next_due_at == datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
+    assert subscribers.next_digest_in_words(session, alice, now=early) == "today, if there are new papers"
 
 
 def test_an_edit_says_whether_anything_changed(session, alice, now):
@@ -361,15 +361,18 @@ def test_a_pause_ends_on_its_day_in_the_subscribers_time_zone(session, alice, no
     assert subscribers.resume_due(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
     assert subscribers.due_to_resume(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == [alice]
     assert subscribers.resume_due(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
-    assert (alice.state, alice.next_due_at) == (SubscriberState.ACTIVE, None)
+    assert (alice.state, alice.next_due_at) == (
+        SubscriberState.ACTIVE,
+        datetime(2026, 11, 24, 18, tzinfo=UTC),
+    )
 
 
 def test_a_pause_without_an_end_lasts_until_resumed(session, alice, now):
     subscribers.pause(session, alice, None, now)
 
     assert subscribers.resume_due(session, now + timedelta(days=4000)) == 0
-    assert subscribers.resume(session, alice)
-    assert not subscribers.resume(session, alice)
+    assert subscribers.resume(session, alice, now)
+    assert not subscribers.resume(session, alice, now)
 
 
 def test_a_pause_cannot_end_in_the_past(session, alice, now):

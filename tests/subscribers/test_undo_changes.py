@@ -123,7 +123,7 @@ def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
 
     use_cases.save_settings(session, site, alice, max_papers=7, now=now)
     assert subscribers.last_change(session, alice, now=now)
-    use_cases.end_pause(session, alice)
+    use_cases.end_pause(session, alice, now=now)
 
     assert subscribers.last_change(session, alice, now=now) is None
     assert alice.max_papers == 7

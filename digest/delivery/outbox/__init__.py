@@ -35,7 +35,7 @@ from digest.delivery.outbox.delivery_listing import (
 from digest.delivery.outbox.enqueue import (
     DIGEST_DEFAULTS,
     LETTER_LIFE,
-    find_already_queued,
+    decided_editions,
     queue_bulk_letters,
     queue_digests,
     queue_letter,
@@ -104,8 +104,8 @@ __all__ = [
     "count_deliveries",
     "count_due",
     "count_sent_digests",
+    "decided_editions",
     "expire_open",
-    "find_already_queued",
     "find_delivery",
     "find_digest",
     "forget_recipient",

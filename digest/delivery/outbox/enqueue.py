@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
 from digest.site_profile import Site
 
 LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid, by default
+MAX_ZONE_DIFFERENCE = timedelta(hours=26)  #: between the time zones that are furthest apart
 #: The default values of a row in `queue_digests` and `queue_bulk_letters`.
 DIGEST_DEFAULTS: dict[str, Any] = {
     "letter": "digest",
@@ -136,10 +138,19 @@ def reserve_ids(session: Session, count: int) -> Sequence[int]:
     return db.reserve_keys(session, Delivery, count)
 
 
-def find_already_queued(session: Session, editions: Mapping[int, str]) -> set[int]:
-    """Return the ids of the subscribers among these whose digest of the edition is in the outbox already."""
+def decided_editions(
+    session: Session, subscriber_ids: Collection[int], now: datetime
+) -> Mapping[int, frozenset[str]]:
+    """Return {subscriber id: the editions that are decided already}, as far as they may still be open.
+
+    After a change of time zone, an edition may be open for a day longer than it was when it was decided.
+    """
     query = select(DELIVERY_TABLE.c.subscriber_id, DELIVERY_TABLE.c.edition).where(
-        db.one_of(DELIVERY_TABLE.c.subscriber_id, editions.keys()),
-        db.one_of(DELIVERY_TABLE.c.edition, {*editions.values()}),
+        db.one_of(DELIVERY_TABLE.c.subscriber_id, subscriber_ids),
+        DELIVERY_TABLE.c.edition.is_not(None),
+        DELIVERY_TABLE.c.expires_at > now - MAX_ZONE_DIFFERENCE,
     )
-    return {number for number, edition in session.connection().execute(query) if editions[number] == edition}
+    found: dict[int, set[str]] = defaultdict(set)
+    for number, edition in session.connection().execute(query):
+        found[number].add(edition)
+    return {number: frozenset(names) for number, names in found.items()}

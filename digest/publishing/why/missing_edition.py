@@ -12,7 +12,7 @@ from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberStat
 from digest.delivery import limits, outbox
 from digest.editions import restore_point
 from digest.editions.compose import Digest
-from digest.editions.schedule import Edition, cadence_text, edition_on, next_edition
+from digest.editions.schedule import Edition, cadence_text, edition_on, schedule_status
 from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
@@ -48,7 +48,7 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
     if row is not None:
         return answer(subscriber, row.edition or "", *explain_delivery(session, row))
     if slot is None:
-        later = next_edition(subscribers.schedule_of(subscriber), now)
+        later = subscribers.edition_status(session, subscriber, now).next
         how = cadence_text(subscribers.schedule_of(subscriber))
         verdict = f"There is no edition {edition}: the cadence is {how}. The next is {edition_text(later)}."
         return answer(subscriber, edition or "", "no edition", verdict)
@@ -111,7 +111,7 @@ def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
     """Return the edition that was due last; if none was due yet, return the next one."""
     past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
     found = next(past, None)
-    return found or next_edition(subscribers.schedule_of(subscriber), now)
+    return found or schedule_status(subscribers.schedule_of(subscriber), now).upcoming
 
 
 def edition_text(edition: Edition) -> str:

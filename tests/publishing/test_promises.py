@@ -1,0 +1,178 @@
+"""What a page promises is what a run publishes, and a missed edition of a week or month comes late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from random import Random
+
+import pytest
+from sqlalchemy import Engine, select
+
+from digest import db, subscribers
+from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.editions.schedule import Cadence, Edition, Schedule
+from digest.letters import Templates, personalization
+from digest.publishing import PublishReport
+from digest.site_profile import Site
+from tests.support.publishing_world import PublishingWorld, at
+
+GRAPHS = {"Graphs": "graph*"}
+
+
+@pytest.fixture
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
+
+
+# ── promise, then run the clock ─────────────────────────────────────────────────────────────────
+
+ZONES = (
+    "UTC", "Europe/Oslo", "America/New_York", "America/Nuuk", "America/Scoresbysund", "Australia/Lord_Howe",
+    "Pacific/Kiritimati", "Pacific/Honolulu", "Asia/Kathmandu", "UTC-3:30",
+)  # fmt: skip
+HOURS = (time(0), time(2, 30), time(8), time(20), time(23, 30))
+READERS = 20
+BEGIN, END = datetime(2026, 3, 24, 12, tzinfo=UTC), datetime(2026, 4, 8, tzinfo=UTC)
+
+
+@dataclass
+class Clock:
+    """Readers who change their minds, runs at the promised moments, and what was promised to each."""
+
+    world: PublishingWorld
+    chance: Random
+    now: datetime = BEGIN
+    promised: dict[int, Edition] = field(default_factory=dict)
+    last_delivery: int = 0
+
+    def next_moment(self) -> datetime:
+        """Return when the next promise is due."""
+        return min((max(one.due_at, self.now) for one in self.promised.values()), default=END)
+
+    def run(self, moment: datetime) -> None:
+        """Publish, and compare what was published with what was promised."""
+        self.now = moment
+        with db.write_session(self.world.engine) as session:
+            subscribers.resume_due(session, moment)
+            session.commit()
+        self.note_promises()
+        self.world.publish(f"{moment:%Y-%m-%dT%H:%M}")
+        with db.read_session(self.world.engine) as session:
+            query = select(Delivery).where(Delivery.id > self.last_delivery, Delivery.edition.is_not(None))
+            published = {row.subscriber_id: row for row in session.scalars(query)}
+        due = {number: one.name for number, one in self.promised.items() if one.due_at <= moment}
+        assert (moment, {number: row.edition for number, row in published.items()}) == (moment, due)
+        assert {row.state for row in published.values()} <= {DeliveryState.QUEUED, DeliveryState.EMPTY}
+        self.last_delivery = max([self.last_delivery, *(row.id for row in published.values())])
+        self.note_promises()
+
+    def note_promises(self) -> None:
+        """Note what the pages of all readers promise now."""
+        with db.read_session(self.world.engine) as session:
+            active = select(Subscriber).where(Subscriber.state == SubscriberState.ACTIVE)
+            self.promised = {
+                one.id: subscribers.edition_status(session, one, self.now).next
+                for one in session.scalars(active)
+            }
+
+    def change_something(self, moment: datetime) -> None:
+        """Let a reader do one of the things that move a digest."""
+        self.now = moment
+        with db.write_session(self.world.engine) as session:
+            reader = session.get_one(Subscriber, self.chance.randint(1, READERS))
+            match self.chance.randrange(8):
+                case 0:
+                    until = (moment + timedelta(days=self.chance.randint(2, 9))).date()
+                    subscribers.pause(session, reader, until, moment)
+                case 1:
+                    subscribers.resume(session, reader, moment)
+                case 2:
+                    subscribers.unsubscribe(session, self.world.site, reader, now=moment)
+                case 3:
+                    subscribers.undo(session, reader, now=moment)
+                case _:
+                    subscribers.edit(session, reader, schedule=random_schedule(self.chance), now=moment)
+            session.commit()
+        self.note_promises()
+
+
+def random_schedule(chance: Random) -> Schedule:
+    return Schedule(
+        cadence=chance.choice([*Cadence, Cadence.DAILY, Cadence.DAILY]), at=chance.choice(HOURS), timezone=chance.choice(ZONES),
+        weekday=chance.randrange(7),
+    )  # fmt: skip
+
+
+def test_what_a_page_promises_is_what_a_run_publishes(world: PublishingWorld):
+    """Readers of all cadences change their schedules, pause and leave while clocks change."""
+    chance = Random(40)
+    for number in range(READERS):
+        chosen = random_schedule(chance)
+        world.subscribe(
+            f"reader-{number}@example.org", now=f"{BEGIN:%Y-%m-%dT%H:%M}", cadence=chosen.cadence,
+            hour=f"{chosen.at:%H:%M}", timezone=chosen.timezone, weekday=chosen.weekday,
+        )  # fmt: skip
+    clock = Clock(world, chance)
+    clock.note_promises()
+    changes = sorted(BEGIN + (END - BEGIN) * chance.random() for _ in range(200))
+    for change in [one.replace(second=0, microsecond=0) for one in changes]:
+        while (moment := clock.next_moment()) <= change:
+            clock.run(moment)
+        clock.change_something(change)
+    assert clock.last_delivery > 60
+
+
+def test_a_digest_promises_the_edition_that_comes_after_it(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, cadence=Cadence.WEEKLY, now="22T12:00")
+    world.dump("23T00:00", ["Graph one"])
+    world.publish("23T08:00")
+
+    friday = Schedule(cadence=Cadence.WEEKLY, weekday=4)
+    with db.write_session(world.engine) as session:
+        alice = subscribers.get(session, "alice@example.org")
+        subscribers.edit(session, alice, schedule=friday, now=at("24T09:00"))
+        session.commit()
+        page = subscribers.next_digest_in_words(session, alice, now=at("24T09:00"))
+    _, in_letter = personalization.day_and_next_due(friday, at("24T09:00"), "weekly-2026-W48")
+
+    assert page == "Friday 4 December, 08:00, UTC"
+    assert in_letter == at("12-04T08:00")
+    assert world.publish("27T08:00").queued == 0
+    world.dump("12-03T00:00", ["Graph two"])
+    assert world.publish("12-04T08:00").queued == 1
+
+
+# ── a machine that was off ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_missed_weekly_or_monthly_edition_comes_late_with_all_its_papers(world: PublishingWorld):
+    world.subscribe("month@example.org", GRAPHS, cadence=Cadence.MONTHLY, now="09-20T00:00", max_papers=50)
+    world.subscribe("week@example.org", GRAPHS, cadence=Cadence.WEEKLY, now="09-20T00:00", max_papers=50)
+    world.dump("09-30T00:00", ["Graph September"])
+    world.publish("10-01T08:00")
+    world.publish("10-26T08:00")
+    for day in range(1, 32):
+        world.dump(f"10-{day:02}T04:00", [f"Graph {day}"])
+
+    assert world.publish("29T03:00").queued == 2  # the machine was off since 26 October
+
+    month = world.digest("month@example.org", "monthly-2026-11")["Graphs"]
+    assert {*month} == {f"Graph {day}" for day in range(1, 32)}
+    assert world.digest("week@example.org", "weekly-2026-W48")
+    states = {(one.edition, one.state) for one in world.deliveries() if one.state == DeliveryState.EXPIRED}
+    assert states == {(f"weekly-2026-W{week}", DeliveryState.EXPIRED) for week in (41, 42, 43, 45, 46, 47)}
+    assert world.subscriber("month@example.org").next_due_at == at("12-01T08:00")
+
+
+def test_papers_of_a_month_without_runs_are_in_the_next_edition(world: PublishingWorld):
+    world.subscribe("month@example.org", GRAPHS, cadence=Cadence.MONTHLY, now="09-20T00:00", max_papers=50)
+    world.dump("09-30T00:00", ["Graph September"])
+    world.publish("10-01T08:00")
+    world.dump("10-02T04:00", ["Graph October"])
+    world.dump("15T04:00", ["Graph November"])
+
+    assert world.publish("12-31T22:00") == PublishReport(due=2, queued=1, expired=1)
+    assert world.digest("month@example.org", "monthly-2026-12") == {
+        "Graphs": ["Graph November", "Graph October"]
+    }
