@@ -37,7 +37,7 @@ BEGIN, END = datetime(2026, 3, 24, 12, tzinfo=UTC), datetime(2026, 4, 8, tzinfo=
 
 
 @dataclass
-class Clock:
+class PromisedRuns:
     """Readers who change their minds, runs at the promised moments, and what was promised to each."""
 
     world: PublishingWorld
@@ -113,7 +113,7 @@ def test_what_a_page_promises_is_what_a_run_publishes(world: PublishingWorld):
             f"reader-{number}@example.org", now=f"{BEGIN:%Y-%m-%dT%H:%M}", cadence=chosen.cadence,
             hour=f"{chosen.at:%H:%M}", timezone=chosen.timezone, weekday=chosen.weekday,
         )  # fmt: skip
-    clock = Clock(world, chance)
+    clock = PromisedRuns(world, chance)
     clock.note_promises()
     changes = sorted(BEGIN + (END - BEGIN) * chance.random() for _ in range(200))
     for change in [one.replace(second=0, microsecond=0) for one in changes]:
