@@ -18,7 +18,7 @@ from hashlib import sha256
 from secrets import token_hex
 from threading import Event, Lock, Thread
 
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, and_, delete, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -32,6 +32,7 @@ BEAT_SECONDS = 20.0  #: time between two heartbeats of a process
 SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this long is considered dead
 FORGOTTEN_AFTER = timedelta(days=1)  #: how long after its last heartbeat a dead process is reported
 QUEUE_ROLE = "queue"  #: the role of the row that records when a task last reached a worker
+RUN_ROLE = "run"  #: the role of the row that records when `digest run` last ran
 
 # Workers fork, and a child must not inherit locks that are held while a heartbeat is written.
 FORK_LOCK = Lock()
@@ -96,7 +97,17 @@ def record_heartbeat(
 
 def record_queue_heartbeat(session: Session, now: datetime) -> None:
     """Record that a task reached a worker through the broker, and commit."""
-    write_heartbeat(session, {"role": QUEUE_ROLE, "host": "", "pid": 0, "at": now}, changed={"at": now})
+    record_event(session, QUEUE_ROLE, now)
+
+
+def record_run(session: Session, now: datetime) -> None:
+    """Record that `digest run` did all due work, and commit."""
+    record_event(session, RUN_ROLE, now)
+
+
+def record_event(session: Session, role: str, now: datetime) -> None:
+    """Record when something last happened that is not the heartbeat of a process, and commit."""
+    write_heartbeat(session, {"role": role, "host": "", "pid": 0, "at": now}, changed={"at": now})
     session.commit()
 
 
@@ -106,10 +117,14 @@ def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Map
     session.execute(adding.on_conflict_do_update(index_elements=["role", "host", "pid"], set_=changed))
 
 
-def remove_heartbeat(session: Session, role: str) -> None:
-    """Remove the row of this process when it stops cleanly, and commit."""
-    is_this_process = (Heartbeat.role == role, Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
-    session.execute(delete(Heartbeat).where(*is_this_process))
+def remove_heartbeat(session: Session, role: str, *, started_at: datetime) -> None:
+    """Remove the row of this process when it stops cleanly, and commit.
+
+    The processes of its role that died before it started are no longer reported, because it replaced them.
+    """
+    is_this_process = and_(Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
+    is_past = or_(is_this_process, Heartbeat.at < started_at)
+    session.execute(delete(Heartbeat).where(Heartbeat.role == role, is_past))
     session.commit()
 
 
@@ -117,7 +132,7 @@ def list_processes(session: Session) -> list[ProcessRecord]:
     """Return every recorded process, ordered by role and machine."""
     rows = session.scalars(
         select(Heartbeat)
-        .where(Heartbeat.role != QUEUE_ROLE)
+        .where(Heartbeat.role.not_in((QUEUE_ROLE, RUN_ROLE)))
         .order_by(Heartbeat.role, Heartbeat.host, Heartbeat.pid)
     )
     return [
@@ -149,6 +164,11 @@ def has_scheduler(session: Session, now: datetime) -> bool:
 def last_queue_heartbeat(session: Session) -> datetime | None:
     """Return when a task last reached a worker through the broker."""
     return session.scalar(select(Heartbeat.at).where(Heartbeat.role == QUEUE_ROLE))
+
+
+def last_run(session: Session) -> datetime | None:
+    """Return when `digest run` last did all due work."""
+    return session.scalar(select(Heartbeat.at).where(Heartbeat.role == RUN_ROLE))
 
 
 def machine_name() -> str:
@@ -224,7 +244,9 @@ class HeartbeatThread:
                 was_fine=is_fine,
             )
             self.stop_event.wait(BEAT_SECONDS)
-        self.try_write(lambda session: remove_heartbeat(session, self.role), was_fine=is_fine)
+        self.try_write(
+            lambda session: remove_heartbeat(session, self.role, started_at=started_at), was_fine=is_fine
+        )
 
     def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
         """Call `write` with a session; return whether it succeeded. Logs only the first of several consecutive failures."""

@@ -26,6 +26,7 @@ from digest.delivery import limits, outbox
 from digest.dumps import intake, sources
 from digest.errors import DigestError
 from digest.monitoring import alarm_letters, problems, weekly_report
+from digest.monitoring.supervisor import find_supervisor
 from digest.publishing import due_readers
 from digest.subscribers import use_cases
 from workers import tasks
@@ -122,7 +123,9 @@ def watch() -> None:
     context = app_context()
     with context.write_session() as session:
         limits.check_thresholds(session, context.settings.limits.stop_thresholds, now=context.clock())
-        found = problems.find_problems(session, now=context.clock())
+        found = problems.find_problems(
+            session, now=context.clock(), supervisor=find_supervisor(context.settings.data_dir)
+        )
         alarm_letters.queue_alarm_letters(
             session, found, site=context.site, operator=context.settings.operator_email, now=context.clock()
         )

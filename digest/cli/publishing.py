@@ -123,6 +123,7 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
             loads = poll_due_sources(context, current_time(now))
             loads += load_dumps_folder(context, current_time(now))
         made = publish_due(context, current_time(now))
+        report_problems(context, current_time(now), is_expired=bool(made["expired"]))
         sent, stop = deliver_due(context, now, None)
         if not stop:
             delete_old_data(context, current_time(now))
@@ -198,6 +199,24 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
             progress=show_published,
         )
     return asdict(report)
+
+
+def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> None:
+    """Record this run, queue letters to the operator about problems, and note why digests expired."""
+    from digest import heartbeats
+    from digest.monitoring import alarm_letters, problems
+    from digest.monitoring.supervisor import find_supervisor
+
+    settings = context.settings
+    with command_context.open_write_session(context, renders=True) as session:
+        heartbeats.record_run(session, now)
+        found = problems.find_problems(session, now=now, supervisor=find_supervisor(settings.data_dir))
+        alarm_letters.queue_alarm_letters(
+            session, found, site=context.site, operator=settings.operator_email, now=now
+        )
+    for problem in found if is_expired else ():
+        if problem.cause == "expired-digests":
+            terminal.print_note(f"{problem.message}: {'; '.join(problem.facts[:3])}. {problem.fix}")
 
 
 def delete_old_data(context: AppContext, now: datetime) -> None:

@@ -102,6 +102,7 @@ def figures_report(figures: Figures, now: datetime) -> dict[str, Any]:
         "paused": figures.pauses,
         "next_due_at": figures.next_due_at,
         "due_now": figures.due_now,
+        "last_run_at": figures.last_run_at,
         "heartbeats": [heartbeat_report(process, now) for process in figures.processes],
     }
 
@@ -189,6 +190,7 @@ def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
         ("Due now", plurals.count(figures.due_now, "subscriber")),
         ("Next due", figures.next_due_at),
         ("Processes", [heartbeat_in_words(one, now) for one in figures.processes] or "none is running"),
+        *([("Last run", figures.last_run_at)] if figures.done_by_runs else []),
     ]
 
 
@@ -243,7 +245,8 @@ def problem_in_words(problem: Problem) -> str:
 
 def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
     """Return a process and the age of its last heartbeat in words."""
-    return f"{process.role} {process.pid} on {process.host} {format_age(seconds_since(now, process.at))} ago"
+    age, is_dead = format_age(seconds_since(now, process.at)), process.is_silent(now)
+    return f"{process.role} {process.pid} on {process.host} {'dead, last seen ' * is_dead}{age} ago"
 
 
 def seconds_since(now: datetime, moment: datetime) -> int:

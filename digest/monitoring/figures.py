@@ -18,15 +18,16 @@ from digest.db.tables import (
     DeliveryState,
     DumpRow,
     InboundMail,
-    Lane,
     MailState,
     PaperRow,
     Subscriber,
     SubscriberState,
     Suppression,
 )
-from digest.delivery import limits, outbox
+from digest.delivery import limits
 from digest.heartbeats import ProcessRecord
+from digest.monitoring import due_work
+from digest.monitoring.due_work import DueWork
 from digest.papers import catalog, expected_arrivals
 from digest.papers.expected_arrivals import LateList
 from digest.publishing import due_readers
@@ -76,8 +77,10 @@ class Figures:
     last_dump_at: datetime | None
     next_due_at: datetime | None  #: when the next digest is due; None before the first publication
     due_now: int  #: number of active subscribers who get a digest at the next publication
-    waiting: Mapping[str, int]  #: number of deliveries that are due now, keyed by lane
-    waiting_since: Mapping[str, datetime]  #: when the oldest of these deliveries became due, keyed by lane
+    work: tuple[DueWork, ...]  #: the work that could be done now
+    done_by_runs: bool  #: whether `digest run` does the work, and not the scheduler and workers
+    last_run_at: datetime | None  #: when `digest run` last ran
+    last_task_at: datetime | None  #: when a task last reached a worker
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]
     stops: tuple[ActiveStop, ...]
@@ -87,17 +90,13 @@ class Figures:
 
 def count_figures(session: Session, *, now: datetime) -> Figures:
     """Return the figures of the service at `now`."""
-    waiting = (
-        select(Delivery.lane, func.count(), func.min(Delivery.due_at))
-        .where(outbox.is_due(now))
-        .group_by(Delivery.lane)
-    )
-    by_lane = session.execute(waiting).all()
     return Figures(
         **counts_by_value(session, now),
         **single_figures(session, now),
-        waiting={lane.value: 0 for lane in Lane} | {lane: number for lane, number, _ in by_lane},
-        waiting_since={lane: since for lane, _, since in by_lane},
+        work=due_work.due_work(session, now),
+        done_by_runs=due_work.is_done_by_runs(session),
+        last_run_at=heartbeats.last_run(session),
+        last_task_at=heartbeats.last_queue_heartbeat(session),
         latest_dumps=latest_dumps(session),
         late_lists=expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now),
         stops=tuple(

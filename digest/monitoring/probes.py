@@ -18,7 +18,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from digest import db, links
 from digest.delivery.transports import MailServer, MailUrl
-from digest.monitoring.check_results import Check, Problem, Severity, outage, passed
+from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
+from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings
 from digest.site_profile import Site
 
@@ -28,24 +29,43 @@ LOW_BYTES, LOW_SHARE = 500_000_000, 0.1  #: free space below either limit causes
 FULL_BYTES = 50_000_000
 
 
-def check_broker(settings: Settings) -> Check:
-    """Check that the broker responds; the embedded broker runs only while `digest up` runs."""
+def check_broker(settings: Settings, supervisor: Supervisor, *, is_used: bool = True) -> Check:
+    """Check that the broker responds and accepts writes; if only `digest run` is used, a fault is a warning.
+
+    The embedded broker runs only while `digest up` runs.
+    """
     if settings.broker_url is None and not settings.broker_socket.exists():
         return passed("broker", "the embedded broker is not running; digest up starts it")
     where = mask_url(settings.broker)
-    message, reply = "The broker does not respond", ""
-    fix = "Start Redis, or set DIGEST_BROKER_URL." if settings.broker_url else "Restart digest up."
     try:
-        reply = ping_broker(settings.broker)
-    except OSError as error:
-        reason = error.strerror or str(error)
+        error = write_to_broker(settings.broker)
+    except OSError as failure:
+        message, error = "The broker does not respond", failure.strerror or str(failure)
+        own = f"{supervisor.start_server('redis-server')} Or set DIGEST_BROKER_URL."
+        fix = own if settings.broker_url else f"Restart: {supervisor.restart('worker')}."
     else:
-        message, reason = "The broker returns an error", reply[:80]
-        fix = "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0"
-    if reply == "+PONG":
-        return passed("broker", where)
-    fix = f"No mail is lost, but no mail is sent until the broker works again. {fix}"
-    return outage("broker", message, fix, f"{where}: {reason}")
+        if not error:
+            return passed("broker", where)
+        message, fix = next((words for code, *words in BROKER_ERRORS if error.startswith(code)), OTHER_ERROR)
+    if not is_used:
+        return warning("broker", f"{message}. {NOT_USED}", fix)
+    return outage("broker", message, f"{fix} {NO_TASKS}", f"{where}: {error}")
+
+
+NO_TASKS = "Until then the workers get no tasks, so no digest is composed or sent by them. Nothing is lost."
+NOT_USED = "The digests go out all the same, because digest run needs no broker"
+#: The errors of a broker that responds: how they begin, the message and the fix.
+BROKER_ERRORS = (
+    ("OOM", "The broker has no memory for new tasks", "Raise maxmemory in redis.conf, or delete other keys."),
+    ("READONLY", "The broker is a replica", "Name the primary in DIGEST_BROKER_URL."),
+    ("MISCONF", "The broker cannot save its data to disk", "Free its disk; its log gives the reason."),
+    ("LOADING", "The broker is loading its data", "Wait until it has started."),
+    ("NOPERM", "The broker refuses this user", "Give the user in DIGEST_BROKER_URL all commands on the keys digest:*."),
+)  # fmt: skip
+OTHER_ERROR = (
+    "The broker returns an error",
+    "Set user and password in DIGEST_BROKER_URL: redis://user:password@host:6379/0.",
+)
 
 
 def mask_url(url: str) -> str:
@@ -58,8 +78,8 @@ def mask_url(url: str) -> str:
     return urlunsplit((parts.scheme, user + address, parts.path, "", "")) if parts.netloc else url
 
 
-def ping_broker(url: str) -> str:
-    """Return the broker's reply to PING: "+PONG" or an error; raise OSError if there is no reply."""
+def write_to_broker(url: str) -> str:
+    """Write to the broker as a task does; return its error, or "" if it accepts. Raises OSError if there is no reply."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -71,15 +91,23 @@ def ping_broker(url: str) -> str:
             socket_connect_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         ) as client:
-            client.ping()
-    except redis.AuthenticationError as error:
-        return f"NOAUTH {error}"  # redis-py leaves out the code
-    except (redis.ConnectionError, redis.TimeoutError) as error:
-        reason = error.__context__
-        raise reason if isinstance(reason, OSError) else OSError(str(error)) from error
+            client.sadd("digest:probe", "")
     except redis.RedisError as error:
-        return str(error)
-    return "+PONG"
+        for kind, code in CODES_LEFT_OUT.items():
+            if isinstance(error, getattr(redis.exceptions, kind)):
+                return f"{code} {error}"
+        if isinstance(error, redis.ConnectionError | redis.TimeoutError):
+            reason = error.__context__
+            raise reason if isinstance(reason, OSError) else OSError(str(error)) from error
+        return str(error)[:80]
+    return ""
+
+
+#: The errors from whose message redis-py removes the code.
+CODES_LEFT_OUT = {
+    "OutOfMemoryError": "OOM", "ReadOnlyError": "READONLY", "BusyLoadingError": "LOADING",
+    "NoPermissionError": "NOPERM", "AuthenticationError": "NOAUTH",
+}  # fmt: skip
 
 
 def probe_url(url: str) -> str:
@@ -200,13 +228,13 @@ class Disk:
 
     @property
     def is_low(self) -> bool:
-        """Return whether the operator should free some space."""
-        return self.free <= max(LOW_BYTES, self.size * LOW_SHARE)
+        """Return whether the operator should free some space; a small disk that is half empty is not low."""
+        return self.free <= min(max(LOW_BYTES, self.size * LOW_SHARE), self.size / 2)
 
     @property
     def is_full(self) -> bool:
         """Return whether writes will fail soon."""
-        return self.free <= FULL_BYTES
+        return self.free <= min(FULL_BYTES, self.size * LOW_SHARE)
 
     def __str__(self) -> str:
         return f"{self.free / 10**6:,.0f} MB ({self.free / max(1, self.size):.0%}) free in {self.folder}"

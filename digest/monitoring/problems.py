@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, heartbeats, inbound, plurals, subscribers
+from digest import bounces, inbound, plurals, subscribers
 from digest.bounces import FailureKind
 from digest.db.tables import (
     Attempt,
@@ -20,25 +20,20 @@ from digest.db.tables import (
     DeliveryState,
     DumpRow,
     DumpState,
-    Lane,
     SourceRow,
+    Subscriber,
     UnreadDump,
 )
-from digest.delivery import limits, outbox
+from digest.delivery import limits
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
-from digest.heartbeats import ProcessRecord
+from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
+from digest.monitoring.supervisor import Supervisor
+from digest.papers import catalog, expected_arrivals
 from digest.papers.expected_arrivals import LateList
 
-ROLES = ("scheduler", "worker")  #: roles that must run together
-ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
-#: An optional role without a heartbeat for this long counts as stopped on purpose.
-SWITCHED_OFF_AFTER = timedelta(days=7)
-#: Workers are reported if no task ends for this time, which is longer than a task may take.
-STALLED_AFTER = timedelta(minutes=15)
-OVERDUE_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
 #: The mail server is reported if it defers this many letters and the last attempt was within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
 MAX_ATTEMPTS_READ = 500  #: number of latest attempts that are searched for these letters
@@ -49,66 +44,26 @@ MAX_NAMED = 20
 UNREAD_REPORT_LIFETIME = timedelta(hours=1)  #: how long a report of an unread dump remains valid
 #: Consecutive failures of a source: about three hours, with delays doubling from five minutes.
 FAILING_AFTER = 6
-
-
-# ── processes ───────────────────────────────────────────────────────────────────────────────────
-
-
-def silent_roles(found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
-    """Yield a problem for each role that has stopped, or that has lost processes.
-
-    An installation run by cron has no long-running processes, so no process is reported as stopped.
-    """
-    present = {process.role for process in found}
-    for role in [*ROLES, *sorted(present - {*ROLES})] if present else []:
-        if role in present or present & {*ROLES}:
-            yield from problems_of_role(role, [process for process in found if process.role == role], now)
-
-
-def problems_of_role(role: str, found: Sequence[ProcessRecord], now: datetime) -> Iterator[Problem]:
-    """Yield a problem if a role or some of its processes have stopped."""
-    name, last = ROLE_NAMES.get(role, role), max((process.at for process in found), default=None)
-    fix = f"Start it again: digest up, or digest {role}. Its log gives the reason."
-    if last is None or now - last > heartbeats.SILENT_AFTER:
-        if role in ROLES or (last and now - last < SWITCHED_OFF_AFTER):
-            message = f"The {name} has stopped" if last else f"There is no {name}"
-            yield Problem(cause=f"silent-{role}", message=message, fix=fix, since=last)
-    elif dead := heartbeats.missing_processes(found, now):
-        alive = sum(not process.is_silent(now) for process in found)
-        yield Problem(
-            cause=f"lost-{role}",
-            message=f"{len(dead)} of {alive + len(dead)} {name}s stopped unexpectedly",
-            fix=f"{fix} A process that is not replaced stays listed for a day.",
-            since=dead[0].at,
-            facts=tuple(f"process {one.pid} on {one.host}, last seen {one.at:%H:%M} UTC" for one in dead),
-        )
-
-
-def stalled_queue(
-    found: Iterable[ProcessRecord], task_ran_at: datetime | None, now: datetime
-) -> Iterator[Problem]:
-    """Yield a problem if scheduler and worker run, but tasks do not reach the worker."""
-    alive_since = {one.role: one.started_at for one in found if one.role in ROLES and not one.is_silent(now)}
-    since = max([*alive_since.values(), *([task_ran_at] if task_ran_at else [])], default=now)
-    if len(alive_since) == len(ROLES) and now - since > STALLED_AFTER:
-        yield Problem(
-            cause="queue",
-            message="No worker takes tasks from the queue",
-            fix="Restart the workers: digest worker. Their log and digest doctor show what blocks them.",
-            since=since,
-        )
+NO_PAPERS_FIX = (
+    "Copy a list of papers into the dumps folder, or add a source: digest sources add hf-daily. To see what the sources"
+    " brought: digest sources list."
+)
 
 
 # ── problems ────────────────────────────────────────────────────────────────────────────────────
 
 
-def find_problems(session: Session, *, now: datetime, figures: Figures | None = None) -> list[Problem]:
+def find_problems(
+    session: Session,
+    *,
+    now: datetime,
+    figures: Figures | None = None,
+    supervisor: Supervisor | None = None,
+) -> list[Problem]:
     """Return all problems found in the database; `figures` are the current figures, if already counted."""
     figures = figures or count_figures(session, now=now)
     return [
-        *silent_roles(figures.processes, now),
-        *stalled_queue(figures.processes, heartbeats.last_queue_heartbeat(session), now),
-        *overdue_lanes(session, figures.waiting_since, now),
+        *work_problems.find_work_problems(session, figures, supervisor or Supervisor(), now),
         *deferring_server(session, now),
         *unread_dumps(session, now),
         *stopped_mail(figures.stops),
@@ -118,6 +73,7 @@ def find_problems(session: Session, *, now: datetime, figures: Figures | None = 
         *broken_domains(session, now),
         *held_dumps(session, now),
         *late_lists(figures.late_lists),
+        *missing_papers(session, now),
         *failing_sources(session),
         *full_inbox(session),
         *slow_sign_ups(session, now),
@@ -150,22 +106,6 @@ def too_many_complaints(session: Session, now: datetime) -> Iterator[Problem]:
             ),
             facts=(surge.message,),
         )
-
-
-def overdue_lanes(
-    session: Session, waiting_since: Mapping[str, datetime], now: datetime
-) -> Iterator[Problem]:
-    """Yield a problem for each delivery lane with overdue letters."""
-    for lane, patience in OVERDUE_AFTER.items():
-        if waiting_since.get(lane, now) > now - patience:
-            continue
-        if count := outbox.count_due(session, lane=lane, now=now - patience, limit=10_000):
-            yield Problem(
-                cause=f"late-{lane}",
-                message=f"{plurals.count(count, 'letter is', 'letters are')} overdue",
-                fix="See the mail server's replies: digest deliveries --state queued. To diagnose: digest doctor.",
-                since=now - patience,
-            )
 
 
 def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
@@ -345,6 +285,43 @@ def late_lists(missing: Sequence[LateList]) -> Iterator[Problem]:
             severity=Severity.NOTICE,
             since=min(one.expected_by for one in missing),
             facts=tuple(f"{one} (the last arrived {one.last_at:%Y-%m-%d %H:%M} UTC)" for one in missing),
+        )
+
+
+def missing_papers(session: Session, now: datetime) -> Iterator[Problem]:
+    """Yield a problem if no new papers come for the readers, or if a source brings nothing."""
+    first = session.scalar(select(func.min(Subscriber.created_at)).where(Subscriber.state == "active"))
+    if first is None:
+        return
+    came = catalog.loaded_lists(session, until=now)
+    sources = session.execute(
+        select(SourceRow.name, SourceRow.since, SourceRow.result)
+        .where(SourceRow.is_on)
+        .order_by(SourceRow.name)
+    ).all()
+    new = {one.at.date() for one in came if one.is_new}
+    if quiet := expected_arrivals.silence(new, since=first.date(), today=now.date()):
+        yield Problem(
+            cause="no-papers",
+            severity=Severity.NOTICE,
+            message=f"No new papers came {quiet}",
+            fix=NO_PAPERS_FIX,
+            facts=tuple(f"{name}: {result}" for name, _, result in sources) or ("no source is polled",),
+        )
+        return
+    found = {name: {one.at.date() for one in came if one.source == name} for name, *_ in sources}
+    silent = {
+        name: quiet
+        for name, since, _ in sources
+        if (quiet := expected_arrivals.silence(found[name], since=since, today=now.date()))
+    }
+    if silent:
+        yield Problem(
+            cause="silent-sources",
+            severity=Severity.NOTICE,
+            message="A source brings no papers",
+            fix="Poll it now: digest sources poll SOURCE. If it is not needed: digest sources remove SOURCE.",
+            facts=tuple(f"{name}: no list came {quiet}" for name, quiet in silent.items()),
         )
 
 

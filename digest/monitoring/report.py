@@ -20,6 +20,7 @@ from digest.monitoring.check_results import Check, Problem, outage, passed
 from digest.monitoring.figures import Figures, count_figures
 from digest.monitoring.probes import Disk
 from digest.monitoring.problems import find_problems
+from digest.monitoring.supervisor import Supervisor, find_supervisor
 from digest.settings import Settings
 
 
@@ -45,11 +46,12 @@ class Report:
 
 def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: bool = False) -> Report:
     """Check the service; with `logs_in`, also check the TLS and passwords of the mail servers."""
-    figures, database = check_database(engine, now)
+    supervisor = find_supervisor(settings.data_dir)
+    figures, database = check_database(engine, supervisor, now)
     disks = probes.writable_disks(settings)
     checks = (
         *database,
-        probes.check_broker(settings),
+        probes.check_broker(settings, supervisor, is_used=not (figures and figures.done_by_runs)),
         *probes.check_mail(settings.mail, logs_in=logs_in),
         probes.check_data(settings, disks),
     )
@@ -76,7 +78,9 @@ def report_from_settings(settings: Settings, now: datetime, *, thorough: bool = 
         engine.dispose()
 
 
-def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Iterable[Check]]:
+def check_database(
+    engine: Engine, supervisor: Supervisor, now: datetime
+) -> tuple[Figures | None, Iterable[Check]]:
     """Return the figures and the checks of the database; the figures are None if the database is unusable."""
     where = probes.mask_url(engine.url.render_as_string(hide_password=False))
     try:
@@ -84,7 +88,7 @@ def check_database(engine: Engine, now: datetime) -> tuple[Figures | None, Itera
             return None, [schema_check(f"it is at {found} and this code needs {needed}")]
         with db.read_session(engine) as session:
             figures = count_figures(session, now=now)
-            problems = tuple(find_problems(session, now=now, figures=figures))
+            problems = tuple(find_problems(session, now=now, figures=figures, supervisor=supervisor))
     except (DigestError, SQLAlchemyError, OSError) as error:
         return None, [unusable_database(error, where)]
     return figures, [

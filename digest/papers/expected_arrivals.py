@@ -8,7 +8,7 @@ list is reported late.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
@@ -19,6 +19,9 @@ MIN_WEEKS = 3  #: minimum number of earlier lists from which a usual size is com
 FAR_BELOW_SHARE = 0.4
 MIN_USUAL = 10  #: minimum usual number of papers; smaller lists vary too much to be compared
 LATENESS_SLACK = timedelta(hours=2)  #: minimum delay after the usual time before a list is late
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WORKING_DAYS = frozenset(range(5))
+MIN_USUAL_WEEKS = 2  #: papers usually come on a weekday if they came on it this often in four weeks
 MAX_SPREAD_FACTOR = 3  #: a list is late only after this multiple of the median deviation from its usual time
 
 
@@ -111,3 +114,51 @@ def is_same_weekday(before: date, day: date) -> bool:
 def utc_midnight(day: date) -> datetime:
     """Return midnight UTC at the start of `day`."""
     return datetime.combine(day, time(), UTC)
+
+
+# ── no papers at all ──
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    """A time in which no papers came although they usually do."""
+
+    last: date | None  #: the last day on which papers came
+    usual: frozenset[int]  #: the weekdays on which papers usually come
+
+    def __str__(self) -> str:
+        if self.last is None:
+            return "so far"
+        return f"since {self.last:%A}, {self.last}; they usually come {weekdays_in_words(self.usual)}"
+
+
+def silence(days: Collection[date], *, since: date, today: date) -> Silence | None:
+    """Return the silence if no papers came on the last two usual days before today, else None.
+
+    While less than two weeks are known, or if no papers came `since` the service or source began, the usual
+    days are Monday to Friday, and three of them must have passed.
+    """
+    last = max(days, default=None)
+    start, is_known = last or since, bool(days) and max(days) - min(days) >= timedelta(weeks=MIN_USUAL_WEEKS)
+    usual = usual_weekdays(days) if is_known else WORKING_DAYS
+    missed = sum(
+        (start + timedelta(days=ahead)).weekday() in usual for ahead in range(1, (today - start).days)
+    )
+    return Silence(last=last, usual=usual) if missed >= (2 if is_known else 3) else None
+
+
+def usual_weekdays(days: Collection[date]) -> frozenset[int]:
+    """Return the weekdays on which papers came at least twice in the last four weeks with papers."""
+    latest = [day.weekday() for day in days if max(days) - day < timedelta(weeks=4)]
+    return frozenset(day for day in latest if latest.count(day) >= MIN_USUAL_WEEKS) or WORKING_DAYS
+
+
+def weekdays_in_words(weekdays: Collection[int]) -> str:
+    """Return weekdays as text: every day, on weekdays, or their names."""
+    if len(weekdays) == len(WEEKDAYS):
+        return "every day"
+    return (
+        "on weekdays"
+        if weekdays == WORKING_DAYS
+        else f"on {' and '.join(WEEKDAYS[one] for one in sorted(weekdays))}"
+    )

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from digest import __version__
+from digest.db.tables import Lane
 from digest.delivery import limits
 from digest.heartbeats import ProcessRecord
 from digest.monitoring.figures import Figures
@@ -58,9 +59,10 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
         "digest_in_doubt", "Deliveries with an attempt whose outcome is unknown.", "", {"": figures.in_doubt}
     )
     yield from gauge_lines("digest_subscribers", "Subscribers, by state.", "state", figures.subscribers)
-    yield from gauge_lines("digest_waiting", "Deliveries that are due now, by lane.", "lane", figures.waiting)
-    late = {lane: seconds_since(now, since) for lane, since in figures.waiting_since.items()}
-    waiting = {lane: late.get(lane, 0.0) for lane in figures.waiting}
+    work = {each.kind: each for each in figures.work}
+    counts = {lane.value: work[lane].count if lane in work else 0 for lane in Lane}
+    yield from gauge_lines("digest_waiting", "Deliveries that are due now, by lane.", "lane", counts)
+    waiting = {lane.value: seconds_since(now, work[lane].since) if lane in work else 0.0 for lane in Lane}
     yield from gauge_lines(
         "digest_waiting_seconds", "How long the oldest due delivery has been overdue.", "lane", waiting
     )

@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
 #: Causes of problems that keep all other processes from delivering letters or queueing their delivery.
-DELIVER_FOR_CAUSES = frozenset({"silent-worker", "silent-scheduler", "broker"})
+DELIVER_FOR_CAUSES = frozenset(
+    {"silent-worker", "silent-scheduler", "broker", "queue", "untaken-digests", "late-prompt", "late-bulk"}
+)
 MAX_LETTERS = 20
 
 

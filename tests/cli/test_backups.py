@@ -114,7 +114,7 @@ def test_db_copy_refuses_while_a_process_is_alive(digest: Digest, tmp_path: Path
     with command_context.open_context() as context, context.write_session() as session:
         heartbeats.record_heartbeat(session, "worker", context.clock())
         refused = digest("db", "copy", target)
-        heartbeats.remove_heartbeat(session, "worker")
+        heartbeats.remove_heartbeat(session, "worker", started_at=context.clock())
     copied = digest("db", "copy", target)
 
     assert (refused.code, "worker" in refused.err, "Stop them first" in refused.err) == (2, True, True)
@@ -129,7 +129,7 @@ def test_a_command_saves_its_opt_outs_unless_the_service_has_a_scheduler(
         heartbeats.record_heartbeat(session, "scheduler", context.clock())
         digest("suppressions", "add", "ada@example.org")
         assert not file.exists()
-        heartbeats.remove_heartbeat(session, "scheduler")
+        heartbeats.remove_heartbeat(session, "scheduler", started_at=context.clock())
 
     digest("suppressions", "add", "bob@example.org")
 

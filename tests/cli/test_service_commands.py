@@ -30,6 +30,7 @@ from digest.dns_records import DnsUnavailable
 from digest.letters.dkim_signing import Signer
 from digest.monitoring import dkim_checks, mail_path_checks, probes
 from digest.monitoring.check_results import Check
+from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.cli.conftest import FRIDAY, Digest, Ran
@@ -278,8 +279,35 @@ def test_doctor_passes_any_password_to_the_broker(password: str) -> None:
         assert "NOAUTH" in str(check_broker(f"redis://:not-it@{where}").problems)
 
 
+def test_a_broker_that_refuses_writes_is_an_outage_named_at_once(tmp_path: Path) -> None:
+    with (
+        restartable_broker(valkey_program()) as server,
+        redis.Redis(port=port_of(server)) as admin,
+    ):
+        assert check_broker(server.url).problems == ()
+        for setting, value, message in (
+            ("maxmemory", "1", "The broker has no memory for new tasks"),
+            ("replicaof", f"127.0.0.1 {free_port()}", "The broker is a replica"),
+        ):
+            if setting == "replicaof":
+                admin.execute_command("REPLICAOF", *value.split())
+            else:
+                admin.config_set(setting, value)
+            (problem,) = check_broker(server.url).problems
+            assert (problem.message, problem.is_outage) == (message, True)
+            admin.config_set("maxmemory", "0")
+
+        admin.execute_command("REPLICAOF", "NO", "ONE")
+        assert check_broker(server.url).problems == ()
+    absent = f"redis://127.0.0.1:{free_port()}/0"
+    (unused,) = probes.check_broker(
+        load_settings({"broker_url": absent}), Supervisor(), is_used=False
+    ).problems
+    assert (unused.is_warning, "digest run needs no broker" in unused.message) == (True, True)
+
+
 def check_broker(url: str) -> Check:
-    return probes.check_broker(load_settings({"broker_url": url}))
+    return probes.check_broker(load_settings({"broker_url": url}), Supervisor())
 
 
 def port_of(server: Server) -> int:

@@ -578,8 +578,8 @@ def check_dead_claims(session: Session, site: Site, now: datetime) -> None:
     for key in ("ours", "claimed there", "sending there"):
         letter(session, site, now, key)
     ours, theirs, sending = (box.claim(lane=Lane.PROMPT, now=now, limit=1)[0] for _ in range(3))
-    for held, lease in ((theirs, "c"), (sending, "s")):
-        there = f"{heartbeats.machine_key('lab2')}-1f-{lease}"
+    there = f"{heartbeats.machine_key('lab2')}-1f-0"
+    for held in (theirs, sending):
         session.execute(update(Delivery).where(Delivery.id == held.id).values(lease=there))
     box.intend(intents(sending.id), lease=there, until=now + outbox.LEASE)
     row = {"role": "worker", "host": "lab2", "pid": 31, "at": now, "started_at": now}

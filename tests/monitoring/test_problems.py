@@ -247,7 +247,8 @@ def test_figures_name_every_state_and_no_address(session: Session, site: Site, n
 
     assert set(counted.deliveries) == set(DeliveryState)
     assert (counted.deliveries["queued"], counted.deliveries["sent"]) == (1, 0)
-    assert (counted.waiting, counted.subscribers["active"]) == ({"prompt": 1, "bulk": 0}, 0)
-    assert counted.waiting_since == {"prompt": now - timedelta(hours=1)}
+    (work,) = counted.work
+    assert (work.kind, work.count, work.since) == ("prompt", 1, now - timedelta(hours=1))
+    assert counted.subscribers["active"] == 0
     assert set(counted.bounces) == {"hard", "soft", "policy", "complaint"}
     assert "ada" not in repr(counted)

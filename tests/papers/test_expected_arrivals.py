@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from digest.papers.expected_arrivals import ListArrival, is_far_below, late_lists, usual_papers
+from digest.papers.expected_arrivals import (
+    ListArrival,
+    Silence,
+    is_far_below,
+    late_lists,
+    silence,
+    usual_papers,
+)
 
 FRIDAY = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -137,3 +144,27 @@ def test_the_usual_size_is_the_median_of_the_same_weekday() -> None:
     assert usual_papers(fridays | saturdays, day) == 45
     assert usual_papers(saturdays, day) is None
     assert usual_papers({day - timedelta(weeks=back): 9 for back in (1, 2, 12)}, day) is None
+
+
+def test_two_usual_days_without_papers_are_a_silence() -> None:
+    monday = date(2026, 11, 23)
+
+    def said(days: list[int], today: int) -> str:
+        """Papers came on these days, counted from that Monday; what is said on day `today`?"""
+        came = {monday + timedelta(days=day) for day in days}
+        return str(silence(came, since=monday, today=monday + timedelta(days=today)) or "")
+
+    month = [-7 * week + day for week in range(5) for day in range(5)]
+    until_tuesday = [day for day in month if day < 2]
+    assert said(month, 5) == said(month, 7) == said(month, 8) == ""  # over the weekend, and on Monday
+    assert said(month, 9) == "since Friday, 2026-11-27; they usually come on weekdays"
+    assert said(until_tuesday, 3) == ""
+    assert said(until_tuesday, 4) == "since Tuesday, 2026-11-24; they usually come on weekdays"
+    weekly = [-21, -14, -7, 0]
+    assert said(weekly, 14) == ""
+    assert said(weekly, 15) == "since Monday, 2026-11-23; they usually come on Monday"
+    assert said([], 3) == ""
+    assert said([], 4) == "so far"
+    assert silence({monday}, since=monday, today=monday + timedelta(days=4)) == Silence(
+        last=monday, usual=frozenset(range(5))
+    )

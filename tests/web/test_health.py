@@ -85,6 +85,8 @@ def test_health_warns_of_a_nearly_full_disk_and_fails_before_it_is_full(tmp_path
     assert reported(499 * MB, 4_000 * MB) == [("The disk is nearly full", True)]
     assert reported(9_900 * MB, 100_000 * MB) == [("The disk is nearly full", True)]
     assert reported(40 * MB, 4_000 * MB) == [("The disk is full", False)]
+    assert reported(48 * MB, 56 * MB) == reported(300 * MB, 400 * MB) == []  # small and mostly free
+    assert reported(5 * MB, 56 * MB) == [("The disk is full", False)]
 
 
 def with_settings(context: AppContext, **changed: str) -> AppContext:
@@ -171,5 +173,5 @@ def test_a_problem_is_logged_when_it_begins(served: ServedSite, caplog: pytest.L
     watchdog.log_new_problems(watchdog.check_once(served.context), known)
 
     assert [record.message for record in caplog.records if record.name == "digest.web.watchdog"] == [
-        "There is no worker. Start it again: digest up, or digest worker. Its log gives the reason."
+        "There is no worker. Start it again: digest worker. Its log: what digest worker prints."
     ]

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, Select, Table, func, select
 from sqlalchemy.orm import Session
@@ -311,6 +311,26 @@ def arrivals(session: Session, *, until: datetime) -> list[ListArrival]:
         for source, at, day in session.execute(query)
         if day is None or (at.date() - day).days <= 1
     ]
+
+
+class LoadedList(NamedTuple):
+    """A list that was loaded: its source, when, and whether it had new papers."""
+
+    source: str
+    at: datetime
+    is_new: bool
+
+
+def loaded_lists(session: Session, *, until: datetime) -> list[LoadedList]:
+    """Return the lists that were loaded in the last nine weeks and had papers; history does not count."""
+    query = select(DUMP_TABLE.c.source, DUMP_TABLE.c.read_at, DUMP_TABLE.c.new > 0).where(
+        DUMP_TABLE.c.read_at > until - timedelta(weeks=MAX_WEEKS_BACK + 1),
+        DUMP_TABLE.c.read_at <= until,
+        DUMP_TABLE.c.is_history.is_(False),
+        DUMP_TABLE.c.state == DumpState.LOADED.value,
+        DUMP_TABLE.c.papers > 0,
+    )
+    return [LoadedList(*row) for row in session.execute(query)]
 
 
 def positions(session: Session, dump_id: int | None = None) -> dict[int, tuple[int, int]]:

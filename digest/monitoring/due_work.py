@@ -1,0 +1,128 @@
+"""Measure the work that could be done now, and judge whether anybody does it.
+
+An outage is work that nobody takes, whatever the heartbeats of the processes say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import Session
+
+from digest import heartbeats
+from digest.db.tables import (
+    Attempt,
+    Delivery,
+    DeliveryState,
+    DumpRow,
+    DumpState,
+    Lane,
+    SourceRow,
+    Subscriber,
+    SubscriberState,
+)
+from digest.delivery import limits, outbox
+from digest.editions.schedule import Cadence, Schedule, next_edition, open_edition
+
+#: Work is reported if nobody takes it for this long, which is longer than a task may take.
+PATIENCE = timedelta(minutes=15)
+#: The same, where `digest run` does the work: an hourly run is frequent enough.
+PATIENCE_WITH_RUNS = timedelta(minutes=90)
+#: Letters are reported after this time even if others are sent; prompt letters go before all others.
+SLOW_AFTER = {Lane.PROMPT: timedelta(minutes=30), Lane.BULK: timedelta(hours=3)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DueWork:
+    """The work of one kind that could be done now."""
+
+    kind: str  #: digests (to compose), polls (of sources), or a lane of letters
+    count: int
+    since: datetime  #: when the oldest of it could first be done
+    taken_at: datetime | None  #: when such work was last done
+
+    def is_untaken(self, now: datetime, patience: timedelta) -> bool:
+        """Return whether nobody has done such work for so long."""
+        return now - max(self.since, self.taken_at or self.since) > patience
+
+    def is_slow(self, now: datetime) -> bool:
+        """Return whether the oldest of these letters has waited too long, although others are sent."""
+        return self.kind in SLOW_AFTER and now - self.since > SLOW_AFTER[Lane(self.kind)]
+
+
+def due_work(session: Session, now: datetime) -> tuple[DueWork, ...]:
+    """Return all kinds of work that could be done now."""
+    return *digests_to_compose(session, now), *letters_to_send(session, now), *polls(session, now)
+
+
+def digests_to_compose(session: Session, now: datetime) -> Iterator[DueWork]:
+    """Yield the digests that are due and not composed; without papers, none can be composed."""
+    papers_since = session.scalar(
+        select(func.min(DumpRow.read_at)).where(DumpRow.state == DumpState.LOADED, DumpRow.papers > 0)
+    )
+    due = [(count, since) for count, since in first_and_later_digests(session, now) if count and since <= now]
+    if papers_since is None or not due:
+        return
+    latest = select(Delivery.dated_at).where(Delivery.edition.is_not(None)).order_by(Delivery.id.desc())
+    yield DueWork(
+        kind="digests",
+        count=sum(count for count, _ in due),
+        since=max(papers_since, min(since for _, since in due)),
+        taken_at=session.scalar(latest.limit(1)),
+    )
+
+
+def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[int, datetime]]:
+    """Yield numbers of digests, and when they could first be composed.
+
+    A reader for whom nothing was published has no due time yet, and gets the edition that was open when they
+    joined, or the next one. After a pause, it is unknown since when the reader could get a digest.
+    """
+    joined_at = func.coalesce(Subscriber.confirmed_at, Subscriber.created_at)
+    can_be_due = Subscriber.state == SubscriberState.ACTIVE, Subscriber.not_after.is_(None)
+    later = select(func.count(), func.min(later_of(Subscriber.next_due_at, joined_at)))
+    yield session.execute(later.where(*can_be_due, Subscriber.next_due_at <= now)).one()
+    columns = Subscriber.cadence, Subscriber.at, Subscriber.timezone, Subscriber.weekday
+    first = select(*columns, func.count(), func.min(joined_at)).group_by(*columns)
+    is_first = Subscriber.next_due_at.is_(None), Subscriber.is_resumed.is_(False)
+    for cadence, at, timezone, weekday, count, joined in session.execute(first.where(*can_be_due, *is_first)):
+        schedule = Schedule(cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday)
+        edition = open_edition(schedule, joined) or next_edition(schedule, joined)
+        yield count, max(edition.due_at, joined)
+
+
+def letters_to_send(session: Session, now: datetime) -> Iterator[DueWork]:
+    """Yield the letters of each lane that are due and not being sent, unless the operator stopped them."""
+    stopped = {stop.scope for stop in limits.active_stops(session)}
+    could_begin = later_of(Delivery.due_at, Delivery.dated_at)
+    is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, Delivery.state != DeliveryState.SENDING
+    query = select(Delivery.lane, func.count(), func.min(could_begin)).where(*is_waiting)
+    taken_at = session.scalar(select(Attempt.ended_at).order_by(Attempt.id.desc()).limit(1))
+    for lane, count, since in session.execute(query.group_by(Delivery.lane).order_by(Delivery.lane)):
+        if not stopped & ({limits.ALL, limits.BULK} if lane == Lane.BULK else {limits.ALL}):
+            yield DueWork(kind=lane, count=count, since=since, taken_at=taken_at)
+
+
+def polls(session: Session, now: datetime) -> Iterator[DueWork]:
+    """Yield the sources that are due for a poll."""
+    is_due = SourceRow.is_on, SourceRow.next_poll_at <= now
+    counts = select(func.count(), func.min(SourceRow.next_poll_at)).where(*is_due)
+    count, since = session.execute(counts).one()
+    if count:
+        taken_at = session.scalar(select(func.max(SourceRow.polled_at)))
+        yield DueWork(kind="polls", count=count, since=since, taken_at=taken_at)
+
+
+def later_of(one: ColumnElement[Any] | Any, other: ColumnElement[Any] | Any) -> ColumnElement[Any]:
+    """Return the later of two moments, neither of which is NULL."""
+    return case((one > other, one), else_=other)
+
+
+def is_done_by_runs(session: Session) -> bool:
+    """Return whether `digest run` does the work: it ran since a worker last took a task."""
+    run_at, task_at = heartbeats.last_run(session), heartbeats.last_queue_heartbeat(session)
+    return run_at is not None and (task_at is None or run_at > task_at)
