@@ -65,8 +65,9 @@ def check(settings: Settings, *, makes_database: bool, makes_service: bool) -> N
         )
     if (folder / "secret_key").exists() and not makes_database:
         raise UsageError(
-            f"The service in {folder} has another database than {file}, which does not exist. Name it in"
-            " DIGEST_DATABASE_URL. If the file was lost: digest restore BACKUP, or digest db upgrade for an empty one."
+            f"{folder} has the keys of a service, but its database {file} does not exist. If the service has another"
+            " database, name it in DIGEST_DATABASE_URL. Otherwise: digest restore BACKUP, or digest db upgrade for an"
+            " empty database."
         )
 
 

@@ -42,7 +42,7 @@ def keygen(
     selector: Selector = None, ed25519: Ed25519 = False, out: Out = None, as_json: AsJson = False
 ) -> None:
     """Make a DKIM key, and print its DNS record and settings."""
-    settings = command_context.read_settings()
+    settings = command_context.read_settings(makes_database=True)
     name = selector or f"digest{datetime.now().astimezone():%Y}"
     if not NAME.fullmatch(name):
         raise BadField(

@@ -64,7 +64,7 @@ def test_naming_the_deployed_data_directory_uses_all_settings_of_that_service(
     monkeypatch.setattr(chosen_service, "DEPLOYED", unnamed / "none")
     ran = digest("--data-dir", folder, "deliveries", "stop")
 
-    assert (ran.code, "has another database than" in ran.err) == (2, True)
+    assert (ran.code, "has the keys of a service" in ran.err) == (2, True)
     assert [path.name for path in unnamed.glob("**/*.sqlite3")] == ["elsewhere.sqlite3"]
 
 
