@@ -12,7 +12,7 @@ from digest import addresses, db
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
-from digest.db.tables import BounceRow, Subscriber, Suppression
+from digest.db.tables import BounceRow, Delivery, Subscriber, Suppression
 
 MASS_FAILURE_WINDOW = timedelta(hours=24)
 MASS_FAILURE_COUNT = 10  #: a domain with at least this many failing addresses in a day may be broken
@@ -28,6 +28,7 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
         BounceRow.at > now - MASS_FAILURE_WINDOW,
         BounceRow.forgiven_at.is_(None),
         ~is_accepted(),
+        ~is_about_other_letter(),
     )
     if session.scalar(select(BounceRow.id).where(*recent, BounceRow.frozen_at.is_not(None)).limit(1)):
         return True
@@ -40,6 +41,11 @@ def is_domain_broken(session: Session, domain: str, now: datetime) -> bool:
     of_domain = select(Subscriber.id).where(Subscriber.email_key.endswith(f"@{domain}", autoescape=True))
     readers = session.scalar(select(func.count()).select_from(of_domain.limit(most + 1).subquery())) or 0
     return readers <= most
+
+
+def is_about_other_letter() -> ColumnElement[bool]:
+    """Return the SQL condition for failures of letters other than digests, which strangers can cause."""
+    return exists().where(Delivery.id == BounceRow.delivery_id, Delivery.edition.is_(None))
 
 
 def is_accepted() -> ColumnElement[bool]:

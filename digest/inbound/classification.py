@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -16,7 +17,7 @@ from digest import bounces, failpoints, links, subscribers
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY
 from digest.bounces.sns_topic_names import is_topic_arn
-from digest.db.tables import Delivery, InboundMail, MailPurpose, MailState, Subscriber
+from digest.db.tables import Delivery, DeliveryState, InboundMail, MailPurpose, MailState, Subscriber
 from digest.inbound import (
     answered_letter,
     command_addresses,
@@ -41,7 +42,12 @@ from digest.subscribers.confirmations import ChoosePapers
 log = logging.getLogger(__name__)
 
 BOUNCE_ADDRESS = re.compile(rb"bounce\+\d{1,19}\.[0-9a-f]{20}@[a-z0-9.-]+", re.IGNORECASE)
-UNSUBSCRIBE_LINK = re.compile(rb"/u/([0-9a-f]{6}\.\d{1,19}-\d{1,9}\.[\w-]{24})")
+#: The links and addresses in our letters that are signed for one subscriber, and the purpose of each link.
+SIGNED_LINK = re.compile(rb"/([uvsl])/([0-9a-f]{6}\.\d{1,19}-\d{1,9}(?:-[\w-]{1,24})?\.[\w-]{24})")
+LINK_PURPOSES = {b"u": "unsubscribe", b"v": "view", b"s": "paper", b"l": "paper"}
+SIGNED_ADDRESS = re.compile(
+    rb"(unsubscribe|reply)\+\d{1,19}-\d{1,9}(?:-[\w-]{1,24})?\.[0-9a-f]{20}@", re.IGNORECASE
+)
 MESSAGE_ID = re.compile(
     rb"^message-id:\s*<([\w.-]{8,100})@[\w.-]*amazonses\.com>", re.IGNORECASE | re.MULTILINE
 )
@@ -230,11 +236,24 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     recipient = identify_recipient(session, site, row)
     if recipient is not None:
         return count_report(session, site, recipient, report, now)
-    reader = reader_of_quoted_letter(session, site, row.content) if isinstance(report, Complaint) else None
-    if reader is None:
+    if isinstance(report, Complaint):
+        return count_quoted_complaint(session, site, row, report, now)
+    raise UnclassifiedMail("the report is about a letter that we cannot identify")
+
+
+def count_quoted_complaint(
+    session: Session, site: Site, row: InboundMail, report: Complaint, now: datetime
+) -> str:
+    """Unsubscribe the reader whose letter a complaint quotes, and count it if that letter was a digest."""
+    quoted = reader_of_quoted_letter(session, site, row.content)
+    if quoted is None or quoted.subscriber is None:
         raise UnclassifiedMail("the report is about a letter that we cannot identify")
-    subscribers.unsubscribe(session, site, reader, now=now)
-    return f"subscriber {reader.id} unsubscribed: a complaint quoted a letter to this subscriber"
+    if quoted.is_group:
+        return record_members_report(session, site, quoted, report, now)
+    if quoted.delivery_id is not None and quoted.email is not None:
+        bounces.store_report(session, site, quoted.email, report, now=now, delivery_id=quoted.delivery_id)
+    subscribers.unsubscribe(session, site, quoted.subscriber, now=now)
+    return f"subscriber {quoted.subscriber.id} unsubscribed: a complaint quoted a letter to this subscriber"
 
 
 def apply_personal_mail(
@@ -369,24 +388,51 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
     return None
 
 
-def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> Subscriber | None:
-    """Return the subscriber whose letter a report quotes.
+def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> IdentifiedRecipient | None:
+    """Return the subscriber whose letter a report quotes, and the digest that it was, if it was one.
 
-    Digests are forwarded, so a quoted letter proves only that the sender had a copy. The report therefore has
-    the same effect as opening the letter's unsubscribe link, and no more.
+    Mailbox providers remove the recipient and the envelope from a complaint, so any value that we signed
+    counts. Digests are forwarded, so a quoted letter proves only that the sender had a copy. The report
+    therefore has the same effect as opening the letter's unsubscribe link, and counts as one complaint.
     """
     content = SOFT_BREAK.sub(b"", content)
-    for found in islice(UNSUBSCRIBE_LINK.finditer(content), MAX_QUOTED):
-        named = links.read_subscriber_token(site, "unsubscribe", found[1].decode())
-        subscriber = session.get(Subscriber, named[0]) if named else None
-        if named and subscriber and subscriber.link_version == named[1]:
-            return subscriber
+    subjects = list(dict.fromkeys(islice(signed_subjects(site, content), MAX_QUOTED)))
+    for subject in sorted(subjects, key=lambda subject: subject.count("-") < 2):  # editions first
+        number, link_version, *edition = subject.split("-", 2)
+        subscriber = session.get(Subscriber, int(number))
+        if subscriber is not None and subscriber.link_version == int(link_version):
+            return recipient_of_digest(session, subscriber, *edition)
     for found in islice(MESSAGE_ID.finditer(content), MAX_QUOTED):
-        number = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
-        recipient = recipient_of_delivery(session, number) if number is not None else None
-        if recipient is not None and not recipient.is_group:
-            return recipient.subscriber
+        delivery = session.scalar(select(Delivery.id).where(Delivery.provider_id == found[1].decode()))
+        recipient = recipient_of_delivery(session, delivery) if delivery is not None else None
+        if recipient is not None and recipient.subscriber is not None:
+            return recipient
     return None
+
+
+def signed_subjects(site: Site, content: bytes) -> Iterator[str]:
+    """Yield what the signed links and addresses in a letter name: `NUMBER-VERSION` or `NUMBER-VERSION-EDITION`."""
+    for found in SIGNED_LINK.finditer(content):
+        if subject := links.verify_token(site, LINK_PURPOSES[found[1]], found[2].decode()):
+            yield subject
+    for found in SIGNED_ADDRESS.finditer(content):
+        if subject := links.verify_address(site, found[1].decode().lower(), found[0].decode()):
+            yield subject
+
+
+def recipient_of_digest(session: Session, subscriber: Subscriber, edition: str = "") -> IdentifiedRecipient:
+    """Return the recipient of a subscriber's digest of this edition, or else of the latest digest that was sent."""
+    sent = select(Delivery.id).where(
+        Delivery.subscriber_id == subscriber.id,
+        Delivery.edition.is_not(None),
+        Delivery.state == DeliveryState.SENT,
+    )
+    if edition:
+        sent = sent.where(func.lower(Delivery.edition) == edition.lower())
+    number = session.scalar(sent.order_by(Delivery.id.desc()).limit(1))
+    if number is not None:
+        return recipient_of_delivery(session, number)
+    return IdentifiedRecipient(email=subscriber.email, subscriber=subscriber)
 
 
 def identify_notice_recipient(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from secrets import token_hex
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
 from digest.bounces import Complaint, Failure, FailureKind
-from digest.db.tables import RateCounter, WarmUpDay
+from digest.db.tables import Delivery, RateCounter, WarmUpDay
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
 from digest.delivery.transports import parse_mail_url
@@ -541,15 +540,22 @@ BRAKES = limits.parse_stop_thresholds("bounces 10%, complaints 0.3%, deferred 50
 def attempted_letters(session: Session, site: Site, now: datetime) -> Callable[..., list[int]]:
     """Store attempted letters with their outcomes."""
 
+    written = list[str]()
+
     def tries(verdict: str, count: int, *, at: datetime = now) -> list[int]:
         numbers = []
         for _letter in range(count):
-            number = outbox.queue_letter(
-                session, letter="settings", subscriber_id=None, email="a@example.org", decision={},
-                dedupe_key=token_hex(8), site=site, now=at,
+            written.append(verdict)
+            row = Delivery(
+                edition=f"daily-{len(written)}", letter="digest", lane="bulk", email="a@example.org",
+                dated_at=at, due_at=at, expires_at=at, state="sent",
             )  # fmt: skip
-            assert number
-            outbox.record_attempts(session, [outbox.AttemptRecord(number, at, verdict)], lease="x", now=at)
+            session.add(row)
+            session.flush()
+            number = row.id
+            if verdict:
+                attempt = outbox.AttemptRecord(number, at, verdict)
+                outbox.record_attempts(session, [attempt], lease="x", now=at)
             numbers.append(number)
         session.commit()
         return numbers
@@ -576,7 +582,7 @@ def test_many_deferrals_stop_digests_once(attempted_letters, session: Session, n
     surge = limits.check_thresholds(session, BRAKES, now=now)
 
     assert surge
-    assert surge.message == "24 of 44 letters were deferred by the mail server (the limit is 50%)"
+    assert surge.message == "24 of 44 digests were deferred by the mail server (the limit is 50%)"
     assert [(stop.scope, stop.reason) for stop in limits.active_stops(session)] == [("bulk", surge.message)]
     assert limits.check_thresholds(session, BRAKES, now=now) is None
     assert not limits.threshold_readings(session, BRAKES, now=now + 2 * HOUR)
@@ -601,17 +607,16 @@ def test_few_letters_deferred_again_and_again_stop_nothing(
 
     attempted_letters("deferred", 20)
     (surge,) = limits.threshold_readings(session, BRAKES, now=now)
-    assert surge.message.startswith("20 of 20 letters were deferred")
+    assert surge.message.startswith("20 of 20 digests were deferred")
 
 
 def test_first_tries_deferred_by_greylisting_stop_nothing(
     attempted_letters, session: Session, now: datetime
 ) -> None:
-    numbers = attempted_letters("deferred", 0)
-    for number in range(1, 41):
+    numbers = attempted_letters("", 40)
+    for number in numbers:
         once = outbox.AttemptRecord(number, now, "deferred", "rcpt", 451, "4.7.1 Greylisted")
         outbox.record_attempts(session, [once], lease="x", now=now)
-        numbers.append(number)
     assert not limits.threshold_readings(session, BRAKES, now=now)
 
     for again in (5 * MINUTE, 15 * MINUTE):
@@ -626,7 +631,7 @@ def test_first_tries_deferred_by_greylisting_stop_nothing(
 
 @pytest.mark.parametrize(
     ("kind", "least", "scope"),
-    [(FailureKind.HARD, 10, "bulk"), (FailureKind.COMPLAINT, 3, "bulk"), (FailureKind.POLICY, 20, "all")],
+    [(FailureKind.HARD, 20, "bulk"), (FailureKind.COMPLAINT, 10, "bulk"), (FailureKind.POLICY, 20, "all")],
 )
 def test_many_bounces_stop_mail(
     attempted_letters, session: Session, site: Site, now: datetime, kind: FailureKind, least: int, scope: str
@@ -640,8 +645,10 @@ def test_many_bounces_stop_mail(
     assert [stop.scope for stop in limits.active_stops(session)] == [scope]
 
 
-@pytest.mark.parametrize(("count", "warns", "stops"), [(0, False, False), (1, True, False), (3, True, True)])
-def test_complaints_warn_at_one_in_a_thousand_and_stop_digests_at_three(
+@pytest.mark.parametrize(
+    ("count", "warns", "stops"), [(0, False, False), (1, True, False), (9, True, False), (10, True, True)]
+)
+def test_complaints_warn_at_one_in_a_thousand_and_stop_digests_at_ten(
     attempted_letters, session: Session, site: Site, now: datetime, count: int, warns: bool, stops: bool
 ) -> None:
     record_failures(session, site, attempted_letters("accepted", 1_000)[:count], FailureKind.COMPLAINT, now)
@@ -699,6 +706,40 @@ def test_after_a_resume_earlier_failures_do_not_count(
     assert limits.check_thresholds(session, BRAKES, now=now + 2 * SECOND) is None
     attempted_letters("deferred", 30, at=now + 3 * SECOND)
     assert limits.check_thresholds(session, BRAKES, now=now + 4 * SECOND)
+
+
+def test_letters_to_strangers_stop_nothing(
+    attempted_letters, session: Session, site: Site, now: datetime
+) -> None:
+    """Anybody can sign up other addresses; their confirmations bounce, are deferred, refused or reported."""
+    attempted_letters("accepted", 10)
+    attempt, letters = {FailureKind.HARD: "accepted", FailureKind.POLICY: "refused"}, list[int]()
+    for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT, None):
+        for number in range(40):
+            letter = outbox.queue_letter(
+                session, letter="confirm", subscriber_id=None, email=f"x{number}@gone.example", decision={},
+                dedupe_key=f"confirm-{kind}-{number}", site=site, now=now,
+            )  # fmt: skip
+            assert letter
+            tried = outbox.AttemptRecord(letter, now, attempt.get(kind, "deferred") if kind else "deferred")
+            outbox.record_attempts(session, [tried], lease="x", now=now)
+            letters.append(letter)
+        if kind:
+            record_failures(session, site, letters[-40:], kind, now)
+
+    assert limits.threshold_readings(session, BRAKES, now=now, least={}) == []
+    assert limits.threshold_warnings(session, now=now) == []
+
+
+def test_a_handful_of_readers_who_report_every_digest_stop_nothing(
+    attempted_letters, session: Session, site: Site, now: datetime
+) -> None:
+    numbers = attempted_letters("refused", 12)
+    for kind in (FailureKind.HARD, FailureKind.POLICY):
+        record_failures(session, site, numbers, kind, now)
+    record_failures(session, site, numbers[:9], FailureKind.COMPLAINT, now)
+
+    assert limits.threshold_readings(session, BRAKES, now=now) == []
 
 
 def test_thresholds_can_be_disabled_with_never(attempted_letters, session: Session, now: datetime) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -26,7 +26,7 @@ from digest.delivery.transports import open_transport
 from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
-from tests.delivery.test_send_policy import ALARM_DECISION, put_edition
+from tests.delivery.test_send_policy import ALARM_DECISION, publish_digests, put_edition
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause, wait_until
@@ -264,10 +264,12 @@ def test_many_workers_send_a_canary_ahead_and_the_rest_in_time(
     assert waiting() == 0
 
 
-def test_exceeded_threshold_stops_all_workers_once(put, posts, set_to_work: Set, session: Session) -> None:
+def test_exceeded_threshold_stops_all_workers_once(
+    posts, set_to_work: Set, engine: Engine, session: Session, site: Site, templates: Templates
+) -> None:
     opened, urls = posts
     post = opened(reply="451 4.3.0 not now")
-    put(200)
+    publish_digests(engine, site, templates, 200)
 
     set_to_work(urls[0], stop_at="deferred 50%", window=25)
     tried = post.taken.total()

@@ -29,6 +29,7 @@ from tests.bench import greylisting
 from tests.support.absent_server import AbsentServer
 from tests.support.clock import Clock
 from tests.support.fixed_clock import fixed_clock
+from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 
 ALARM_DECISION = {
@@ -626,6 +627,15 @@ def test_canary_written_by_a_fast_clock_waits_no_longer_than_another(
 BRAKES = SendLimits(stop_thresholds=limits.parse_stop_thresholds("deferred 50%, policy 20%"))
 
 
+def publish_digests(engine: Engine, site: Site, templates: Templates, count: int) -> None:
+    """Publish digests to r0@example.org, r1@example.org, ... at 08:00."""
+    world = PublishingWorld(engine=engine, site=site, templates=templates)
+    for number in range(count):
+        world.subscribe(f"r{number}@example.org", {"Robots": "robot*"})
+    world.dump("20T06:00", ["A robot for every reader"])
+    assert world.publish("20T08:00").queued == count
+
+
 def refusing(count: int, code: int, reply: str) -> MemoryTransport:
     verdict = Verdict.DEFERRED if code < 500 else Verdict.REFUSED
     answer = Outcome(delivery_id=0, verdict=verdict, phase="rcpt", code=code, reply=reply)
@@ -633,18 +643,25 @@ def refusing(count: int, code: int, reply: str) -> MemoryTransport:
 
 
 def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
-    put, deliver, session: Session, now: datetime, caplog: pytest.LogCaptureFixture
+    put,
+    deliver,
+    engine: Engine,
+    session: Session,
+    site: Site,
+    templates: Templates,
+    now: datetime,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    put(60)
+    publish_digests(engine, site, templates, 60)
 
     first = deliver(BRAKES, transport=refusing(60, 451, "4.3.0 try later"), window=20)
 
     assert first.deferred >= 20
-    stop = "stopped: 20 of 20 letters were deferred by the mail server (the limit is 50%)"
+    stop = "stopped: 20 of 20 digests were deferred by the mail server (the limit is 50%)"
     assert reasons(session)[("queued", stop, 0)] == 40
     found = {each.cause: each.message for each in problems.find_problems(session, now=now)}
     assert found["stop-1"] == "Digests are stopped"
-    assert "Digests are stopped: 20 of 20 letters were deferred" in caplog.text
+    assert "Digests are stopped: 20 of 20 digests were deferred" in caplog.text
     put(1, lane=Lane.PROMPT)
     assert deliver(BRAKES, 2 * MINUTE) == DeliveryReport(sent=1)
 
@@ -655,19 +672,25 @@ def test_many_deferrals_stop_the_rest_until_the_operator_resumes(
 
 
 def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(
-    put, deliver, session: Session, caplog: pytest.LogCaptureFixture
+    put,
+    deliver,
+    engine: Engine,
+    session: Session,
+    site: Site,
+    templates: Templates,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    put(10)
-    deliver(BRAKES, transport=refusing(10, 550, "5.7.26 unauthenticated mail"))
+    publish_digests(engine, site, templates, 20)
+    deliver(BRAKES, transport=refusing(20, 550, "5.7.26 unauthenticated mail"))
     put(1, lane=Lane.PROMPT)
     put(1, lane=Lane.PROMPT, letter="alarm")
 
     deliver(BRAKES, MINUTE)
 
     found = reasons(session)
-    assert "All mail is stopped: 10 of 10 letters were refused" in caplog.text
+    assert "All mail is stopped: 20 of 20 digests were refused" in caplog.text
     (stopped,) = [reason for state, reason, _ in found if state == "queued"]
-    assert stopped.startswith("stopped: 10 of 10 letters were refused for policy reasons")
+    assert stopped.startswith("stopped: 20 of 20 digests were refused for policy reasons")
     assert found[("sent", "", 1)] == 1
     assert sum(number for (state, _, _), number in found.items() if state == "queued") == 1
 

@@ -1,7 +1,8 @@
-"""Stop mail if too many letters fail or are reported as spam, until the operator resumes it.
+"""Stop mail if too many digests fail or are reported as spam, until the operator resumes it.
 
-Deferrals are counted among the letters first attempted in the last hour; bounces, complaints and policy
-refusals among the letters attempted in the last 24 hours. Attempts and reports from before mail was last
+Only digests count: strangers can cause other letters, to addresses that never agreed to get mail.
+Deferrals are counted among the digests first attempted in the last hour; bounces, complaints and policy
+refusals among the digests attempted in the last 24 hours. Attempts and reports from before mail was last
 resumed do not count.
 Too many policy refusals stop all mail; every other threshold stops digests only.
 """
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Attempt, BounceRow, EmergencyStop
+from digest.db.tables import Attempt, BounceRow, Delivery, EmergencyStop
 from digest.delivery.limits.decisions import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
@@ -26,8 +27,8 @@ MAX_ATTEMPTS = 20_000
 #: Number of latest reports of each kind that are used to find when the reported letters were sent.
 MAX_REPORTS = 200
 
-#: Minimum count of each kind that can stop mail: for example, two complaints about ten letters are too few.
-MIN_COUNTS = {"bounces": 10, "complaints": 3, "deferred": 20, "policy": 5}
+#: Minimum count of each kind that can stop mail: more than the addresses of a few strangers who mean to stop it.
+MIN_COUNTS = {"bounces": 20, "complaints": 10, "deferred": 20, "policy": 20}
 #: The share of complaints at which the operator is warned. Gmail and Yahoo ask senders to stay below it, and may refuse
 #: mail at 0.3%.
 WARN_AT = {"complaints": 0.001}
@@ -54,7 +55,7 @@ STOPPED_MAIL = {ALL: "All mail is", BULK: "Digests are"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThresholdReading:
-    """The number of letters that failed in a given way, and the number of letters attempted."""
+    """The number of digests that failed in a given way, and the number of digests attempted."""
 
     what: str  #: bounces, complaints, deferred or policy
     count: int
@@ -79,7 +80,7 @@ class ThresholdReading:
     def message(self) -> str:
         """Return the reading as a sentence."""
         what = FAILURES_IN_WORDS[self.what]
-        return f"{self.count:,} of {self.attempts:,} letters {what} (the limit is {self.limit * 100:g}%)"
+        return f"{self.count:,} of {self.attempts:,} digests {what} (the limit is {self.limit * 100:g}%)"
 
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
@@ -111,7 +112,7 @@ def threshold_readings(
 
 
 def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Count the letters first attempted after `hour`; return how many were always deferred, and the total."""
+    """Count the digests first attempted after `hour`; return how many were always deferred, and the total."""
     letters = attempts_by_letter(recent_attempts(day))
     is_new = letters.c.first > hour
     counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
@@ -120,7 +121,7 @@ def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
-    """Return a subquery of the latest attempts, or of the attempts around the id `middle`.
+    """Return a subquery of the attempts at digests among the latest attempts, or those around the id `middle`.
 
     Attempts are selected by id, because no index orders them by time.
     """
@@ -130,9 +131,9 @@ def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
     if middle is not None:
         among = among.where(ATTEMPT_TABLE.c.id <= middle + MAX_ATTEMPTS // 2)
     latest = among.subquery()
-    query: Select[Any] = select(latest).where(
-        latest.c.ended_at > since, latest.c.verdict.in_(("accepted", "deferred", "refused"))
-    )
+    tried = latest.c.verdict.in_(("accepted", "deferred", "refused"))
+    is_digest = exists().where(Delivery.id == latest.c.delivery_id, Delivery.edition.is_not(None))
+    query: Select[Any] = select(latest).where(latest.c.ended_at > since, tried, is_digest)
     return query.subquery()
 
 
@@ -157,7 +158,7 @@ def attempts_by_letter(attempts: Any) -> Any:
 
 
 def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield up to two pairs of counts: the number of letters reported, and the number attempted.
+    """Yield up to two pairs of counts: the number of digests reported, and the number attempted.
 
     Reports are bounces, complaints or policy refusals, as selected by `kind`. The first pair covers the
     latest attempts. The second covers the attempts near those named in the latest reports, since some reports
@@ -176,16 +177,9 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 def count_among_tried(
     session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
 ) -> tuple[int, int]:
-    """Return the number of reported letters among these attempts, and the number of letters attempted.
-
-    A complaint that names a reader but no letter counts if it arrived after the first of these attempts.
-    """
+    """Return the number of reported digests among these attempts, and the number of digests attempted."""
     letters = select(func.count(attempts.c.delivery_id.distinct())).scalar_subquery()
-    begins = select(func.min(attempts.c.ended_at)).scalar_subquery()
-    known = or_(
-        latest.c.delivery_id.in_(select(attempts.c.delivery_id)),
-        and_(latest.c.delivery_id.is_(None), latest.c.kind == "complaint", latest.c.at >= begins),
-    )
+    known = latest.c.delivery_id.in_(select(attempts.c.delivery_id))
     row = session.execute(
         select(func.count(latest.c.hmac.distinct()), letters).where(*conditions, known)
     ).one()
