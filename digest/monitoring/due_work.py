@@ -26,7 +26,7 @@ from digest.db.tables import (
     SubscriberState,
 )
 from digest.delivery import limits, outbox
-from digest.editions.schedule import Cadence, Schedule, next_edition, open_edition
+from digest.editions.schedule import Cadence, Schedule, schedule_status
 
 #: Work is reported if nobody takes it for this long, which is longer than a task may take.
 PATIENCE = timedelta(minutes=15)
@@ -79,7 +79,7 @@ def digests_to_compose(session: Session, now: datetime) -> Iterator[DueWork]:
 def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[int, datetime]]:
     """Yield numbers of digests, and when they could first be composed.
 
-    A reader for whom nothing was published has no due time yet, and gets the edition that was open when they
+    A reader without a published edition has no due time yet, and gets the edition that was open when they
     joined, or the next one. After a pause, it is unknown since when the reader could get a digest.
     """
     joined_at = func.coalesce(Subscriber.confirmed_at, Subscriber.created_at)
@@ -91,8 +91,7 @@ def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[i
     is_first = Subscriber.next_due_at.is_(None), Subscriber.is_resumed.is_(False)
     for cadence, at, timezone, weekday, count, joined in session.execute(first.where(*can_be_due, *is_first)):
         schedule = Schedule(cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday)
-        edition = open_edition(schedule, joined) or next_edition(schedule, joined)
-        yield count, max(edition.due_at, joined)
+        yield count, max(schedule_status(schedule, joined).next.due_at, joined)
 
 
 def letters_to_send(session: Session, now: datetime) -> Iterator[DueWork]:
