@@ -161,7 +161,7 @@ def test_the_sample_is_a_whole_dump_of_papers_in_many_fields() -> None:
         reading = formats.read(stream, name=path.name, observed_on=date(2026, 11, 20))
         records = list(reading.records)
 
-    assert reading.format == "blocks"
+    assert reading.format == "page"
     assert reading.header.date is None, "a sample with a date of its own would be old news one day"
     papers = [record for record in records if isinstance(record, Record)]
     assert papers == records

@@ -27,7 +27,7 @@ def test_intake_reports_the_result_of_each_dump(digest: Digest, dump: Path) -> N
     first = digest("intake", dump, "--date", "2026-11-20", "--json")
     second = digest("intake", dump, "--json")
 
-    loaded = {"id": 1, "path": str(dump), "format": "blocks", "date": "2026-11-20", "state": "loaded"}
+    loaded = {"id": 1, "path": str(dump), "format": "page", "date": "2026-11-20", "state": "loaded"}
     figures = {"papers": 3, "rejected": 0, "problems": [], "reason": ""}
     assert first.document == {"dumps": [loaded | figures | {"new": 3, "updated": 0, "unchanged": 0}]}
     assert second.document == {"dumps": [loaded | figures | {"new": 0, "updated": 0, "unchanged": 3}]}
@@ -282,7 +282,7 @@ def test_bad_records_are_shown(digest: Digest, dump: Path) -> None:
     shown = digest("dumps", "show", "1", "--json").document
     listed = digest("dumps", "list", "--json").lines[0]
     assert (shown["papers"], shown["rejected"], listed["rejected"]) == (3, 1, 1)
-    assert "characters" in shown["problems"][0]["reason"]
+    assert shown["problems"][0]["reason"] == "an abstract with no title above it"
     assert shown["problems"][0]["line"] > 30
 
 

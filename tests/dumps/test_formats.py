@@ -148,10 +148,10 @@ def only(content: str | bytes) -> Record:
         ("\n" + NBIB, "nbib"),
         (CSV, "csv"),
         (CSV.replace(",", "\t"), "csv"),
-        (pairs(("T", GRAVEL)), "pairs"),
-        (pairs(*[(f"Title {number}", GRAVEL) for number in range(5)]).partition("Subscribe")[2], "pairs"),
-        (blocks(("T", GRAVEL)), "blocks"),
-        ("# Daily Papers\n\n### [T](https://huggingface.co/papers/2611.00001)\n\nA\n", "markdown"),
+        (pairs(("T", GRAVEL)), "page"),
+        (pairs(*[(f"Title {number}", GRAVEL) for number in range(5)]).partition("Subscribe")[2], "page"),
+        (blocks(("T", GRAVEL)), "page"),
+        ("# Daily Papers\n\n### [T](https://huggingface.co/papers/2611.00001)\n\nA\n", "page"),
     ],
 )  # fmt: skip
 def test_a_format_is_recognised_by_what_it_contains(content: str, format: str) -> None:

@@ -18,8 +18,8 @@ from digest.dumps import formats
 from digest.dumps.formats import RecordProblem
 from digest.errors import UnreadableDump
 from digest.papers import Record, display
-from tests.dumps import DAY, abstract, blocks, items, meta, pairs, reading
-from tests.dumps.test_formats import BIB, CSV, HF, ITEM, KAGGLE, LISTING, NBIB, NOTEBOOK, RIS, RSS
+from tests.dumps import DAY, abstract, items, meta, reading
+from tests.dumps.test_formats import BIB, CSV, HF, ITEM, KAGGLE, LISTING, NBIB, RIS, RSS
 from tests.support import paper_pages
 from tests.support.growth import assert_proportional
 
@@ -50,9 +50,6 @@ GOOD = {
     "nbib": NBIB,
     "ris": RIS,
     "bibtex": BIB,
-    "markdown": NOTEBOOK,
-    "pairs": pairs(("Tidal Sorting", GRAVEL), ("Kites", GRAVEL)),
-    "blocks": blocks(("Tidal Sorting", GRAVEL, meta(5, "Nov 3 2")), ("Kites", GRAVEL)),
     "csv": CSV,
     "html": paper_pages.page("results", paper_pages.invented_papers(4)),
     "list": "# Gravel\n\n" + "".join(f"- [A Study of Gravel {n}](https://arxiv.org/abs/2611.0000{n}) - Ada Okafor\n" for n in range(4)),

@@ -352,7 +352,7 @@ def test_a_packed_dump_is_loaded_like_any_other(session: Session, folder: Path) 
 
     (loaded,) = collect(session, folder)
 
-    assert (loaded.format, loaded.papers) == ("pairs", 2)
+    assert (loaded.format, loaded.papers) == ("page", 2)
 
 
 def test_a_bomb_is_rejected_and_the_next_dump_is_loaded(session: Session, folder: Path) -> None:

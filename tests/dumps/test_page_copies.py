@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from digest.dumps.formats import RecordProblem, page_copy, page_segments
+from digest.errors import UnreadableDump
 from digest.papers import Record
 from tests.dumps import abstract, blocks, doubts, items, meta, reading
 
@@ -120,20 +121,25 @@ def test_a_title_directly_below_a_wrapped_abstract_begins_the_next_paper() -> No
     assert [one.title for one in found] == [title for title, _ in PAPERS]
 
 
-def test_a_very_long_page_is_left_to_the_reader_of_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = blocks(*((*paper, meta(5, "Nov 3 2")) for paper in PAPERS))
+def test_a_page_of_more_than_8_mib_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_copy, "MAX_PAGE_BYTES", 1000)
 
-    assert reading(content).format == "blocks"
-    assert len(items(content)) == 5
+    with pytest.raises(
+        UnreadableDump, match="Split it between two papers into smaller files, or export the list"
+    ):
+        items(blocks(*PAPERS))
+
+
+@pytest.mark.parametrize("name", ["pairs", "blocks", "markdown"])
+def test_the_names_of_layouts_stand_for_the_reader_of_all_pages(name: str) -> None:
+    assert reading(blocks(*PAPERS), format=name).format == "page"
 
 
 def test_a_page_of_which_hardly_any_text_is_read_is_held() -> None:
     content = (
         "Get trending papers in your email inbox!\n\n"
         + "Daily\n\nWeekly\n\n" * 400
-        + "\n\n".join(PAPERS[0][:1])
-        + "\n\nShort.\n"
+        + f"{PAPERS[0][0]}\n\nShort.\n\n{meta(5, 'Nov 3')}\n"
     )
 
     (reason,) = doubts(content)
@@ -241,10 +247,8 @@ def test_a_page_whose_titles_are_ids_or_journals_is_held(line: str) -> None:
     assert doubts(content, format="pairs")
 
 
-def test_a_page_whose_abstracts_are_titles_is_held() -> None:
-    content = "Daily Papers\n" + "".join(f"{title}\n" for title, _ in PAPERS + PAPERS[1:])
-
-    assert doubts(content, format="pairs")
+def test_titles_alone_are_no_papers() -> None:
+    assert items("Daily Papers\n" + "".join(f"{title}\n" for title, _ in PAPERS + PAPERS[1:])) == []
 
 
 def test_the_text_before_an_address_is_the_title_and_the_text_after_it_is_not() -> None:
@@ -278,17 +282,6 @@ def test_a_year_on_the_next_line_belongs_to_the_date() -> None:
     )
 
     assert {one.published for one in papers(content)} == {date(2025, 11, 3)}
-
-
-def test_a_plain_page_is_read_by_the_reader_of_its_layout_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = blocks(*((*paper, meta(5, "Nov 3 2")) for paper in PAPERS))
-    monkeypatch.setattr(page_copy, "sample_items", None)
-
-    assert reading(content).format == "blocks"
-    assert page_copy.is_plain(content.encode())
-    assert page_copy.is_plain(content.encode()[:-300])
-    assert not page_copy.is_plain(content.replace("A Study of Owls", "88\n\nA Study of Owls").encode())
-    assert not page_copy.is_plain(content.replace("Owls", f"Owls {SITE}1").encode())
 
 
 FULL = ("gravel " * 11)[:77] + "."  #: a line as wide as the page

@@ -140,21 +140,10 @@ def test_lines_above_the_first_heading_belong_to_no_paper() -> None:
     assert (found.authors, found.n_authors, found.organization, found.urls) == ((), None, None, ())
 
 
-def test_a_page_without_headings_has_no_papers_under_headings() -> None:
-    assert list(reading(f"{ABSTRACT}\n", format="markdown").records) == []
-
-
 def test_a_bad_line_under_a_heading_affects_only_its_paper() -> None:
     content = HEADING.encode() + b"caf\xe9\n\n" + f"### {NEXT_TITLE}\n\n{NEXT_ABSTRACT}\n".encode()
 
     assert titles_and_faults(content) == ["line 7: not UTF-8 (byte 0xE9 at column 4)", NEXT_TITLE]
-
-
-@pytest.mark.parametrize(
-    "top", [HEADING, f"{INBOX}{TITLE}\n\n"], ids=["under a heading", "between blank lines"]
-)
-def test_a_text_of_too_many_lines_is_cut(top: str) -> None:
-    assert only(top + "gravel\n" * 3000 + f"\n{meta(0)}\n").abstract == " ".join(["gravel"] * 2000)
 
 
 # ── between blank lines ─────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,7 @@ def test_the_other_text_copies_of_a_page_are_read_as_expected(name: str) -> None
 
     format, header, records = read(f"hf_text_variants/{name}")
 
-    assert format == "markdown"
+    assert format == "page"
     assert (header.date and header.date.isoformat()) == expected["dump_date"]
     assert [as_expected(record) for record in records] == expected["papers"]
     assert all(record.abstract.startswith(start) for record, start in zip(records, starts, strict=True))

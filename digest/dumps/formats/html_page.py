@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from digest.dumps.formats import field_parsing, page_appraisal, page_copy, page_layout, page_text, xml_stream
+from digest.dumps.formats import field_parsing, page_drafts, page_layout, xml_stream
 from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
@@ -47,8 +47,8 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     page = page_layout.read_page_header(
         DumpInput(BytesIO(text.encode(errors="replace")), name=source.name, observed_on=source.observed_on)
     )
-    found = list(page_text.records_of(page_copy.drafts_of(lines, page), page))
-    if (single := paper_in_metadata(root)) is not None and len(found) < page_copy.MIN_PAPERS:
+    found = list(page_drafts.records_of(page_drafts.drafts_of(lines, page), page))
+    if (single := paper_in_metadata(root)) is not None and len(found) < page_drafts.MIN_PAPERS:
         return page.header, iter([single])
     labels = {title_key(link.label) for line in lines for link in line.links if "#" not in link.url}
     if not is_list([one for one in found if isinstance(one, Record)], labels):
@@ -64,16 +64,18 @@ def is_list(papers: list[Record], labels: Set[str]) -> bool:
     If only one text is found, names do not suffice, because the words of a menu can look like names.
     """
     is_single = len(papers) == 1
-    described = sum(
-        bool(one.published or one.signals) if is_single else page_appraisal.has_metadata(one)
-        for one in papers
-    )
+    described = sum(bool(one.published or one.signals) if is_single else has_metadata(one) for one in papers)
     abstracts = sum(is_abstract(one.abstract) and title_key(one.title) in labels for one in papers)
     return (
         any(one.ids for one in papers)
         or 2 * described > len(papers)
-        or (abstracts >= page_copy.MIN_PAPERS and 4 * abstracts >= 3 * len(papers))
+        or (abstracts >= page_drafts.MIN_PAPERS and 4 * abstracts >= 3 * len(papers))
     )
+
+
+def has_metadata(paper: Record) -> bool:
+    """Return whether a paper has more than a title and an abstract."""
+    return bool(paper.published or paper.signals or paper.ids or paper.n_authors or paper.organization)
 
 
 def parse(content: bytes) -> Any:

@@ -15,7 +15,7 @@ from datetime import date
 
 from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_count
-from digest.dumps.formats.page_metadata import LINK_NUMBER, MetadataKind, MetadataLine, parse_metadata_line
+from digest.dumps.formats.page_metadata import MetadataKind, MetadataLine, parse_metadata_line
 from digest.dumps.formats.reader_interface import DumpInput, Header
 from digest.errors import UnreadableDump
 from digest.papers import DumpOrder, Organization
@@ -28,14 +28,16 @@ TITLE_DATE = re.compile(r"^#{0,2} ?(?:[\w’' -]{0,60} )?papers\b[^\w\n]{1,4}(?:
 URL = re.compile(r"https?://[^\s<>\"{}]+")
 URL_TRAILING_SIGNS = ".,;:!?)]}'\""
 NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
+#: A heading that links to a paper.
+HEADING_OF_PAPER = re.compile(r"^ {0,3}#{2,6} [^\n]{1,400}\]\((?:\S{0,30}(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/", re.MULTILINE)  # fmt: skip
 LONGEST_LINE = 60_000
 LONGEST_TITLE = 350  #: maximum number of characters in a title; a longer text is an abstract
 SUMMARY_BY = "Hugging Face"
 MAX_PREAMBLE_LINES = 200  #: maximum number of lines before the end of a page's header
 HEADER_LENGTH = 400  #: maximum number of characters of prose before a page's date; an abstract has more
 TOP_LENGTH = 2_000  #: maximum number of characters before the end of a page's title
-HTML_CLOSING_TAG = re.compile(r"</(?:p|a|h[1-6]|details|summary|span|div|li|em|strong|b|i)>", re.IGNORECASE)
-MIN_LINK_NUMBERS = 10  #: a copy with more numbered links was made by a text browser
+#: The caption "Subscribe" of a button, which some copies join to the first title.
+GLUED_CAPTION = re.compile(r"\ASubscribe(?=[^\sr])")
 MIS_DECODED = re.compile("â€¢|Â·")
 
 
@@ -191,6 +193,7 @@ def is_page(head: str) -> bool:
         or "and the research community" in head
         or re.search(r"^(?:#* *)?(?:Daily|Trending) Papers *$", head, re.MULTILINE)
         or len(re.findall(r"^[ \t]*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
+        or HEADING_OF_PAPER.search(head)
     )
 
 
@@ -199,23 +202,6 @@ def alternates_title_and_abstract(head: str) -> bool:
     lines = [line for line in head.splitlines()[:-1] if line.strip()]  # the last line may be incomplete
     pairs = list(zip(lines[::2], lines[1::2], strict=False))[:20]
     return len(pairs) >= 4 and all(len(a) <= LONGEST_TITLE < len(b) for a, b in pairs)
-
-
-def clean_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page without HTML tags.
-
-    A line that is longer than any abstract is yielded as faulty.
-    """
-    has_notes = len(LINK_NUMBER.findall(source.head)) > MIN_LINK_NUMBERS
-    for number, line, fault in source.lines():
-        if len(line) > LONGEST_LINE:
-            yield number, "", f"the line has {len(line):,} characters"
-            continue
-        if not line:
-            yield number, line, fault
-            continue
-        text = field_parsing.without_markup(line) if "</" in line and HTML_CLOSING_TAG.search(line) else line
-        yield number, LINK_NUMBER.sub("", text) if has_notes and "]" in text else text, fault
 
 
 def without_leading_sign(title: str) -> str:
@@ -235,27 +221,20 @@ def without_number(title: str, expected: int) -> tuple[str, int]:
     return found[3], expected + 1
 
 
-def without_button_caption(line: str) -> str:
-    """Return a title without the "Subscribe" button caption, which some copies join to the first title."""
-    return line.removeprefix("Subscribe") if re.match(r"Subscribe[^\sr]", line) else line
+def lines_below_menus(source: DumpInput) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines of a page after the site's menus, without the button's caption that joins the first title.
 
-
-def page_lines(source: DumpInput) -> Iterator[tuple[int, str, str]]:
-    """Yield the lines of a page after the site's menus, without the button caption before the first title."""
-    after_caption = False
-    first = first_page_line(source.head)
-    for number, line, fault in clean_lines(source):
+    A line that is longer than any abstract is yielded as faulty.
+    """
+    above = source.head.splitlines()[:MAX_PREAMBLE_LINES]
+    first = next((n for n, line in enumerate(above, 1) if line.strip().startswith("Get trending papers")), 1)
+    is_below_caption = False
+    for number, line, fault in source.lines():
         if number < first:
             continue
-        text = without_button_caption(line) if after_caption else line
+        if len(line) > LONGEST_LINE:
+            yield number, "", f"the line has {len(line):,} characters"
+            continue
+        yield number, GLUED_CAPTION.sub("", line) if is_below_caption else line, fault
         if line.strip():
-            after_caption = number < MAX_PREAMBLE_LINES and line.startswith("Get trending papers")
-        yield number, text, fault
-
-
-def first_page_line(head: str) -> int:
-    """Return the number of the first line after the site's menus."""
-    lines = head.splitlines()[:MAX_PREAMBLE_LINES]
-    return next(
-        (number for number, line in enumerate(lines, 1) if line.strip().startswith("Get trending papers")), 1
-    )
+            is_below_caption = number < MAX_PREAMBLE_LINES and line.startswith("Get trending papers")

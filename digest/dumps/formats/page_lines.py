@@ -2,20 +2,21 @@
 
 A link is written inline (`[text](address)`), as a reference (`[text][12]`), with a number before its text
 (`[12]text`, as text browsers write it, with a list of addresses at the end), with its address after its text
-(`text <address>`, as in pages that browsers save as text), as an HTML tag or as a bare address. A link may
-span several lines.
+(`text <address>`, `text [address]`, as in pages that tools save as text), or in other markup. A link may span
+several lines.
 """
 
 from __future__ import annotations
 
-import html
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
-from digest.dumps.formats.markdown_inline import NO_ALT_TEXTS
+from digest.dumps.formats import markup
 
+NO_ALT_TEXTS = ("无替代文本", "no alt text", "alt text")
 ADDRESS = r"(?:[^()\s]|\([^()\s]{0,200}\))"
 #: An address in parentheses, which some tools wrap after a hyphen, and its tooltip.
 TARGET = (
@@ -35,26 +36,22 @@ LISTED_ADDRESS = re.compile(
     r"[ \t>]*(?:\[(?P<name>[^\[\]\n]{1,300})\]:?|(?P<number>\d{1,5})[.:])\s+<?(?P<url>(?:https?|file):/\S+|/\S+)>?(?:\s+\"[^\"\n]*\")?\s*"
 )
 IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
-TAG = re.compile(r"<(?P<closing>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,11})\b(?P<rest>[^<>]{0,4000})>")
-KNOWN_TAG = re.compile(
-    "a|abbr|article|aside|b|blockquote|body|br|button|center|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|"
-    "font|footer|form|h[1-6]|head|header|hr|html|i|img|input|ins|label|li|main|mark|nav|ol|p|path|picture|pre|s|section|"
-    "small|source|span|strong|sub|summary|sup|svg|table|tbody|td|th|thead|time|title|tr|tt|u|ul|video"
-)
-HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
-ALT = re.compile(r"\balt\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 #: An address after the text of its link; the address may be wrapped.
-TRAILING_ADDRESS = re.compile(r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>")
-ADDRESS_AT_END = re.compile(r"<https?:/[^\s<>]*>\s*$")
+TRAILING_ADDRESS = re.compile(
+    r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>|[(\[]((?:https?:/)?/[^\s()\[\]<>|]{2,1000})[)\]](?![(\[])"
+)
+PAPERS_ADDRESS = re.compile(r"/papers/|%2F|arxiv\.org/|doi\.org/|openreview\.net/")
 FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
 FORM_FIELD = re.compile(r"_{4,}")
 ATTRIBUTES = re.compile(r"\{[^{}]{0,300}\}|\(https?:[^\s()]{0,500}(?:\s+\"[^\"\n]{0,300}\")?\)")
-BRACKETS = re.compile(r"[\[\]]")
+HEADING_MARK = re.compile(r"^#{1,6} ", re.MULTILINE)
+#: A line that consists of emphasised words and, perhaps, an address.
+STRONG_LINE = re.compile(r"\s*(\*{1,2}|_{1,2}|'{2,3})(?=[^\s*_'])[^*_']*\1\s*(?:[<(\[\]]|$)")
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
+MIN_TRAILING = 5
 LONGEST_LABEL = 60_000
-MAX_CHUNKS = 8  #: maximum number of text pieces joined to the text of a link whose beginning is not marked
-MAX_LABEL = 300
+LONGEST_UNBOUNDED = 300
 MAX_SHORT_LINE = 100  #: in a line with more characters, empty brackets may belong to the text
 ESCAPABLE = "$<>^~'\"@|`"
 
@@ -82,6 +79,7 @@ class PageLine:
     length: int  #: number of characters before the markup was removed
     first_word: int  #: number of characters of the first word before the markup was removed
     is_continued: bool = False  #: whether a backslash at the line's end shows that the text is wrapped
+    is_strong: bool = False  #: whether the line begins with emphasised words
     links: list[PageLink] = field(default_factory=list)  #: the links that begin on this line
     inside: list[PageLink] = field(default_factory=list)  #: the links that cover a part of this line
     images: list[str] = field(default_factory=list)  #: alternative texts
@@ -93,35 +91,49 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
     raw = [text for _, text, _ in lines]
     listed, list_lines = listed_addresses(raw)
     bare = ["" if index in list_lines else text for index, text in enumerate(raw)]
-    whole = FENCED_DIV.sub("", without_tags("\n".join(bare)))
+    whole = markup.as_markdown("\n".join(bare))
+    whole = FENCED_DIV.sub("", whole) if ":::" in whole else whole
     if writes_addresses_after_texts(whole):
         whole = TRAILING_ADDRESS.sub(on_one_line, whole)
-        bare = [ADDRESS_AT_END.sub("", line) for line in whole.split("\n")]
+        bare = [TRAILING_ADDRESS.sub("", line) for line in whole.split("\n")]
         whole = "\n".join(with_bracketed_links(whole.split("\n")))
-    found = LinkFinder(listed).read(whole)
     escapes = escaped_signs(whole)
-    result = []
-    for index, (number, _, fault) in enumerate(lines):
-        text = unescaped(found.lines[index], escapes)
-        text = text.replace("[]", " ") if len(text) < MAX_SHORT_LINE else text
-        result.append(
-            PageLine(
-                number=number,
-                text=" ".join(FORM_FIELD.sub(" ", text).split()),
-                length=len(bare[index].rstrip()),
-                first_word=len(next(iter(bare[index].split(maxsplit=1)), "")),
-                is_continued=bare[index].rstrip().endswith("\\"),
-                images=found.images.get(index, []),
-                fault=fault,
-            )
+    finder = LinkFinder(listed, markup.without_emphasis(whole))
+    result = [
+        PageLine(
+            number=number,
+            text=plain_line(text, escapes),
+            length=len(written.rstrip()),
+            first_word=len(next(iter(written.split(maxsplit=1)), "")),
+            is_continued=written.rstrip().endswith("\\"),
+            is_strong=STRONG_LINE.match(written) is not None,
+            fault=fault,
         )
-    for found_link in found.links:
-        link = replace(found_link, label=unescaped(found_link.label, escapes))
-        for one in result[link.first : link.first + 1]:
-            one.links.append(link)
-        for one in result[link.first : link.last + 1]:  # if markup is damaged, `last` may be too large
+        for (number, _, fault), text, written in zip(lines, finder.text.split("\n"), bare, strict=True)
+    ]
+    breaks = [place for place, sign in enumerate(finder.text) if sign == "\n"] if finder.marks else []
+    for place, alt in finder.images():
+        result[bisect_right(breaks, place - 1)].images.append(alt)
+    for start, end, url, mark in finder.links():
+        label = plain_line(finder.text[start:end], escapes)
+        first, last = bisect_right(breaks, start - 1), bisect_right(breaks, max(start, end - 1) - 1)
+        images = (alt for one in result[first : last + 1] for alt in one.images)
+        link = PageLink(
+            label=label, url=url, first=first, last=last, image=next(filter(None, images), ""),
+            is_bounded=mark.is_bounded, has_start=mark.has_start,
+        )  # fmt: skip
+        result[first].links.append(link)
+        for one in result[first : last + 1]:
             one.inside.append(link)
     return result
+
+
+def plain_line(text: str, escapes: str) -> str:
+    """Return a line, or the text of a link, on one line without escapes, empty brackets and form fields."""
+    text = unescaped(text, escapes)
+    if "[]" in text and len(text) < MAX_SHORT_LINE:
+        text = text.replace("[]", " ")
+    return " ".join((FORM_FIELD.sub(" ", text) if "____" in text else text).split())
 
 
 def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
@@ -136,21 +148,27 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
     return found, places
 
 
+# ── addresses after the texts of their links ────────────────────────────────────────────────────
+
+
 def writes_addresses_after_texts(text: str) -> bool:
     """Return whether the copying tool wrote the address of each link after the link's text."""
-    return "](" not in text and len(TRAILING_ADDRESS.findall(text)) >= MIN_LINK_NUMBERS
+    if "](" in text or not (">" in text or "[/" in text or "(/" in text or "http" in text):
+        return False
+    found = [one[0] for one in TRAILING_ADDRESS.finditer(text)]
+    return len(found) >= MIN_TRAILING and 2 * sum(map(bool, map(PAPERS_ADDRESS.search, found))) >= len(found)
 
 
 def on_one_line(address: re.Match[str]) -> str:
     """Return an address on one line, followed by the line breaks that it contained."""
-    return f"<{''.join(address[1].split())}>" + "\n" * address[1].count("\n")
+    return f"<{''.join((address[1] or address[2]).split())}>" + "\n" * address[0].count("\n")
 
 
 def with_bracketed_links(lines: Sequence[str]) -> list[str]:
     """Rewrite `text <address>` as `text](address)`; the text of a link may be on the line above."""
     found: list[str] = []
     for line in lines:
-        *linked, rest = TRAILING_ADDRESS.split(line)
+        *linked, rest = re.split(r"<((?:https?:/)?/[^\s<>]*)>", line)
         pairs = list(zip(linked[::2], linked[1::2], strict=True))
         if pairs and not pairs[0][0].strip() and found and "](" not in found[-1]:
             found[-1] += f"]({pairs.pop(0)[1]})"
@@ -158,40 +176,12 @@ def with_bracketed_links(lines: Sequence[str]) -> list[str]:
     return found
 
 
-def without_tags(text: str) -> str:
-    """Return a page with its HTML tags rewritten as Markdown, without changing line breaks."""
-    if "</" not in text and "<img" not in text:
-        return text
-    addresses: list[str] = []
-    rewritten = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
-    return "\n".join(html.unescape(line).replace("\n", " ") for line in rewritten.split("\n"))
-
-
-def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
-    """Return the Markdown for a tag; `addresses` contains the addresses of the open links."""
-    name = tag["name"].casefold()
-    if not KNOWN_TAG.fullmatch(name):
-        return tag[0]
-    markdown = " " if name in ("div", "p", "li", "td", "span") else ""
-    if name == "a" and not tag["closing"]:
-        target = HREF.search(tag["rest"])
-        address = next(filter(None, target.groups()), "") if target else ""
-        addresses.append("".join(address.split()))
-        markdown = "["
-    elif name == "a" and addresses:
-        markdown = f"]({addresses.pop()})"
-    elif name == "img":
-        alt = ALT.search(tag["rest"])
-        words = BRACKETS.sub("", alt[1] or alt[2] or "") if alt else ""
-        markdown = f"![{' '.join(words.split())}]()"
-    elif name[0] == "h" and name[1:].isdigit() and not tag["closing"]:
-        markdown = "### "
-    return markdown + "\n" * tag[0].count("\n")
+# ── escapes ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def escaped_signs(text: str) -> str:
     """Return the characters that the copying tool always escapes with a backslash."""
-    if "](" not in text:
+    if "\\" not in text or not ("](" in text or HEADING_MARK.search(text)):
         return ""
     text = ATTRIBUTES.sub("", text)
     always = "".join(
@@ -204,85 +194,123 @@ def escaped_signs(text: str) -> str:
 
 def unescaped(text: str, signs: str) -> str:
     """Return a line without the backslashes before the characters in `signs` and at the line's end."""
-    if "\\" not in text or not signs:
+    if not signs or "\\" not in text:
         return text
     text = re.sub(rf"\\([{re.escape(signs)}])", r"\1", text)
     return re.sub(r"\\+(\s{2,}|$)", r" ", text)
 
 
+# ── links ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkMark:
+    """A link or an image; `start` and `end` are indices into the pieces of a `LinkFinder`."""
+
+    start: int
+    end: int
+    url: str = ""
+    alt: str | None = None  #: the alternative text of an image
+    is_bounded: bool = True
+    has_start: bool = True
+
+
 class LinkFinder:
-    """Removes the markup of links from a page and collects the links."""
+    """Removes the markup of links from a text and collects the links."""
 
-    def __init__(self, listed: dict[str, str]):
+    def __init__(self, listed: dict[str, str], text: str):
         self.listed = listed
-        self.links: list[PageLink] = []
-        self.images: dict[int, list[str]] = {}
-        self.lines: list[str] = []
-        self.out: list[str] = []
-        self.line = 0
-        self.open: list[tuple[int, int]] = []  #: (index in `out`, line) of each `[` that is not closed yet
-        #: a numbered link, `[12]text`, that is not complete yet
-        self.numbered: tuple[int, int, str] | None = None
-
-    def read(self, text: str) -> LinkFinder:
-        """Read the whole page and return this object, which then contains the links."""
-        has_closers = bool(re.search(r"\]\(|\]\[", text))
-        digits = [found[1] for found in re.finditer(r"\[(\d{1,5})\](?![(\[:])", text)]
-        self.numbers_links = len(digits) >= min(MIN_LINK_NUMBERS, len(self.listed) or MIN_LINK_NUMBERS) and (
-            any(number in self.listed for number in digits) or (not has_closers and is_rising(digits))
-        )
+        self.marks: list[LinkMark] = []
+        self.pieces: list[str] = []
+        self.open: list[int] = []  #: the index of each `[` in `pieces` that is not closed yet
+        #: a numbered link, `[12]text`, that is not complete yet: its start and its address
+        self.numbered: tuple[int, str] | None = None
         place = 0
-        for token in (NUMBERED_TOKEN if self.numbers_links else BRACKETED_TOKEN).finditer(text):
-            self.add(text[place : token.start()])
-            self.take(token)
-            place = token.end()
+        if "]" in text:
+            self.numbers_links = numbers_links(text, listed)
+            for token in (NUMBERED_TOKEN if self.numbers_links else BRACKETED_TOKEN).finditer(text):
+                self.add(text[place : token.start()])
+                self.take(token)
+                place = token.end()
         self.add(text[place:])
         self.end_number()
-        self.lines = "".join(self.out).split("\n")
-        self.links.sort(key=lambda link: (link.first, link.last))
-        return self
+        self.text = "".join(self.pieces)
+
+    def links(self) -> list[tuple[int, int, str, LinkMark]]:
+        """Return (start, end, address, mark) for each link; start and end are places in the plain text."""
+        places = self.places()
+        found = []
+        for mark in self.marks:
+            if mark.alt is not None:
+                continue
+            start, end = places[mark.start], places[mark.end]
+            if not mark.has_start:
+                start = max(self.text.rfind("\n", 0, end) + 1, end - LONGEST_UNBOUNDED)
+            label = self.text[start : min(end, start + LONGEST_LABEL)]
+            if label.strip():
+                start, end = start + len(label) - len(label.lstrip()), start + len(label.rstrip())
+            else:
+                start = end
+            found.append((start, end, mark.url, mark))
+        return sorted(found, key=lambda link: link[:2])
+
+    def images(self) -> list[tuple[int, str]]:
+        """Return (place, alternative text) for each image."""
+        places = self.places()
+        return [(places[mark.start], mark.alt) for mark in self.marks if mark.alt is not None]
+
+    def places(self) -> list[int]:
+        """Return where each piece begins in the plain text."""
+        return list(accumulate(map(len, self.pieces), initial=0))
 
     def add(self, chunk: str) -> None:
         """Add plain text; a blank line in it ends an open numbered link, `[12]text`."""
         if self.numbered and "\n\n" in chunk:
             head, gap, rest = chunk.partition("\n\n")
-            self.out.append(head)
-            self.line += head.count("\n")
+            self.pieces.append(head)
             self.end_number()
             chunk = gap + rest
-        self.out.append(chunk)
-        self.line += chunk.count("\n")
+        self.pieces.append(chunk)
 
     def take(self, token: re.Match[str]) -> None:
         """Process one token of the markup."""
-        breaks = "\n" * token[0].count("\n")
         if token["image"] is not None:
-            self.on_image(token["alt"])
-            self.add(breaks)
+            self.add_image(token["alt"])
         elif token["close"] is not None:
             self.on_close(token)
-            self.add(breaks)
         elif token["number"] is not None and self.numbers_links:
             self.end_number()
-            self.numbered = (len(self.out), self.line, self.listed.get(token["digits"], ""))
+            self.numbered = (len(self.pieces), self.listed.get(token["digits"], ""))
         elif token["open"] is not None:
-            self.open = [*self.open[-MAX_OPEN + 1 :], (len(self.out), self.line)]
-            self.out.append("[")
+            self.open = [*self.open[-MAX_OPEN + 1 :], len(self.pieces)]
+            self.pieces.append("[")
         else:
             self.on_bracket(token[0])
+        if token["image"] is not None or token["close"] is not None:
+            self.add("\n" * token[0].count("\n"))
 
     def on_close(self, token: re.Match[str]) -> None:
         """Process a closing bracket with an address or a reference."""
         url: str | None = token["url"]
         if url is None:
-            url = self.listed.get((token["reference"] or self.label_of_open() or "").casefold())
+            label = "".join(self.pieces[self.open[-1] + 1 :])[:300] if self.open else ""
+            url = self.listed.get((token["reference"] or label).casefold())
         if url is None and (token["reference"] or "").isdecimal() and self.open:
             url = ""  # the copy lacks the address of the reference
         if url is None:
             self.on_bracket("]")
-            self.out.append(token[0][1:])
-        else:
-            self.close("".join(url.split()).replace(">", ""))
+            self.pieces.append(token[0][1:].replace("\n", " "))
+            return
+        url = "".join(url.split()).replace(">", "")
+        end = len(self.pieces)
+        if not self.open:
+            self.marks.append(LinkMark(start=end, end=end, url=url, is_bounded=False, has_start=False))
+            return
+        place = self.open.pop()
+        first = next(filter(None, self.pieces[place + 1 :]), "")
+        above = next(filter(None, reversed(self.pieces[max(0, place - MAX_OPEN) : place])), "")
+        self.pieces[place] = " " if above[-1:].isalnum() and first[:1].isdigit() else ""
+        self.marks.append(LinkMark(start=place, end=end, url=url))
 
     def on_bracket(self, text: str) -> None:
         """Process a bracket that does not end a link.
@@ -290,74 +318,39 @@ class LinkFinder:
         The bracket may end an image's alternative text, or be part of the page's text.
         """
         if text == "]" and self.open:
-            place, _ = self.open.pop()
-            inner = "".join(self.out[place + 1 :])[:LONGEST_LABEL]
+            place = self.open.pop()
+            inner = "".join(self.pieces[place + 1 :])[:LONGEST_LABEL]
             words = IMAGE_WORDS.fullmatch(inner)
-            is_first = bool(self.open) and not any(
-                self.out[index].strip() for index in range(self.open[-1][0] + 1, place)
-            )
+            is_first = bool(self.open) and not "".join(self.pieces[self.open[-1] + 1 : place]).strip()
             if words or (is_first and "\n" not in inner):
-                del self.out[place:]
-                self.on_image(words[1] if words else inner)
-                self.out.append("\n" * inner.count("\n"))
+                self.pieces[place:] = [""] * (len(self.pieces) - place)
+                self.add_image(words[1] if words else inner)
+                self.pieces.append("\n" * inner.count("\n"))
                 return
-        self.out.append(text)
+        self.pieces.append(text)
 
-    def on_image(self, alt: str) -> None:
+    def add_image(self, alt: str) -> None:
         """Record an image's alternative text."""
         alt = " ".join(alt.split())
-        self.images.setdefault(self.line, []).append("" if alt.casefold() in NO_ALT_TEXTS else alt)
-
-    def label_of_open(self) -> str:
-        """Return the text of the open link."""
-        return "".join(self.out[self.open[-1][0] + 1 :])[:300] if self.open else ""
-
-    def close(self, url: str) -> None:
-        """End the open link; if its beginning was not found, record it with the text of the current line."""
-        if not self.open:
-            label = " ".join("".join(self.out[-MAX_CHUNKS:]).rpartition("\n")[2][-MAX_LABEL:].split())
-            self.links.append(
-                PageLink(
-                    label=label, url=url, first=self.line, last=self.line, is_bounded=False, has_start=False
-                )
-            )
-            return
-        place, first = self.open.pop()
-        joins_digits = self.sign_before(place).isalnum()
-        self.out[place] = " " if joins_digits and "".join(self.out[place + 1 :])[:1].isdigit() else ""
-        self.add_link("".join(self.out[place:])[:LONGEST_LABEL], url, first)
-
-    def sign_before(self, place: int) -> str:
-        """Return the last character before a position in the output."""
-        return next(
-            (chunk[-1] for chunk in reversed(self.out[max(0, place - MAX_OPEN) : place]) if chunk), ""
-        )
+        place = len(self.pieces)
+        self.marks.append(LinkMark(start=place, end=place, alt="" if alt.casefold() in NO_ALT_TEXTS else alt))
 
     def end_number(self) -> None:
         """End the open numbered link, `[12]text`, as text browsers write it."""
         if self.numbered is not None:
-            place, first, url = self.numbered
+            start, url = self.numbered
             self.numbered = None
             if url:
-                label = "".join(self.out[place:])[:LONGEST_LABEL]
-                self.add_link(label, url, first, is_bounded=False)
+                self.marks.append(LinkMark(start=start, end=len(self.pieces), url=url, is_bounded=False))
 
-    def add_link(self, label: str, url: str, first: int, *, is_bounded: bool = True) -> None:
-        """Record a link, with the image that it contains."""
-        images = [alt for line in range(first, self.line + 1) for alt in self.images.get(line, [])]
-        lead = len(label) - len(label.lstrip())
-        skipped = label[:lead].count("\n")
-        last = first + label.rstrip().count("\n") if label.strip() else self.line
-        self.links.append(
-            PageLink(
-                label=" ".join(label.split()),
-                url=url,
-                first=min(first + skipped, self.line) if label.strip() else self.line,
-                last=max(last, first),
-                image=next(filter(None, images), ""),
-                is_bounded=is_bounded,
-            )
-        )
+
+def numbers_links(text: str, listed: dict[str, str]) -> bool:
+    """Return whether a text browser wrote a number before each link."""
+    digits = [found[1] for found in re.finditer(r"\[(\d{1,5})\](?![(\[:])", text)]
+    if len(digits) < min(MIN_LINK_NUMBERS, len(listed) or MIN_LINK_NUMBERS):
+        return False
+    has_closers = "](" in text or "][" in text
+    return any(number in listed for number in digits) or (not has_closers and is_rising(digits))
 
 
 def is_rising(digits: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from digest.dumps.formats.page_metadata import (
     split_name_and_metadata,
     without_emphasis,
 )
+from digest.papers import normalised_id
 
 HEADING = re.compile(r"^(#{1,6})\s+")
 HEADING_END = re.compile(r" ?\{[^{}]{0,300}\}$")
@@ -45,6 +46,7 @@ ID_LINE = re.compile(
 )
 DAY_WITHOUT_YEAR = re.compile(r"\b[A-Z][a-z]{2} \d{1,2},$")
 URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
+ID_ADDRESSES = {"arxiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
 SPLIT_ADDRESS = re.compile(r"\(?https?:/\S*[/_=&?%-]$")
 SPLIT_WORD = re.compile(r"\S*[_^\\]$")
 SUFFIX = re.compile(r"-[a-z]{2}|\{\w")
@@ -60,6 +62,7 @@ CAPTIONS = {
 }
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
+SHORTEST_PROSE = 16  #: a shorter line may be a number, a date or a menu word
 LONG_LINE = 200  #: if many lines of a page have more characters, the text of the page is not wrapped
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
@@ -98,7 +101,7 @@ class Passage:
 
 def passages_of(lines: Sequence[PageLine]) -> list[Passage]:
     """Return the passages of a page in order."""
-    split = list(with_captions(with_names(split_passages(lines, wrap_width(lines)))))
+    split = list(with_captions(with_names(split_passages(lines, wrapping_of(lines)))))
     bylines = [
         part for index, one in enumerate(split) for part in without_byline(one, split[index + 1 : index + 2])
     ]
@@ -163,22 +166,48 @@ def without_byline(passage: Passage, after: Sequence[Passage]) -> tuple[Passage,
     return (whole, byline, replace(byline, text="", found=found, links=[])) if found else (whole, byline)
 
 
-def wrap_width(lines: Sequence[PageLine]) -> int:
-    """Return the width at which the copying tool wrapped the text, or 0 if the text is not wrapped."""
-    lengths = sorted(line.length for line in lines if line.length)
-    if not lengths:
-        return 0
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wrapping:
+    """How the copying tool wrapped the texts of a page."""
+
+    width: int  #: the number of characters of a full line; 0 if the text is not wrapped
+    ends: Sequence[
+        int
+    ]  #: for each line, the index after the last line of its block; blank lines separate blocks
+    is_spaced: bool  #: whether the blocks are the texts: titles do not stand directly above their abstracts
+
+
+def wrapping_of(lines: Sequence[PageLine]) -> Wrapping:
+    """Return how a page is wrapped."""
+    ends = [0] * len(lines)
+    begin = alone = several = 0
+    for index in range(len(lines) + 1):
+        if index < len(lines) and (lines[index].text or lines[index].fault):
+            continue
+        ends[begin:index] = [index] * (index - begin)
+        block = [one for one in lines[begin:index] if len(one.text) > SHORTEST_PROSE]
+        alone += (
+            index - begin == 1 == len(block)
+            and len(block[0].text) <= LONG_LINE
+            and not parse_metadata_line(block[0].text)
+        )
+        several += len(block) > 2
+        begin = index + 1
+    lengths = sorted(line.length for line in lines if line.length and not URL_LINE.fullmatch(line.text))
     unwrapped = sum(length for length in lengths if length > LONG_LINE)
-    if unwrapped > 0.3 * sum(lengths):
-        return 0
-    return lengths[int(len(lengths) * 0.95)]
+    is_wrapped = bool(lengths) and unwrapped <= 0.3 * sum(lengths)
+    return Wrapping(
+        width=lengths[int(len(lengths) * 0.95)] if is_wrapped else 0,
+        ends=ends,
+        is_spaced=alone >= several > 0,
+    )
 
 
-def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
+def split_passages(lines: Sequence[PageLine], wrapping: Wrapping) -> Iterator[Passage]:
     """Yield a passage for each line of metadata and each text, joining the lines of a wrapped text."""
     text: list[int] = []
     for index, line in enumerate(lines):
-        if text and (not continues(lines, text[-1], index, width) or ends_title(lines[text[0]], line)):
+        if text and not continues(lines, text, index, wrapping):
             yield from finished(lines, text)
             text = []
         if line.fault:
@@ -187,6 +216,8 @@ def split_passages(lines: Sequence[PageLine], width: int) -> Iterator[Passage]:
         cleaned = QUOTE.sub("", line.text, count=1) if line.text.startswith(">") else line.text
         cleaned = CHECKBOX.sub("", cleaned, count=1) if not text else cleaned
         if not cleaned:
+            if line.links:
+                yield Passage(first=index, last=index, number=line.number, links=line.links, is_site=True)
             continue
         is_open = not text and runs_on(lines, index)
         others = () if text or is_open else other_passages(line, index, cleaned)
@@ -210,45 +241,79 @@ def finished(lines: Sequence[PageLine], indices: list[int]) -> tuple[Passage, ..
 
 def runs_on(lines: Sequence[PageLine], index: int) -> bool:
     """Return whether a link on this line continues on the next line."""
-    return any(
-        link.is_bounded and link.last > index and continues(lines, index, index + 1, 0)
-        for link in lines[index].links
+    below = lines[index + 1] if index + 1 < len(lines) else lines[index]
+    return lines[index].is_continued or (
+        any(link.is_bounded and link.last > index for link in lines[index].links)
+        and spans(lines[index], below)
     )
 
 
-def continues(lines: Sequence[PageLine], last: int, index: int, width: int) -> bool:  # noqa: PLR0911, PLR0912  (one return for each sign)
-    """Return whether a line continues the text of the line before it."""
-    above, line = lines[last], lines[index]
+def spans(above: PageLine, line: PageLine) -> bool:
+    """Return whether a link with a text covers both lines."""
+    return any(link.is_bounded and link.label and link in above.inside for link in line.inside)
+
+
+def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrapping: Wrapping) -> bool:  # noqa: PLR0911  (one return for each sign)
+    """Return whether a line continues the text of the lines above it."""
+    above, line, first = lines[text[-1]], lines[index], lines[text[0]]
     is_apart = line.text in BARE_MARKS or HEADING.match(line.text)
-    if last != index - 1 or line.fault or is_apart:
+    if text[-1] != index - 1 or line.fault or is_apart:
         return False
-    if above.is_continued:
+    if above.is_continued or (not LIST_MARK.match(line.text) and spans(above, line)):
         return True
-    if LIST_MARK.match(line.text):
+    if (
+        LIST_MARK.match(line.text)
+        or UNDERLINE.fullmatch(line.text)
+        or begins_anew(first, line, is_second=len(text) == 1)
+    ):
         return False
-    if any(
-        link.is_bounded and link.label and link.first <= last and index <= link.last for link in line.inside
+    block = [one.length for one in lines[text[0] : wrapping.ends[index]]]
+    rest = block[len(text) :]
+    is_address = URL_LINE.fullmatch(line.text) is not None
+    if HEADING.match(first.text):
+        is_title = sum(block) <= LONG_LINE and lines[wrapping.ends[index] - 1].text[-1] != "."
+        return is_title and not is_address and not names_people(line)
+    if (
+        line.text[0].islower()
+        and above.text[-1] not in ".!?:"
+        and above.length > SHORTEST_PROSE
+        and not is_address
     ):
         return True
-    if not width or (UNDERLINE.fullmatch(line.text)):
-        return False
-    if above.length + 1 + line.first_word < width - 1:
-        return False
+    is_longer = (
+        len(text) == 1 < len(rest) and above.length > 1.15 * max(rest) and not above.text[-1].islower()
+    )
+    width = width_of(block, wrapping)
+    is_full = not is_longer and 0 < width <= above.length + line.first_word + 2
     if above.text[-1:] in HANGING or (line.text[:2] == "20" and DAY_WITHOUT_YEAR.search(above.text[-8:])):
-        return True
-    if line.text[0] == "*" and (line.text[-1] == "*" or line.text.count("*") == 1):
-        return False  # text in bold
-    if "·" in line.text and len(line.text) < LONG_LINE and split_name_and_metadata(line.text)[1]:
-        return False
-    if any(link.label and link.has_start and line.text.startswith(link.label[:20]) for link in line.links):
-        return False
+        return is_full
     found = parse_metadata_line(line.text) if len(line.text) < 40 else ()
-    return all(one.kind in (MetadataKind.COUNT, MetadataKind.NAVIGATION) for one in found)
+    if any(one.kind not in (MetadataKind.COUNT, MetadataKind.NAVIGATION) for one in found):
+        return False
+    is_paragraph = wrapping.is_spaced and not found and len(block) > 2
+    return (is_full or is_paragraph) and not (is_address and above.text[-1] in ".!?")
 
 
-def ends_title(first: PageLine, line: PageLine) -> bool:
-    """Return whether a line contains names and therefore ends the labelled title above it."""
-    return labelled_text(first.text)[0] == "title" and len(field_parsing.person_names(line.text)) > 1
+def width_of(block: Sequence[int], wrapping: Wrapping) -> int:
+    """Return the width to which a block of lines is wrapped, which may be less than that of the page."""
+    widest = max(block[1:], default=0)
+    return min(widest, wrapping.width) if len(block) > 4 and widest > 0.7 * wrapping.width else wrapping.width
+
+
+def begins_anew(first: PageLine, line: PageLine, *, is_second: bool) -> bool:
+    """Return whether a line begins another text than the one that begins with `first`."""
+    if line.is_strong or (first.is_strong and is_second):
+        return True
+    if "·" in line.text and len(line.text) < LONG_LINE and split_name_and_metadata(line.text)[1]:
+        return True
+    if any(link.label and link.has_start and line.text.startswith(link.label[:20]) for link in line.links):
+        return True
+    return labelled_text(first.text)[0] == "title" and names_people(line)
+
+
+def names_people(line: PageLine) -> bool:
+    """Return whether a line contains several names."""
+    return len(field_parsing.person_names(line.text)) > 1 or len(labelled_authors(line.text)) > 1
 
 
 def is_placeholder(text: str) -> bool:
@@ -271,22 +336,13 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
         first=indices[0],
         last=indices[-1],
         number=first.number,
-        text=without_strong(labelled or text),
+        text=labelled or text,
         label=label,
         links=[link for index in indices for link in lines[index].links],
         images=[alt for index in indices for alt in lines[index].images],
         lines=tuple(lines[index].text for index in indices) if len(indices) > 1 else (),
         heading=len(heading[1]) if heading else 0,
     )
-
-
-def without_strong(text: str) -> str:
-    """Return `text` without emphasis marks that enclose the whole text."""
-    for mark in ("**", "__", "*", "_"):
-        inner = text[len(mark) : -len(mark)]
-        if text.startswith(mark) and text.endswith(mark) and inner.strip() and mark not in inner:
-            return inner.strip()
-    return text
 
 
 def join(lines: Sequence[str]) -> str:
@@ -329,10 +385,23 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
     if (named := ID_LINE.fullmatch(text)) is not None:
         link = PageLink(label="", url=f"https://arxiv.org/abs/{named[1]}", first=index, last=index)
         return (replace(base, links=[link], is_site=True),)
-    if (address := URL_LINE.fullmatch(text) or URL_LINE.fullmatch(labelled_address(text)[1])) is not None:
+    if (address := URL_LINE.fullmatch(text)) is not None:
         link = PageLink(label="", url=address[1], first=index, last=index)
         return (replace(base, links=[*line.links, link], is_site=True),)
+    if links := labelled_links(line, index, text):
+        return (replace(base, links=links, is_site=True, label="link"),)
     return name_and_metadata(base, text)
+
+
+def labelled_links(line: PageLine, index: int, text: str) -> list[PageLink]:
+    """Return the links on a line such as `Code: https://github.com/x/y` or `arXiv: 2611.01234`."""
+    kind, address = labelled_address(text)
+    if url := URL_LINE.fullmatch(address):
+        return [PageLink(label="", url=url[1], first=index, last=index)]
+    known = normalised_id(kind, address) if kind in ("arxiv", "doi") and not line.links else None
+    if known is not None:
+        return [PageLink(label="", url=ID_ADDRESSES[kind] + known[1], first=index, last=index)]
+    return line.links if kind else []
 
 
 def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
@@ -442,6 +511,8 @@ def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PL
             yield replace(before, found=(replace(before.found[0], kind=UNITS[word]),))
             before, caption = None, None
             continue
+        if before is not None and passage.is_site and any("#community" in link.url for link in passage.links):
+            before = replace(before, found=(replace(before.found[0], kind=MetadataKind.COMMENTS),))
         if before is not None:
             yield before
             before = None

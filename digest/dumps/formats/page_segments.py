@@ -1,4 +1,4 @@
-"""Split a copied page into one segment per paper: by the papers' own addresses, or else by their abstracts.
+"""Split a copied page into one segment per paper: by headings, labels or addresses, or else by the abstracts.
 
 Text before the first paper and after the last paper belongs to the site.
 """
@@ -6,8 +6,8 @@ Text before the first paper and after the last paper belongs to the site.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -26,8 +26,6 @@ FOOTER = frozenset("previous|next|system theme|company|tos|terms|privacy|careers
 #: The address of every paper contains at least one of these strings.
 ADDRESS_PARTS = ("/papers/", "%2F", "xiv", "doi", "id=", "/10.", "acl", "pubmed")
 
-MIN_RUNS = 4  #: minimum number of addresses that show a page's layout
-
 PaperKey = tuple[str, str]
 
 
@@ -36,11 +34,11 @@ class Segment:
     """The passages of one paper."""
 
     passages: Sequence[Passage]
-    title: int | None  #: the title's index in `passages`; None without a title
+    title: int  #: the title's index in `passages`
     key: PaperKey | None = None  #: the id in the paper's own address
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
     """Consecutive passages that link to the same paper."""
 
@@ -53,13 +51,44 @@ class Run:
 def segments_of(passages: Sequence[Passage]) -> list[Segment]:
     """Return the segments of a page in order."""
     runs = runs_of(passages)
+    titles = titles_of(passages, runs)
+    if not titles:
+        return []
+    has_votes = precedes_with_number(passages, titles[0])
+    leads = bool(runs) and runs[0].first < titles[0]  # whether a paper's address is above its title
+    starts, low = [], 0
+    for title in titles:
+        starts.append(lead_start(passages, title, low, has_votes=has_votes, leads=leads))
+        low = title + 1
+    last = max([titles[-1], *(run.last for run in runs), *abstracts_of(passages)])
+    ends = [*starts[1:], end_of_list(passages, last)]
+    return [
+        Segment(
+            passages=passages[start:end], title=title - start, key=own_key(passages[start:end], title - start)
+        )
+        for title, start, end in zip(titles, starts, ends, strict=True)
+    ]
+
+
+def titles_of(passages: Sequence[Passage], runs: Sequence[Run]) -> list[int]:
+    """Return the indices of the titles: headings, labelled or linked texts, or the texts above the abstracts."""
+    abstracts = abstracts_of(passages)
     papers = len({run.key for run in runs})
-    abstracts = sum(passage.is_text and is_abstract(passage.text) for passage in passages)
-    if papers and 2 * papers >= abstracts:
-        if follow_papers(passages, runs):
-            return segments_above_addresses(passages, runs)
-        return segments_by_address(passages, runs)
-    return segments_by_abstract(passages)
+    level = heading_level(passages)
+    texts = [index for index, one in enumerate(passages) if one.is_text]
+    headed = [
+        index
+        for index in texts
+        if passages[index].heading and (passages[index].heading == level or any(keys_in(passages[index])))
+    ]
+    labelled = [index for index in texts if passages[index].label == "title"]
+    for marked in (labelled, headed):
+        if marked and 2 * len(marked) >= max(len(abstracts), papers):
+            return marked
+    linked = list(linked_titles(passages, runs)) if 2 * papers >= len(abstracts) else []
+    if linked and (2 * len(linked) >= papers or not abstracts):
+        return linked
+    return titles_above(passages, abstracts)
 
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────────────
@@ -88,6 +117,14 @@ def forum_key(url: str) -> PaperKey | None:
     return ("openreview", named) if named else None
 
 
+def keys_in(passage: Passage) -> Iterator[PaperKey]:
+    """Yield the papers to which a passage links, unless it only cites them."""
+    for link in passage.links:
+        key = paper_key(link.url)
+        if key is not None and not is_cited(passage, link):
+            yield key
+
+
 def is_cited(passage: Passage, link: PageLink) -> bool:
     """Return whether a link is inside a longer text, such as an abstract that links to another paper."""
     if not passage.is_text or passage.heading:
@@ -97,26 +134,23 @@ def is_cited(passage: Passage, link: PageLink) -> bool:
     return not is_whole and len(passage.text) > LONGEST_CITING_TITLE and 2 * inner < len(passage.text)
 
 
+def own_key(passages: Sequence[Passage], title: int) -> PaperKey | None:
+    """Return the key of a segment's paper: that of its title, or else the first one."""
+    ordered = (passages[title], *passages)
+    return next((key for passage in ordered for key in keys_in(passage)), None)
+
+
 def runs_of(passages: Sequence[Passage]) -> list[Run]:
     """Return the runs of a page, without citations, such as a single link between two runs of another paper."""
-    runs: list[Run] = []
-    for index, passage in enumerate(passages):
-        for link in passage.links:
-            key = paper_key(link.url)
-            if key is None or is_cited(passage, link):
-                continue
-            if runs and runs[-1].key == key:
-                runs[-1].last = index
-                runs[-1].marks += 1
-            else:
-                runs.append(Run(key=key, first=index, last=index))
-    return merged_runs(without_citations(runs))
-
-
-def without_citations(runs: list[Run]) -> list[Run]:
-    """Return the runs without single addresses between two runs of one paper."""
+    marks = [
+        Run(key=key, first=index, last=index)
+        for index, passage in enumerate(passages)
+        if passage.links
+        for key in keys_in(passage)
+    ]
+    runs = merged_runs(marks)
     count = Counter(run.key for run in runs)
-    return [
+    return merged_runs(
         run
         for index, run in enumerate(runs)
         if not (
@@ -124,82 +158,31 @@ def without_citations(runs: list[Run]) -> list[Run]:
             and runs[index - 1].key == runs[index + 1].key
             and count[run.key] == run.marks == 1
         )
-    ]
-
-
-def merged_runs(runs: list[Run]) -> list[Run]:
-    """Return the runs with adjacent runs of one paper joined."""
-    merged = []
-    for key, group in groupby(runs, key=lambda run: run.key):
-        members = list(group)
-        merged.append(
-            Run(
-                key=key,
-                first=members[0].first,
-                last=members[-1].last,
-                marks=sum(one.marks for one in members),
-            )
-        )
-    return merged
-
-
-def segments_by_address(passages: Sequence[Passage], runs: Sequence[Run]) -> list[Segment]:
-    """Return a segment for each run, with the passages around it that have no address of their own."""
-    has_votes = precedes_with_number(passages, runs[0].first)
-    starts = []
-    for index, run in enumerate(runs):
-        low = runs[index - 1].last + 1 if index else 0
-        starts.append(lead_start(passages, run.first, low, has_votes=has_votes))
-    ends = [*starts[1:], end_of_list(passages, runs[-1].last)]
-    leveled = heading_level(passages)
-    segments = []
-    for run, start, end in zip(runs, starts, ends, strict=True):
-        own = passages[start:end]
-        segments.append(Segment(passages=own, title=linked_title(own, run.key, leveled), key=run.key))
-    return segments
-
-
-def follow_papers(passages: Sequence[Passage], runs: Sequence[Run]) -> bool:
-    """Return whether each address is on a separate line below its paper's abstract."""
-    starts = [0, *(run.last + 1 for run in runs)]
-    return len(runs) >= MIN_RUNS and all(
-        run.first == run.last
-        and passages[run.first].is_site
-        and any(one.is_text and is_abstract(one.text) for one in passages[start : run.first])
-        for run, start in zip(runs, starts, strict=False)
     )
 
 
-def segments_above_addresses(passages: Sequence[Passage], runs: Sequence[Run]) -> list[Segment]:
-    """Return a segment for each address: the passages from the title above the address to the address."""
-    starts = [0, *(run.last + 1 for run in runs)]
-    level = heading_level(passages)
-    segments = []
-    for run, start in zip(runs, starts, strict=False):
-        own = passages[start : run.last + 1]
-        headings = [i for i, one in enumerate(own) if level and one.heading == level and one.is_text]
-        first = start + next(reversed(headings or titles_above_abstracts(own)), 0)
-        segments.append(Segment(passages=passages[first : run.last + 1], title=0, key=run.key))
-    return segments
+def merged_runs(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs with adjacent runs of one paper joined."""
+    merged = []
+    for _, group in groupby(runs, key=lambda run: run.key):
+        members = list(group)
+        merged.append(replace(members[0], last=members[-1].last, marks=sum(one.marks for one in members)))
+    return merged
 
 
-def linked_title(passages: Sequence[Passage], key: PaperKey, level: int) -> int | None:
-    """Return the index of the title: a heading, the first text with the paper's address, or the first text."""
-    texts = [
-        index
-        for index, passage in enumerate(passages)
-        if passage.is_text and passage.label not in ("abstract", "authors")
-    ]
-    short = [index for index in texts if len(passages[index].text) <= LONGEST_TITLE]
-    labelled = [index for index in texts if passages[index].label == "title"]
-    headings = [index for index in short if level and passages[index].heading == level]
-    linked = [index for index in texts if any(paper_key(link.url) == key for link in passages[index].links)]
-    brief = [
-        index
-        for index in linked
-        if not is_abstract(passages[index].text) or begins_with_link(passages[index], key)
-    ]
-    return next(iter([*labelled, *headings, *brief, *[i for i in short if not is_abstract(passages[i].text)]]), None)  # fmt: skip
+def linked_titles(passages: Sequence[Passage], runs: Sequence[Run]) -> Iterator[int]:
+    """Yield the title of each run that has one: its first text with the paper's address that is no abstract."""
+    for run in runs:
+        for index in range(run.first, run.last + 1):
+            passage = passages[index]
+            if (
+                passage.is_text
+                and passage.label not in ("abstract", "authors")
+                and run.key in keys_in(passage)
+                and (not is_abstract(passage.text) or begins_with_link(passage, run.key))
+            ):
+                yield index
+                break
 
 
 def begins_with_link(passage: Passage, key: PaperKey) -> bool:
@@ -228,26 +211,34 @@ def precedes_with_number(passages: Sequence[Passage], first: int) -> bool:
 
     If so, the number before each title is the number of that paper's upvotes.
     """
-    for passage in reversed(passages[max(0, first - 8) : first + 1]):
+    for passage in reversed(passages[max(0, first - 8) : first]):
         if is_vote(passage):
             return True
-        if not (passage.is_submitter or passage.is_site or (passage is passages[first] and passage.is_text)):
+        if not (passage.is_submitter or passage.is_site):
             return False
     return False
 
 
-def lead_start(passages: Sequence[Passage], first: int, low: int, *, has_votes: bool) -> int:
-    """Return the index of a paper's first passage: its title, or the votes or submitter above the title."""
+def lead_start(passages: Sequence[Passage], first: int, low: int, *, has_votes: bool, leads: bool) -> int:
+    """Return the index of a paper's first passage: its title, or the votes, submitter or address above it."""
     start, votes = first, 0
     for index in range(first - 1, low - 1, -1):
         passage = passages[index]
-        if passage.is_submitter:
+        if passage.is_submitter or (
+            leads and passage.is_site and is_new(passages[max(0, low - 1) : index], passage)
+        ):
             start = index
         elif is_vote(passage) and has_votes and not votes:
             start, votes = index, 1
         elif not passage.is_site:
             break
     return start
+
+
+def is_new(above: Sequence[Passage], passage: Passage) -> bool:
+    """Return whether a passage links to a paper to which none of the passages above it links."""
+    key = next(keys_in(passage), None)
+    return key is not None and all(key not in keys_in(one) for one in above)
 
 
 def end_of_list(passages: Sequence[Passage], last: int) -> int:
@@ -277,53 +268,73 @@ def is_abstract(text: str) -> bool:
     return len(text) >= SHORTEST_ABSTRACT and text.rstrip("\"”')")[-1:] in ".!" and text.count(" ") > 14
 
 
-def segments_by_abstract(passages: Sequence[Passage]) -> list[Segment]:
-    """Return a segment for each title; a title is found above each abstract."""
-    titles = titles_above_abstracts(passages)
-    if not titles:
-        return []
-    has_votes = precedes_with_number(passages, titles[0])
-    starts, low = [], 0
-    for title in titles:
-        starts.append(lead_start(passages, title, low, has_votes=has_votes))
-        low = title + 1
-    last = max(
-        (i for i, one in enumerate(passages) if one.is_text and is_abstract(one.text)), default=titles[-1]
-    )
-    ends = [*starts[1:], end_of_list(passages, max(last, titles[-1]))]
+def abstracts_of(passages: Sequence[Passage]) -> list[int]:
+    """Return the indices of the abstracts, and of unreadable lines, which may be abstracts.
+
+    A short sentence below a title is an abstract if metadata follows, or if the page has no longer texts.
+    """
+    texts = [index for index, one in enumerate(passages) if one.fault or (one.is_text and not one.heading)]
+    has_long = any(is_abstract(passages[index].text) for index in texts)
     return [
-        Segment(passages=passages[start:end], title=title - start)
-        for title, start, end in zip(titles, starts, ends, strict=True)
+        index
+        for index in texts
+        if passages[index].fault
+        or is_abstract(passages[index].text)
+        or is_summary(passages, index, is_alone=not has_long)
     ]
 
 
-def titles_above_abstracts(passages: Sequence[Passage]) -> list[int]:
-    """Return the indices of the titles of a page without addresses."""
-    level = heading_level(passages)
-    headed = [i for i, one in enumerate(passages) if level and one.heading == level and one.is_text]
-    abstracts = [
-        i for i, one in enumerate(passages) if one.is_text and is_abstract(one.text) and not one.heading
-    ]
-    if headed and 2 * len(headed) >= len(abstracts):
-        return headed
-    titles: list[int] = []
+def is_summary(passages: Sequence[Passage], index: int, *, is_alone: bool) -> bool:
+    """Return whether a passage is a sentence between a title and metadata, or a long one below a title."""
+    text = passages[index].text
+    if (
+        index == 0
+        or text[-1] != "."
+        or not passages[index - 1].is_text
+        or passages[index - 1].text[-1] == "."
+    ):
+        return False
+    below = passages[index + 1 : index + 2]
+    is_dated = bool(below) and below[0].has(MetadataKind.AUTHORS, MetadataKind.DOT, MetadataKind.DATE)
+    return is_dated or (is_alone and text.count(" ") > 7)
+
+
+def titles_above(passages: Sequence[Passage], abstracts: Sequence[int]) -> list[int]:
+    """Return the indices of the titles above the given abstracts; an abstract without a title is one itself.
+
+    Of several texts above an abstract, the last one is its title; if there is usually only one, all are titles.
+    """
+    regions: list[tuple[int, list[int]]] = []
     low = 0
     for place in abstracts:
         region = range(low, place)
         names = [i for i in region if is_title_like(passages, i)]
         others = [i for i in names if not is_organization(passages, i)] or names
         others = above_byline(passages, others)
-        if low and is_paragraph(passages, low, place) and (not others or place == low):
-            low = place + 1
-            continue
-        if others:
-            titles += [i for i in others[:-1] if lacks_abstract(passages, i, low)]
-            titles.append(others[-1])
-        else:
-            titles.append(place)
+        is_paragraph = all(passages[i].is_site for i in region) and not passages[place].fault
+        if not low or others or not is_paragraph:
+            regions.append((low, others or [place]))
         low = place + 1
-    rest = range(low, end_of_list(passages, low)) if abstracts else ()
-    return titles + [i for i in rest if is_title_like(passages, i) and lacks_abstract(passages, i, low)]
+    is_usual = 2 * sum(len(others) == 1 for _, others in regions) >= len(regions)
+    titles = [
+        i
+        for start, others in regions
+        for i in others
+        if i == others[-1]
+        or lacks_abstract(passages, i, start)
+        or (start and is_usual and not passages[i].links)
+    ]
+    rest = range(low, end_of_list(passages, low)) if abstracts else range(0)
+    titles += [i for i in rest if is_title_like(passages, i) and lacks_abstract(passages, i, low)]
+    last = len(passages) - 1
+    if (
+        last in rest
+        and last not in titles
+        and is_title_like(passages, last)
+        and passages[last].text[-1] != "."
+    ):
+        titles.append(last)  # the file ends in a paper
+    return titles
 
 
 def above_byline(passages: Sequence[Passage], texts: list[int]) -> list[int]:
@@ -348,11 +359,6 @@ def is_organization(passages: Sequence[Passage], index: int) -> bool:
     is_short = len(passages[index].text) <= LONGEST_ORGANIZATION
     is_dated = after is not None and after.has(MetadataKind.DOT, MetadataKind.DATE)
     return is_dated and is_short and after is not None and not after.has(MetadataKind.AUTHORS)
-
-
-def is_paragraph(passages: Sequence[Passage], low: int, place: int) -> bool:
-    """Return whether only text of the site is between two texts, so that both belong to one abstract."""
-    return all(passages[i].is_site for i in range(low, place))
 
 
 def lacks_abstract(passages: Sequence[Passage], index: int, low: int) -> bool:

@@ -19,6 +19,7 @@ NAME = "list"
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>\S.*)")
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
 DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
+TABLE = re.compile(r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}\|", re.MULTILINE)
 #: A paragraph that begins with a title in bold, or the `<summary>` of a `<details>` element.
 BLOCK_TITLE = re.compile(
     r"(?:\*\*|__)[^*_\s][^*\n]{8,300}(?:\*\*|__).{0,2000}|<summary>.{8,3000}", re.IGNORECASE
@@ -38,7 +39,7 @@ MIN_PAPERS = 3  #: a dump with fewer papers is not recognised as a list
 
 def recognises(head: str) -> bool:
     """Return whether the dump begins with a table of papers, or a list of papers mostly without abstracts."""
-    if page_layout.is_page(head) or not (page_mark(head)):
+    if not page_mark(head) or (page_layout.is_page(head) and not TABLE.search(head)):
         return False
     whole = head[: head.rfind("\n") + 1] if len(head) > HEAD_BYTES // 2 else head
     lines = ((number, line, "") for number, line in enumerate(whole.splitlines(), start=1))
@@ -50,11 +51,7 @@ def recognises(head: str) -> bool:
 
 def page_mark(head: str) -> bool:
     """Return whether `head` has links, in Markdown or HTML, or a table in Markdown."""
-    return (
-        "](" in head
-        or "<a " in head
-        or re.search(r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}\|", head, re.MULTILINE) is not None
-    )
+    return "](" in head or "<a " in head or TABLE.search(head) is not None
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:

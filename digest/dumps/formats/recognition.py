@@ -26,15 +26,12 @@ from digest.dumps.formats import (
     own_csv,
     own_json,
     page_copy,
-    page_markdown,
-    page_text,
     paper_list,
     pubmed_nbib,
     pubmed_xml,
     ris,
     rss_atom,
     semantic_scholar,
-    title_abstract_lines,
     utf16,
     xml_stream,
 )
@@ -55,16 +52,15 @@ FORMATS: tuple[Format, ...] = (
     rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page, html_page,  # XML and HTML
     paper_list,  # lists in Markdown, which may contain BibTeX
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning
-    page_markdown, title_abstract_lines, page_text,  # pages copied as text in known layouts
     own_csv,
-    page_copy,  # other copies of pages
+    page_copy,  # copies of pages
 )  # fmt: skip
 
 #: Formats of files with an XML declaration.
 XML_FORMATS: tuple[Format, ...] = (rss_atom, oai_pmh, pubmed_xml, acl_anthology)
 
-#: Formats of copied pages. If the general reader reads a page with fewer faults, the general reader is used instead.
-PAGE_FORMATS: tuple[Format, ...] = (page_markdown, title_abstract_lines, page_text)
+#: Other names of formats, which `--format` accepts.
+OTHER_NAMES = dict.fromkeys(("pairs", "blocks", "markdown"), page_copy.NAME)
 
 #: Files that are mistaken for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
@@ -105,7 +101,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
 def format_named(format: str) -> Format:
     """Return the format with this name; raise BadField if it does not exist."""
     for known in FORMATS:
-        if format == known.NAME:
+        if OTHER_NAMES.get(format, format) == known.NAME:
             return known
     names = ", ".join(known.NAME for known in FORMATS)
     raise BadField("format", f"there is no format {format!r}; the formats are {names}.")
@@ -119,7 +115,7 @@ def recognise_format(source: DumpInput) -> Format:
     is_xml = xml_stream.is_declared(source.head)
     for known in XML_FORMATS if is_xml else FORMATS:
         if known.recognises(source.head):
-            return page_copy if known in PAGE_FORMATS and page_copy.reads_better(source, known) else known
+            return known
     shown = excerpt(source.head.strip())
     raise UnreadableDump(f"The format is not recognised; the file begins with: {shown}")
 

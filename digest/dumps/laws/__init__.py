@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import chain
 
-from digest.dumps.formats import page_layout
+from digest.dumps.formats import page_copy
 from digest.dumps.formats.reader_interface import DumpReading, Items
 from digest.dumps.formats.reader_interface import RecordProblem as RecordProblem
 from digest.dumps.laws import conservation, plausibility, unused_fields
 from digest.papers import Record
 
-PAGE_FORMATS = ("page", "pairs", "blocks", "markdown", "html")
+PAGE_FORMATS = ("page", "html")
 MAX_JUDGED = 5_000  #: only this many records at the beginning of a dump are checked for plausibility
 
 
@@ -42,4 +42,4 @@ def checked(reading: DumpReading) -> Items:
 
 def may_be_other_text(reading: DumpReading) -> bool:
     """Return whether a reader that also finds titles and abstracts in other texts read an unknown page."""
-    return reading.format in ("page", "list") and not page_layout.is_page(reading.source.head)
+    return reading.format in ("page", "list") and not page_copy.is_known_layout(reading.source.head)

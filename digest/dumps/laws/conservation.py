@@ -45,7 +45,7 @@ REFERENCES = re.compile(
 BRACKET = re.compile(rb"[\[\]{}]")
 NEXT_TAG = re.compile(rb"\n(?=[A-Z][A-Z0-9]  )")
 #: Formats of texts in which nothing but its place shows to which paper an address belongs.
-TEXT_FORMATS = ("list", "page", "pairs", "blocks", "markdown", "html")
+TEXT_FORMATS = ("list", "page", "html")
 #: How an entry begins, keyed by format.
 ENTRIES = {
     "bibtex": rb"^[ \t]*@(?!(?i:comment|string|preamble|proceedings)\b)[A-Za-z]{3,30}\s*[{(]",

@@ -1,0 +1,149 @@
+"""Rewrite links, headings and emphasis of other markup as Markdown, without changing line breaks.
+
+Pages reach the dumps folder through many tools, which write HTML, wiki markup, AsciiDoc, LaTeX, and so on.
+A link becomes `[text](address)`, a heading `### text`; emphasis is removed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+TAG = re.compile(r"<(?P<closing>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,11})\b(?P<rest>[^<>]{0,4000})>")
+KNOWN_TAG = re.compile(
+    "a|abbr|article|aside|b|blockquote|body|br|button|center|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|"
+    "font|footer|form|h[1-6]|head|header|hr|html|i|img|input|ins|label|li|main|mark|nav|ol|p|path|picture|pre|s|section|"
+    "small|source|span|strong|sub|summary|sup|svg|table|tbody|td|th|thead|time|title|tr|tt|u|ul|video"
+)
+OPENING_TAG = re.compile(r"<(?:a|br|div|em|h[1-6]|img|li|p|span|strong|b|i|summary|td|time)\b", re.IGNORECASE)
+SPACED_TAGS = frozenset(["div", "p", "li", "td", "span", "br"])
+HREF = re.compile(r"\bhref\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+ALT = re.compile(r"\balt\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+BRACKETS = re.compile(r"[\[\]]")
+ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-fA-F]{1,6}|[A-Za-z]{2,31});")
+
+ADDRESS = r"(?:https?:/)?/[^\s\[\]|<>{}\"]{0,700}"
+LABEL = r"[^\[\]|]{0,60000}"
+#: (text that occurs in the markup, pattern, replacement)
+LINKS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (sign, re.compile(pattern, re.MULTILINE), replacement)
+    for sign, pattern, replacement in (
+        (
+            "\\href{",
+            r"\\href\{([^{}]{1,700})\}\{((?:[^{}]|\{[^{}]{0,300}\}){0,60000})\}",
+            r"[\2](\1)",
+        ),  # LaTeX
+        ("#link(", rf'#link\("([^"]{{1,700}})"\)\[({LABEL})\]', r"[\2](\1)"),  # Typst
+        (">>", rf"\[\[({LABEL}?)>>(?:url:|path:)?({ADDRESS})\]\]", r"[\1](\2)"),  # XWiki
+        ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
+        ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
+        ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
+        ("[", rf"(?<!\])\[({ADDRESS})[ \n]([^\[\]]{{1,60000}})\](?!\()", r"[\2](\1)"),  # MediaWiki
+        ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
+        ("image:", rf"\bimage::?\S{{1,700}}?\[({LABEL})\]", r"![\1]()"),  # AsciiDoc
+        ("link:", rf"\blink:(\S{{1,700}}?)\[({LABEL})\]", r"[\2](\1)"),
+        (
+            "[",
+            rf"(?<![\w(<\[/.%?=&])(https?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])",
+            r"[\2](\1)",
+        ),
+        ('":', rf'"([^"\n]{{1,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
+        ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
+        ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
+    )
+)
+LATEX = "section{"
+HEADINGS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (sign, re.compile(pattern, re.MULTILINE), replacement)
+    for sign, pattern, replacement in (
+        ("= ", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
+        ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
+        ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
+        ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
+        ("---+", r"^---\++!* ", "### "),  # TWiki
+        (":PROPERTIES:", r"^\*{1,6} ", "### "),  # Org
+        (":PROPERTIES:", r"^[ \t]*:[A-Z_]+:.*$", ""),
+        ("]#", r"\[\.[\w.-]{1,80}\]#([^#\n]{0,3000})#", r"\1"),  # AsciiDoc
+        ("#link(", r"^[ \t]*<[\w-]{1,300}>$|#(?:box|image|horizontalrule)\b(?:\(.{0,700}\))?", ""),  # Typst
+        (LATEX, r"^\\(?:sub)*section\*?\{((?:[^{}\n]|\{[^{}\n]{0,300}\}){1,3000})\}(?:\\label\{[^{}\n]{0,300}\})?", r"### \1"),
+        (LATEX, r"\\(?:begin|end|label|includegraphics)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
+        (LATEX, r"\\item(?:\[\])?(?=\s)", "-"),
+        (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}\n]{0,3000})\}", r"\1"),
+        (LATEX, r"\\([%&$_#{}])", r"\1"),
+        ("[/url]", r"\[/?(?:b|i|u|h[1-6]|list|quote|size(?:=\d+)?)\]", ""),  # BBCode
+        (".. ", r"^[ \t]*\.\. (?:container::|raw::|_|\|).*$", ""),  # reStructuredText
+    )
+)  # fmt: skip
+#: Words in emphasis; the marks must enclose them closely and may not stand inside a word.
+EMPHASIS = (
+    *(
+        (mark, re.compile(rf"(?<![\w\\{mark}/=.%&?#:-])({re.escape(mark)}{{1,3}})(?=[^\s{mark}])([^{mark}]{{0,5000}}?[^\s\\{mark}])\1(?![\w{mark}])"))
+        for mark in "*_"
+    ),
+    ("''", re.compile(r"('{2,3})(?=[^\s'])([^'\n]{0,3000}?)\1")),
+    ("~~", re.compile(r"(~~)([^~\n]{1,3000})~~")),
+)  # fmt: skip
+PARAGRAPH = "\n\n"
+WIKI_HEADING = re.compile(r"^(={1,6}) ?\S.*\S ?\1$", re.MULTILINE)
+
+
+def as_markdown(text: str) -> str:
+    """Return `text` with the links, images and headings of other markup as Markdown."""
+    if "<" in text and OPENING_TAG.search(text):
+        addresses: list[str] = []
+        text = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
+    for rules in (LINKS, HEADINGS):
+        for sign, pattern, replacement in rules:
+            if sign in text:
+                text = pattern.sub(with_line_breaks(replacement), text)
+    return without_entities(text)
+
+
+def with_line_breaks(replacement: str) -> Callable[[re.Match[str]], str]:
+    """Return a replacement that keeps the line breaks of what it replaces."""
+
+    def replaced(found: re.Match[str]) -> str:
+        written = found.expand(replacement)
+        return written + "\n" * (found[0].count("\n") - written.count("\n"))
+
+    return replaced
+
+
+def without_entities(text: str) -> str:
+    """Return `text` with its character references replaced; a line break among them becomes a space."""
+    if "&" not in text:
+        return text
+    return ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\n", " "), text)
+
+
+def without_emphasis(text: str) -> str:
+    """Return `text` without the marks around emphasised words; a text ends at a blank line."""
+    for mark, pattern in EMPHASIS:
+        if mark in text and (mark != "''" or WIKI_HEADING.search(text)):
+            text = pattern.sub(lambda found: found[0] if PARAGRAPH in found[2] else found[2], text)
+    return text
+
+
+def rewritten_tag(tag: re.Match[str], addresses: list[str]) -> str:
+    """Return the Markdown for a tag; `addresses` contains the addresses of the open links."""
+    name = tag["name"].casefold()
+    if not KNOWN_TAG.fullmatch(name):
+        return tag[0]
+    markdown = " " if name in SPACED_TAGS else ""
+    if name == "a" and not tag["closing"]:
+        target = HREF.search(tag["rest"])
+        address = next(filter(None, target.groups()), "") if target else ""
+        addresses.append("".join(address.split()))
+        markdown = "["
+    elif name == "a" and addresses:
+        markdown = f"]({addresses.pop()})"
+    elif name == "img":
+        alt = ALT.search(tag["rest"])
+        words = BRACKETS.sub("", alt[1] or alt[2] or "") if alt else ""
+        markdown = f"![{' '.join(words.split())}]()"
+    elif name in ("b", "strong"):
+        markdown = "**"
+    elif name[0] == "h" and name[1:].isdigit() and not tag["closing"]:
+        markdown = "### "
+    return markdown + "\n" * tag[0].count("\n")
