@@ -294,7 +294,7 @@ def test_one_endless_line_is_refused_in_bounded_memory(session: Session, folder:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert "longer than 8 MiB" in loaded.reason
+    assert "larger than 8 MiB" in loaded.reason
     assert peak < 40 * 2**20
 
 

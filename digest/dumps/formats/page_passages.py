@@ -195,7 +195,9 @@ def wrapping_of(lines: Sequence[PageLine]) -> Wrapping:
         begin = index + 1
     lengths = sorted(line.length for line in lines if line.length and not URL_LINE.fullmatch(line.text))
     unwrapped = sum(length for length in lengths if length > LONG_LINE)
-    is_wrapped = bool(lengths) and unwrapped <= 0.3 * sum(lengths)
+    prose = [line.text for line in lines if line.length > SHORTEST_PROSE]
+    goes_on = sum(text[:1].islower() for text in prose) > 0.05 * len(prose)
+    is_wrapped = goes_on and unwrapped <= 0.3 * sum(lengths)
     return Wrapping(
         width=lengths[int(len(lengths) * 0.95)] if is_wrapped else 0,
         ends=ends,

@@ -350,6 +350,7 @@ def is_title_like(passages: Sequence[Passage], index: int) -> bool:
         passage.is_text
         and passage.label not in ("abstract", "authors")
         and len(passage.text) <= LONGEST_TITLE
+        and any(map(str.isalpha, passage.text))
     )
 
 
@@ -364,10 +365,12 @@ def is_organization(passages: Sequence[Passage], index: int) -> bool:
 def lacks_abstract(passages: Sequence[Passage], index: int, low: int) -> bool:
     """Return whether a passage is the title of a paper without an abstract.
 
-    The number of authors directly follows such a title, and the previous paper's metadata, if any, precedes
-    the title.
+    The number of authors directly follows such a title. The end of an abstract is no title.
     """
-    counts_authors = index + 1 < len(passages) and passages[index + 1].has(MetadataKind.AUTHORS)
-    return counts_authors and (
-        low == 0 or any(passages[i].has(MetadataKind.DATE, MetadataKind.AUTHORS) for i in range(low, index))
+    text = passages[index].text
+    if not (index + 1 < len(passages) and passages[index + 1].has(MetadataKind.AUTHORS)):
+        return False
+    is_new = low == 0 or any(
+        passages[i].has(MetadataKind.DATE, MetadataKind.AUTHORS) for i in range(low, index)
     )
+    return is_new or not (text[-1] in ".!" or "://" in text)
