@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test coverage judge letters pages picture chaos bench bench-million lint size words format lock reference licences first-day help base dev
+.PHONY: run test test-all mutants coverage judge letters pages picture chaos bench bench-million lint size words format lock reference licences first-day help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -18,8 +18,15 @@ SEED ?= $(shell git rev-parse --short HEAD)
 run: base  ## Start the whole service with a sample digest; Ctrl-C stops it
 	@$(BIN)/python -m digest up $(ARGS)
 
-test: dev  ## Run every test, on SQLite and on real PostgreSQL and Redis servers
-	$(BIN)/python -m pytest -n auto -m "not judge" $(ARGS)
+test: dev  ## Run the tests of every promise, on SQLite and on real PostgreSQL and Redis servers
+	$(BIN)/python -m pytest -n auto -m "not judge and not whole" $(ARGS)
+
+test-all: dev  ## Run every test on both databases, with more examples, installations and coverage
+	$(BIN)/python -m pytest -n auto -m "not judge" --every-database --hypothesis-profile=many --timeout=3600 $(ARGS)
+	$(MAKE) coverage
+
+mutants: dev  ## Put 40 faults into code that promises rest on, and report what make test catches (ARGS="--checkout DIR" compares)
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # Tests of values need no database: those that run on one are named after it.
 PURE_TESTS := $(addprefix tests/,topics papers editions letters bounces dumps \

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
+from tests.conftest import ROOT
 from tests.lint import clock_calls, size
+from tests.mutants import faults
 
 
 def test_size_counts_neither_blanks_nor_comments_nor_docstrings() -> None:
@@ -19,3 +24,37 @@ def test_a_test_that_looks_at_the_clock_is_found_however_it_imports_it() -> None
     assert sorted(clock_calls.clocks_in(source)) == [
         (4, "time.sleep"), (5, "time.monotonic"), (6, "datetime.datetime.now"), (7, "asyncio.sleep"),
     ]  # fmt: skip
+
+
+def test_every_promise_of_the_readme_is_in_the_table_with_tests_that_exist() -> None:
+    table = (ROOT / "tests" / "README.md").read_text()
+    promised = re.findall(
+        r"(?m)^\* (\*\*.+?\.\*\*)", (ROOT / "README.md").read_text().partition("## What it promises")[2]
+    )
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", table)
+
+    assert len(promised) == 5
+    assert [promise for promise in promised if promise not in table] == []
+    assert [
+        (file, test)
+        for file, test in named
+        if not re.search(rf"\b{test}\b", (ROOT / "tests" / file).read_text())
+    ] == []
+
+
+def test_a_fault_changes_one_line_which_still_compiles() -> None:
+    source = (
+        "def is_due(now, until):\n    log.info(now)\n    if until is None or not now:\n        return False\n"
+        "    send(now)\n    return now < until + 1\n"
+    )
+
+    found = {(fault.function, fault.before): fault.after for fault in faults.faults_in(source, "schedule")}
+    written = {fault.after for fault in faults.faults_in(source, "schedule")}
+
+    assert {function for function, _ in found} == {"is_due"}
+    assert written == {
+        "if until is not None or not now:", "if until is None and not now:", "if until is None or now:", "return True", "pass",
+        "return now <= until + 1", "return now < until - 1", "return now < until + 2",
+    }  # fmt: skip
+    for before, after in ((before, after) for (_, before), after in found.items()):
+        ast.parse(source.replace(before, after))

@@ -150,7 +150,7 @@ def test_every_process_finds_the_same_tests(request: pytest.FixtureRequest) -> N
 def test_ci_runs_lint_and_tests_and_judges() -> None:
     script = (ROOT / ".ci" / "run").read_text()
 
-    assert re.findall(r"(?m)^make (\w+)$", script) == ["lint", "test", "judge"]
+    assert re.findall(r"(?m)^make (\w+)", script) == ["lint", "test", "judge"]
     assert "set -euo pipefail" in script
 
 

@@ -22,7 +22,7 @@ from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.waiting import pause, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise, pytest.mark.timeout(240)]
 
 NAME = "zebrafinch"  #: begins every reader's address, and occurs nowhere else
 NOT_OURS = (

@@ -13,7 +13,7 @@ from tests.acceptance.test_main_job import zone_in_daytime
 from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import Installation, installation
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise, pytest.mark.timeout(240)]
 
 ZONE = zone_in_daytime("Asia/Tokyo", "Pacific/Auckland", "Europe/Oslo", "America/Los_Angeles")
 READERS = sorted(f"reader{number:03}@lab.example" for number in range(120))

@@ -165,6 +165,7 @@ def test_a_stopped_service_leaves_no_process_and_a_real_setting_removes_the_samp
 
 
 @pytest.mark.whole
+@pytest.mark.promise
 def test_a_service_that_is_started_again_sends_no_second_digest(stopped: Installation) -> None:
     started(stopped)
     wait_until("a digest in the outbox", lambda: outbox(stopped))

@@ -50,6 +50,7 @@ def drop(machine: Installation, name: str) -> Path:
 
 
 @pytest.mark.whole
+@pytest.mark.promise
 @pytest.mark.slow
 def test_a_dump_is_read_on_the_machine_that_has_it_while_the_workers_run_on_another(
     machines: tuple[Installation, Installation],
@@ -72,6 +73,7 @@ def test_a_dump_is_read_on_the_machine_that_has_it_while_the_workers_run_on_anot
 
 
 @pytest.mark.whole
+@pytest.mark.promise
 @pytest.mark.slow
 def test_a_dump_on_a_machine_without_a_scheduler_is_reported_by_every_machine(
     machines: tuple[Installation, Installation],
