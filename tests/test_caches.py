@@ -123,6 +123,7 @@ def test_lint_accepts_constants_and_explained_bounds(written):
 # ── a month ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_memory_stays_flat_over_a_month_of_mornings(sqlite_engine: Engine, site: Site, templates: Templates):
     world = PublishingWorld(engine=sqlite_engine, site=site, templates=templates, caches=Caches())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import io
 import itertools
+import logging
 import os
 import re
 import shlex
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import pytest
 import typer.main
 
 from digest import __version__
-from digest.cli import app
+from digest.cli import app, main
 from digest.db.tables import DeliveryState, SubscriberState
 from digest.settings import PREFIX, Settings, load_settings
 from tests.conftest import ROOT
@@ -194,7 +197,7 @@ def test_the_deployment_settings_parse_in_a_shell_and_in_digest(tmp_path: Path) 
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Path:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder like a checkout in which `make run` was used once, and `digest` is a command."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "digest-data").mkdir()
@@ -203,27 +206,45 @@ def shell(tmp_path: Path) -> Path:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m digest "$@"\n')
     command.chmod(0o755)
-    return tmp_path
+    for name in os.environ:
+        if name.startswith(PREFIX):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield tmp_path
+    root.handlers[:], root.level = handlers, level
 
 
+@pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
-def test_every_example_prints_the_output_shown(page: Path, shell: Path) -> None:
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+def test_every_example_prints_the_output_shown(page: Path) -> None:
     checker = doctest.OutputChecker()
 
     for command, wanted in examples(page.read_text(encoding="utf-8")):
-        ran = subprocess.run(
-            ["sh", "-c", command],
-            cwd=shell,
-            env=settings | {"PATH": f"{shell / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        code, output = run_example(command)
 
-        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}"
-        assert checker.check_output(wanted, ran.stdout, doctest.ELLIPSIS), f"$ {command}\n{ran.stdout}"
+        assert code == 0, f"$ {command}\n{output}"
+        assert checker.check_output(wanted, output, doctest.ELLIPSIS), f"$ {command}\n{output}"
+
+
+SHELL_SYNTAX = frozenset("|&;<>()$`*?~\n")
+
+
+def run_example(command: str) -> tuple[int, str]:
+    """Run a command in this process, or in a shell if it needs one; return its exit code and output."""
+    if not command.startswith("digest ") or SHELL_SYNTAX & set(command):
+        ran = subprocess.run(
+            ["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        return ran.returncode, ran.stdout
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with redirect_stdout(output), redirect_stderr(output):
+        code = main(shlex.split(command)[1:])
+    output.seek(0)
+    return code, output.read()
 
 
 def examples(text: str) -> Iterator[tuple[str, str]]:

@@ -379,7 +379,7 @@ TEMPLATES = Once(lambda: Templates(templates_dir()))
 
 TestHouse = SimulatedService.TestCase
 TestHouse.settings = settings(
-    max_examples=15,
+    max_examples=settings().max_examples // 4,  # each of them is a long story
     stateful_step_count=40,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

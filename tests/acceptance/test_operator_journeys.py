@@ -33,6 +33,7 @@ PACK = "pack: lab\n\ntides = tide*\n\nkites = kite*\n"
 THEMES = ("tides", "kites")
 CONSENT = ("--consent", "they are members of the lab")
 JOINED = "2026-11-18T07:00Z"
+KEYS = {"SECRET_KEY": "the key of the tests", "PEPPER": "the pepper of the tests"}
 
 
 @pytest.fixture
@@ -41,6 +42,13 @@ def mail_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
     with faulty_server() as server:
         monkeypatch.setenv("DIGEST_MAIL_URL", f"smtp://127.0.0.1:{server.port}")
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _equal_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give all services the same keys: the templates of a digest are split once per site."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(f"DIGEST_{name}", value)
 
 
 # ── readers, papers, mornings ───────────────────────────────────────────────────────────────────
@@ -205,6 +213,7 @@ def test_a_reader_who_complains_is_never_mailed_again_and_no_import_brings_them_
         inbound = {
             "MAIL_URL": sink.url, "SENDER": "Example Digest <digest@example.org>",
             "INBOUND": f"smtp://127.0.0.1:{port}", "INBOUND_DOMAIN": "back.example.org",
+            **KEYS,
         }  # fmt: skip
         for name, value in inbound.items():
             monkeypatch.setenv(f"DIGEST_{name}", value)
@@ -446,6 +455,7 @@ def test_a_service_copied_to_postgresql_continues_where_sqlite_stopped(
     assert digest("status", "--now", "2026-11-21T09:00Z", "--json").code == 0
 
 
+@pytest.mark.whole
 @pytest.mark.slow  # starts a real process
 def test_a_worker_that_was_killed_is_noticed_by_status_until_another_runs(
     digest: Digest, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
@@ -456,7 +466,7 @@ def test_a_worker_that_was_killed_is_noticed_by_status_until_another_runs(
         found = digest("status", *(["--now", at] if at else []), "--json").document["heartbeats"]
         return {one["pid"]: (datetime.fromisoformat(one["at"]), one["is_alive"]) for one in found}
 
-    with installation(tmp_path / "data", settings={"BROKER_URL": redis_url}) as ours:
+    with installation(tmp_path / "data", settings={"BROKER_URL": redis_url, **KEYS}) as ours:
         digest("status")
         killed = ours.start("worker")
         ours.wait_until("a heartbeat of the worker", last_heartbeats)

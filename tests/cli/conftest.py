@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from digest.cli import main
+from digest.letters.press import press_builder
+from tests.support.shared_caches import cut_and_check_once
 
 FRIDAY = "2026-11-20T08:30:00+00:00"
 EXAMPLE = Path(__file__).parent.parent.parent / "docs" / "examples" / "today.txt"
@@ -47,6 +49,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
             monkeypatch.delenv(name)
     monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(press_builder, "cut_and_check", cut_and_check_once)
     monkeypatch.chdir(tmp_path)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level

@@ -2,7 +2,10 @@
 
 from digest.caches import Caches
 from digest.letters import Templates
+from digest.letters.piece_templates import PieceTemplate
+from digest.letters.press import press_builder
 from digest.settings import Settings, templates_dir
+from digest.site_profile import Site
 
 CACHES = Caches()
 
@@ -19,3 +22,12 @@ def caches_with_templates(settings: Settings) -> Caches:
 def shared_templates() -> Templates:
     """Return the product's templates, the same for all tests of this process."""
     return CACHES.get_or_make("templates", None, lambda: Templates(templates_dir()))
+
+
+cut_and_check = press_builder.cut_and_check
+
+
+def cut_and_check_once(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
+    """Split the digest's templates once per site: each command has caches of its own, and the tests run hundreds."""
+    key = templates.fingerprint, site
+    return CACHES.get_or_make("cut", key, lambda: cut_and_check(templates, site), bound=8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from itertools import product
 from urllib.parse import urlencode
 
 import pytest
@@ -410,12 +411,11 @@ FIELDS = (
 ODD_VALUES = ("", "\0", "\r\n", "é̀" * 300, "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"), "(" * 1000, "9" * 2000, "like:" + "x" * 1900)  # fmt: skip
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_no_value_of_any_field_breaks_the_page(served, manage_path, action):
-    for value in ODD_VALUES:
+def test_no_value_of_any_field_breaks_the_page(served, manage_path):
+    for action, value in product(ACTIONS, ODD_VALUES):
         answer = served.client.post(manage_path, data={"do": action, **dict.fromkeys(FIELDS, value)})
 
-        assert answer.status_code in {303, 422, 200}, value
+        assert answer.status_code in {303, 422, 200}, (action, value)
         if action == "leave":
             served.client.post(manage_path, data={"do": "undo"})
 

@@ -16,7 +16,7 @@ import pytest
 import redis
 from sqlalchemy.orm import Session
 
-from digest import db, key_fingerprints, publishing, subscribers
+from digest import db, key_fingerprints, subscribers
 from digest.db.tables import SubscriberState
 from digest.editions.schedule import Schedule
 from digest.errors import SetupMismatch
@@ -129,16 +129,20 @@ print(scheduler.count_queued(BULK), scheduler.count_queued(PROMPT))
 def test_the_weekly_report_is_mailed_once(service: Installation, mail_sink: MailSink) -> None:
     code = """
 import os
-os.environ |= {"DIGEST_OPERATOR_EMAIL": "op@example.org", "DIGEST_WEEKLY_REPORT": "%s"}
+from sqlalchemy import text
 from workers import scheduler
-scheduler.report_week()
-scheduler.report_week()
+from workers.worker_context import app_context
+os.environ["DIGEST_OPERATOR_EMAIL"] = "op@example.org"
+for weekly_report in ("off", "on", "on"):
+    os.environ["DIGEST_WEEKLY_REPORT"] = weekly_report
+    app_context.cache_clear()  # as in a new process
+    scheduler.report_week()
+    scheduler.report_week()
+    with app_context().read_session() as session:
+        print(session.scalar(text("SELECT count(*) FROM delivery")))
 """
-    run_in(service, code % "off")
-    assert service.lines("deliveries") == []
+    assert run_in(service, code).stdout.split() == ["0", "1", "1"]
 
-    for _ in range(2):
-        run_in(service, code % "on")
     service.run("deliver")
 
     (letter,) = mail_sink.to("op@example.org")
@@ -147,7 +151,6 @@ scheduler.report_week()
 
 def test_a_due_source_is_polled_by_one_worker(service: Installation) -> None:
     code = """
-from datetime import UTC, datetime
 from digest.dumps import sources
 from workers import scheduler, tasks
 from workers.app import BULK
@@ -155,7 +158,7 @@ from workers.worker_context import app_context
 scheduler.poll()
 print(scheduler.count_queued(BULK))
 with app_context().write_session() as session:
-    sources.add(session, "https://127.0.0.1/papers.json", now=current_time())
+    sources.add(session, "https://127.0.0.1/papers.json", now=app_context().clock())
     session.commit()
 scheduler.poll()
 scheduler.poll()
@@ -164,7 +167,7 @@ for _ in range(2):
     tasks.poll_source("https://127.0.0.1/papers.json")
 with app_context().read_session() as session:
     (row,) = sources.list_sources(session)
-    print(row.failures, row.result, sources.due(session, current_time()))
+    print(row.failures, row.result, sources.due(session, app_context().clock()))
 """
     assert run_in(service, code).stdout.splitlines() == [
         "0",
@@ -217,15 +220,15 @@ for tick in scheduler.TICKS:
 
 
 def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: datetime) -> None:
-    for number in range(2 * publishing.CHUNK_SUBSCRIBERS + 3):
+    for number in range(23):
         subscribers.add(
             session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
     session.commit()
 
-    starts = due_readers.chunk_starts(session, now, size=publishing.CHUNK_SUBSCRIBERS)
+    starts = due_readers.chunk_starts(session, now, size=10)
 
-    assert [later - earlier for earlier, later in pairwise(starts)] == [publishing.CHUNK_SUBSCRIBERS] * 2
+    assert [later - earlier for earlier, later in pairwise(starts)] == [10] * 2
 
 
 def test_a_task_publishes_several_chunks_and_the_next_task_the_rest(
@@ -324,6 +327,8 @@ def test_a_worker_on_a_mismatched_machine_prints_one_line(service: Installation)
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.whole
+@pytest.mark.slow
 def test_an_error_in_an_overridden_digest_template_is_reported_and_stops_no_other_letter(
     service: Installation, mail_sink: MailSink
 ) -> None:
