@@ -28,7 +28,7 @@ CACHES = ("__pycache__", ".venv", ".pytest_cache", ".mypy_cache", ".ruff_cache",
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class TriedFault:
     """What became of a fault."""
 
     fault: CodeFault
@@ -76,15 +76,19 @@ def kept(folder: Path | None) -> Iterator[Path]:
         yield Path(made)
 
 
-def try_faults(checkout: Path, folder: Path, drawn: Sequence[CodeFault], *, jobs: int) -> Iterator[Outcome]:
+def try_faults(
+    checkout: Path, folder: Path, drawn: Sequence[CodeFault], *, jobs: int
+) -> Iterator[TriedFault]:
     """Yield the verdict on each fault, as the tests of a checkout give it."""
     print(f"{checkout}: {len(drawn)} faults", flush=True)
-    measured = reach.measure(copied(checkout, folder / "measured"), folder)
+    measured_copy = copied(checkout, folder / "measured")
+    measured = reach.measure(measured_copy, folder)
+    print(f"make test takes {reach.branch_coverage(measured_copy, folder):.2f} % of the branches", flush=True)
     free: SimpleQueue[Path] = SimpleQueue()
     for number in range(jobs):
         free.put(copied(checkout, folder / str(number)))
 
-    def try_in_free_copy(fault: CodeFault) -> Outcome:
+    def try_in_free_copy(fault: CodeFault) -> TriedFault:
         copy = free.get()
         try:
             return try_fault(fault, copy, measured)
@@ -116,12 +120,12 @@ def copied(checkout: Path, copy: Path) -> Path:
     return copy
 
 
-def try_fault(fault: CodeFault, copy: Path, measured: reach.Reach) -> Outcome:
+def try_fault(fault: CodeFault, copy: Path, measured: reach.Reach) -> TriedFault:
     """Run the tests that reach a fault until one fails."""
     place = faults.lines_of(copy)[fault.function, fault.before]
     tests = measured.tests_of(place, copy)
     if not tests:
-        return Outcome(fault=fault, tests=0, caught_by="")
+        return TriedFault(fault=fault, tests=0, caught_by="")
     chosen = copy.parent / f"{copy.name}-tests.txt"
     chosen.write_text("\n".join(tests))
     with changed(place, fault):
@@ -129,7 +133,7 @@ def try_fault(fault: CodeFault, copy: Path, measured: reach.Reach) -> Outcome:
         options = ("-n", "0", "-x", "-q", f"--timeout={TEST_SECONDS}", f"--reached-tests={chosen}")
         done = reach.run_tests(copy, *options, *files)
     caught_by = next(reach.first_failure(done.stdout), "" if done.returncode == 0 else done.stdout[-500:])
-    return Outcome(fault=fault, tests=len(tests), caught_by=caught_by)
+    return TriedFault(fault=fault, tests=len(tests), caught_by=caught_by)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from coverage import CoverageData
 
+from tests.lint.branch_coverage import branch_percent
 from tests.mutants.context_plugin import CONTEXT
 from tests.mutants.faults import Place, spans_of_file
 
@@ -99,6 +101,14 @@ def read(data: Path, records: Path) -> Reach:
             combined.update(one)
     combined.read()
     return Reach(seconds=seconds, users=users, data=combined)
+
+
+def branch_coverage(checkout: Path, folder: Path) -> float:
+    """Return the share of branches that the measured run took, in percent."""
+    command = [sys.executable, "-m", "coverage", "json", "--quiet", "-o", "-"]
+    files = [f"--rcfile={folder / 'coverage.ini'}", f"--data-file={folder / 'coverage' / 'combined'}"]
+    done = subprocess.run([*command, *files], cwd=checkout, stdout=subprocess.PIPE, text=True, check=True)
+    return branch_percent(json.loads(done.stdout))
 
 
 def run_tests(checkout: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
