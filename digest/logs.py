@@ -14,6 +14,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+#: The errors of libraries that mean that a server is down, or refuses what we send for now.
+OUTAGE_ERRORS = frozenset(
+    {
+        "BusyLoadingError", "ConnectionError", "ExecAbortError", "InterfaceError", "OperationalError",
+        "OutOfMemoryError", "ReadOnlyError", "ResponseError", "TimeoutError",
+    }
+)  # fmt: skip
 TEXT_FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 MINUTE = 60.0
 QUIETED_LOGGERS = (
@@ -57,6 +64,7 @@ def set_up_logging(log_format: str, *, level: int | str = logging.INFO, journal_
     logging.basicConfig(level=level, format=TEXT_FORMAT, force=True)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JournalFormatter(formatter) if is_stderr(journal_stream) else formatter)
+        handler.addFilter(describe_outage)
     for name in QUIETED_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger(NOISY_LOGGER).setLevel(logging.CRITICAL)
@@ -66,6 +74,26 @@ def is_stderr(stream: str) -> bool:
     """Return whether stderr is the file with this device and inode, such as `8:1234`."""
     stderr = os.fstat(2)
     return stream == f"{stderr.st_dev}:{stderr.st_ino}"
+
+
+def describe_outage(record: logging.LogRecord) -> bool:
+    """Replace the traceback of an error that only means that a server is down by the error's first line."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and is_outage(error):
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        message = " ".join(record.getMessage().split())
+        record.msg, record.args = (message if reason in message else f"{message}: {reason}"), ()
+        record.exc_info = record.exc_text = None
+    return True
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether an error means that the database, the broker or another server is down, and not a bug."""
+    kind = type(error)
+    is_of_server = kind.__module__.startswith(("redis.", "kombu.", "sqlalchemy.exc", "psycopg"))
+    return isinstance(error, ConnectionError | TimeoutError) or (
+        is_of_server and kind.__name__ in OUTAGE_ERRORS
+    )
 
 
 def limit_warnings(*names: str) -> None:

@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import redis
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from digest import links, logs, subscribers
@@ -233,4 +235,33 @@ def test_a_limited_logger_says_the_same_thing_once_a_minute_and_how_often_it_did
         "Bad request 0.",
         "Bad request 61. (1,000 more like it were left out)",
         *["once more", "not a warning"] * 3,
+    ]
+
+
+def test_an_outage_is_one_line_and_a_bug_keeps_its_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.set_up_logging("text")
+    logs.limit_warnings("celery", "kombu")
+    outages = [
+        redis.exceptions.OutOfMemoryError("command not allowed"),
+        redis.exceptions.ConnectionError("Connection refused"),
+        OperationalError("select 1", {}, Exception("server closed the connection\nmore")),
+        ConnectionResetError("reset"),
+    ]
+    for place, error in enumerate([*outages, KeyError("a bug")]):
+        for _ in range(3):
+            try:
+                raise error
+            except Exception:
+                logging.getLogger(f"kombu.{place}").exception("Error in timer")
+
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.partition(" E ")[2] for line in lines[:4]] == [
+        "kombu.0: Error in timer: command not allowed",
+        "kombu.1: Error in timer: Connection refused",
+        "kombu.2: Error in timer: (builtins.Exception) server closed the connection",
+        "kombu.3: Error in timer: reset",
+    ]
+    assert [line for line in lines if line.startswith(("Traceback", "KeyError"))] == [
+        "Traceback (most recent call last):",
+        "KeyError: 'a bug'",
     ]

@@ -9,7 +9,7 @@ import sys
 import warnings
 
 from billiard import Semaphore
-from celery.exceptions import SecurityWarning
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import worker_ready
 
 from digest import logs
@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> int:
             level=settings.log_level.upper(),
             journal_stream=os.environ.get("JOURNAL_STREAM", ""),
         )
+        logs.limit_warnings("apscheduler", "celery", "kombu", "workers.scheduler")
         for chatty in ("alembic", "celery"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
         match arguments:
@@ -59,9 +60,9 @@ def run_worker() -> int:
     heart = HeartbeatThread(role="worker", engine=app_context().engine, clock=app_context().clock)
     app_context().engine.dispose()  # the pool's processes open their own connections
     app_context.cache_clear()
-    warnings.filterwarnings(
-        "ignore", category=SecurityWarning
-    )  # Celery warns root users about pickle, which we do not accept
+    # Celery warns root users about pickle, which we do not accept, and of the default of an option that we set.
+    for category in (SecurityWarning, CPendingDeprecationWarning):
+        warnings.filterwarnings("ignore", category=category)
     options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker

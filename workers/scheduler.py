@@ -18,6 +18,7 @@ from typing import Any
 from apscheduler.schedulers.blocking import BlockingScheduler
 from celery import Task
 from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from digest import backups, heartbeats, inbound, subscribers
 from digest.db import DBAPIError
@@ -222,7 +223,7 @@ def safe_tick(tick: Tick) -> Tick:
     def tried() -> None:
         try:
             tick()
-        except (DigestError, DBAPIError, OperationalError, OSError) as error:
+        except (DigestError, DBAPIError, OperationalError, RedisError, OSError) as error:
             log.warning("%s failed: %s; the next run tries again", tick.__name__, str(error).splitlines()[0])
 
     return tried

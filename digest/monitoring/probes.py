@@ -166,7 +166,7 @@ def describe_mail_error(error: Exception) -> tuple[str, str, str]:
             return "The mail server does not respond with TLS", error.reason or str(error), fix
         case _:
             reason = getattr(error, "strerror", None) or str(error)
-            return "The mail server does not respond", reason, "Start it, or set DIGEST_MAIL_URL."
+            return "The mail server does not respond", reason, "Start it, or correct DIGEST_MAIL_URL."
 
 
 def check_mail_folder(folder: Path) -> Check:

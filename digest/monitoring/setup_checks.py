@@ -6,6 +6,7 @@ These checks take seconds and query other servers, so only `digest doctor` runs 
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from http import HTTPStatus
@@ -22,8 +23,14 @@ from digest.letters import Templates
 from digest.monitoring import mail_path_checks, probes
 from digest.monitoring.check_results import Check, Severity, failed, passed, warning
 from digest.monitoring.dkim_checks import CheckOutcome
+from digest.monitoring.supervisor import find_supervisor
 from digest.settings import Settings, templates_dir
 from digest.site_profile import LOCAL_URL
+
+CERTIFICATE_FIX = (
+    "Readers' browsers and mail programs refuse the links in letters. Renew the certificate (certbot renew), and reload"
+    " the proxy (systemctl reload nginx)."
+)
 
 
 def check_machine(settings: Settings) -> Iterator[Check]:
@@ -140,10 +147,15 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
     site = settings.site()
     try:
         probe = probes.probe_proxies(site, now)
+    except ssl.SSLCertVerificationError as error:
+        message = f"The certificate of {site.url} is not valid: {error.verify_message}."
+        yield warning("proxies", message, CERTIFICATE_FIX)
+        return
     except OSError as error:
         if not site.is_local:
+            start = find_supervisor(settings.data_dir).restart("web")
             message = f"{site.url} does not respond from this machine ({error.strerror or error})."
-            fix = "No link in a letter works without the web server. Start digest web, and the proxy in front of it."
+            fix = f"No link in a letter works without the web server. Start it: {start}, and the proxy in front of it."
             yield warning("proxies", message, fix)
         return
     # At the default URL, another service may respond.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -12,6 +16,7 @@ from digest.cli import command_context
 from digest.monitoring import supervisor
 from digest.monitoring.supervisor import Supervisor
 from tests.cli.conftest import EXAMPLE, Digest
+from tests.support.certificates import make
 
 
 def problems_at(digest: Digest, moment: str) -> dict[str, str]:
@@ -145,3 +150,27 @@ def test_fixes_name_the_commands_of_the_machine(tmp_path: Path, monkeypatch: pyt
     ]
     assert made[2].log("worker") == "journalctl -u digest@worker -n 50"
     assert Supervisor() == made[0]
+
+
+def test_an_invalid_certificate_is_not_a_stopped_web_server(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*make(tmp_path, "localhost"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with suppress(OSError), context.wrap_socket(connection, server_side=True):
+                pass
+
+        thread = Thread(target=answer)
+        thread.start()
+        monkeypatch.setenv("DIGEST_BASE_URL", f"https://localhost:{port}")
+        (found,) = [line for line in digest("doctor", "--json").lines if line["subject"] == "proxies"]
+        thread.join()
+
+    assert f"The certificate of https://localhost:{port} is not valid" in found["message"]
+    assert "certbot renew" in found["fix"]
+    assert "digest web" not in found["fix"]
