@@ -129,6 +129,14 @@ WRONG = {
 }
 
 
+#: Titles of papers in which each part could be a name.
+TITLES_LIKE_NAMES = (
+    "Attention Is Mostly Local, Except When It Matters",
+    "Quantum Error Correction With Learned, Local Decoders",
+    "Bigger Models, Better Results",
+)
+
+
 def test_records_that_do_not_look_like_papers_hold_a_dump_and_a_few_odd_ones_do_not() -> None:
     def held(records: list[Record]) -> list[str]:
         found = plausibility.faults(records, is_page=False, may_be_other_text=False)
@@ -140,6 +148,9 @@ def test_records_that_do_not_look_like_papers_hold_a_dump_and_a_few_odd_ones_do_
         assert held([*wrong, *RIGHT[4:]]), name
         assert held(wrong[:2]), name
         assert not held([*wrong[:1], *RIGHT[1:]] * 3) or name in {"markup", "a heading", "an address"}, name
+    pairs = [replace(one, title=title) for one, title in zip(RIGHT, TITLES_LIKE_NAMES, strict=False)]
+    assert not held([*pairs, *RIGHT[len(pairs) :]])
+    assert held([replace(one, title="Ada Okafor, Kenji Ito") for one in RIGHT])
     alike = [replace(one, abstract=RIGHT[0].abstract) for one in RIGHT]
     assert held([replace(one, title=f"{n} {one.title}") for n, one in enumerate(alike)])
     assert held([replace(one, title="On Kites", abstract=f"{n}") for n, one in enumerate(RIGHT)])

@@ -117,7 +117,17 @@ def ends_wrong(paper: Record) -> bool:
 def is_no_title(paper: Record) -> bool:
     """Return whether a title is the name of something else: of people, a venue, a day or a button."""
     title = paper.title
-    return NO_TITLE.fullmatch(title) is not None or ("," in title and len(person_names(title)) > 1)
+    return NO_TITLE.fullmatch(title) is not None or number_of_names(title) > 2
+
+
+def may_be_two_people(paper: Record) -> bool:
+    """Return whether a title could be two names: so could "Bigger Models, Better Results", but not most titles."""
+    return number_of_names(paper.title) == 2
+
+
+def number_of_names(title: str) -> int:
+    """Return how many people a title names if it could be a list of names, otherwise 0."""
+    return len(person_names(title)) if "," in title else 0
 
 
 def is_no_abstract(paper: Record) -> bool:
@@ -191,6 +201,7 @@ LAWS = (
     Law("have a title with markup or an address", has_markup, 0.02, 0),
     Law("have a title that ends in a date or a count, or that is cut off", ends_wrong, 0.05, 1),
     Law("have a title that is the name of a person, a venue or a button", is_no_title, 0.05, 1),
+    Law("have a title that is the names of two people", may_be_two_people, 0.3),
     Law("have a text that is not an abstract", is_no_abstract),
     Law("have an abstract with markup or parts of the page", has_page_text),
     Law("name authors who are not people, or more than they count", has_no_authors, 0.05, 1),
