@@ -9,23 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
+from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import next_digest, subscriber_topics
 from digest.subscribers.subscriber_topics import SubscriberTopic
 
-#: Delay before the letter is sent, so that saving several times causes only one letter.
+#: Delay before a letter about an act on a page is sent: saving several times causes one letter, and an undo none.
 SEND_AFTER = timedelta(minutes=5)
 
 
 def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter that confirms a pause, at most once a day for the same end date."""
+    """Queue the letter that confirms a pause, at most once a day for the same end date.
+
+    It is withdrawn if the subscriber resumes or changes the pause within five minutes.
+    """
     until = subscriber.paused_until
+    outbox.withdraw_letters(session, subscriber.id, "paused", "the pause was changed", now=now)
     outbox.queue_letter(
         session,
         letter="paused",
@@ -35,6 +38,7 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
         dedupe_key=f"paused-{subscriber.id}-{until or 'open'}-{now.date()}",
         site=site,
         now=now,
+        due_at=now + SEND_AFTER,
     )
 
 
@@ -53,8 +57,7 @@ def queue_changed_letter(
     topics = [topic for topic in subscriber_topics.topics_of(session, subscriber) if not topic.is_muted]
     if topics == [topic for topic in previous if not topic.is_muted]:
         return
-    for waiting in waiting_change_letters(session, subscriber):
-        outbox.withdraw_letter(session, waiting, "the topics changed again", now=now)
+    outbox.withdraw_letters(session, subscriber.id, "changed", "the topics changed again", now=now)
     due = next_digest.edition_status(session, subscriber, now).next.due_at
     outbox.queue_letter(
         session,
@@ -67,24 +70,8 @@ def queue_changed_letter(
             if subscriber.state == SubscriberState.ACTIVE
             else "",
         },
-        dedupe_key=f"{change_key_prefix(subscriber)}{now.isoformat()}",
+        dedupe_key=f"changed-{subscriber.id}-{now.isoformat()}",
         site=site,
         now=now,
         due_at=now + SEND_AFTER,
     )
-
-
-def waiting_change_letters(session: Session, subscriber: Subscriber) -> list[str]:
-    """Return the dedupe keys of a subscriber's queued letters about topic changes."""
-    waiting = select(Delivery.dedupe_key).where(
-        Delivery.subscriber_id == subscriber.id,
-        Delivery.letter == "changed",
-        Delivery.state == DeliveryState.QUEUED,
-        Delivery.dedupe_key.startswith(change_key_prefix(subscriber), autoescape=True),
-    )
-    return [key for key in session.scalars(waiting) if key]
-
-
-def change_key_prefix(subscriber: Subscriber) -> str:
-    """Return the dedupe key prefix of the letters that report changes to this subscriber's topics."""
-    return f"changed-{subscriber.id}-"

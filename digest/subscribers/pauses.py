@@ -8,6 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
+from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField
 from digest.subscribers import next_digest, undo_changes
@@ -45,6 +46,7 @@ def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:
     subscriber.still_reading_step = StillReadingStep.NONE
     undo_changes.forget_last_change(session, subscriber)
     session.flush()
+    outbox.withdraw_letters(session, subscriber.id, "paused", "the subscriber resumed", now=now)
     return True
 
 

@@ -12,11 +12,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import SettingsChange, Subscriber
-from digest.delivery import outbox
 from digest.editions import schedule as edition_schedule
 from digest.editions.schedule import Schedule
 from digest.letters import figures_in_words
-from digest.subscribers import change_letters, preferences, subscriber_rows, subscriber_topics
+from digest.subscribers import preferences, subscriber_rows, subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -114,8 +113,7 @@ def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> L
 def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
     """Undo the latest change, and return sentences about the restored settings, or () if it cannot be undone.
 
-    A queued letter about the change is withdrawn. Raises BadField or BadFilter if a former filter is no
-    longer valid.
+    Raises BadField or BadFilter if a former filter is no longer valid.
     """
     session.refresh(subscriber, with_for_update=True)
     change = last_change(session, subscriber, now=now)
@@ -123,8 +121,6 @@ def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime)
         return ()
     restore(session, subscriber, change.before, now=now)
     forget_last_change(session, subscriber)
-    for key in change_letters.waiting_change_letters(session, subscriber):
-        outbox.withdraw_letter(session, key, "the change was undone", now=now)
     return describe_change(change.after, change.before)
 
 

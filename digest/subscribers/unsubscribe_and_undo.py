@@ -19,8 +19,10 @@ UNDO_FOR = timedelta(days=30)
 BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
 
 
-def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Unsubscribe a subscriber at once, and queue the goodbye letter with a link to resubscribe.
+def unsubscribe(
+    session: Session, site: Site, subscriber: Subscriber, *, now: datetime, due_at: datetime | None = None
+) -> bool:
+    """Unsubscribe a subscriber at once, and queue the goodbye letter with a link to resubscribe, due at `due_at`.
 
     Returns False if the subscriber was already unsubscribed. A subscriber who never confirmed cannot undo the
     unsubscription and gets no letter. Digests that are already queued are not sent, because delivery checks
@@ -39,6 +41,7 @@ def unsubscribe(session: Session, site: Site, subscriber: Subscriber, *, now: da
         dedupe_key=f"goodbye-{subscriber.id}-{now.date()}",
         site=site,
         now=now,
+        due_at=due_at,
     )
     return True
 
@@ -60,7 +63,7 @@ def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime
 
 
 def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
-    """Resubscribe a subscriber who confirmed and unsubscribed less than 30 days ago.
+    """Resubscribe a subscriber who confirmed and unsubscribed less than 30 days ago; withdraw the goodbye letter.
 
     Returns False for any other subscriber.
     """
@@ -72,6 +75,7 @@ def undo(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
     subscriber.leaving_reason = ""
     subscriber.next_due_at = next_digest.edition_status(session, subscriber, now).next.due_at
     session.flush()
+    outbox.withdraw_letters(session, subscriber.id, "goodbye", "the subscriber came back", now=now)
     bounces.record_subscribers(session, OptOutKind.RESUBSCRIBED, [subscriber.id], now=now)
     return True
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Subscriber, SubscriberState
+from digest.delivery import outbox
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.site_profile import Site
@@ -210,18 +211,17 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
     """Undo the latest change of settings; return sentences about the restored settings.
 
-    Returns () if the change cannot be undone. If the letter about the change was already sent, the undo is
-    also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
+    Returns () if the change cannot be undone. The letter about the change is withdrawn; if it was already sent,
+    the undo is also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
     no longer valid.
     """
     topics = subscriber_topics.topics_of(session, subscriber)
-    is_unreported = bool(change_letters.waiting_change_letters(session, subscriber))
     try:
         undone = undo_changes.undo_last_change(session, subscriber, now=now)
     except UsageError:
         session.rollback()
         raise
-    if not is_unreported:
+    if undone and not withdraw_change_letter(session, subscriber, now=now):
         change_letters.queue_changed_letter(session, site, subscriber, previous=topics, now=now)
     session.commit()
     return undone
@@ -282,8 +282,8 @@ def keep_digests(session: Session, subscriber: Subscriber, *, now: datetime) -> 
 
 
 def leave(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Unsubscribe a subscriber at once, and queue the goodbye letter."""
-    unsubscribe(session, site, subscriber, now=now)
+    """Unsubscribe a subscriber at once, and queue the goodbye letter, which is withdrawn after an undo."""
+    unsubscribe(session, site, subscriber, now=now, due_at=now + change_letters.SEND_AFTER)
     session.commit()
 
 
@@ -412,8 +412,15 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
 def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
     """Undo a subscriber's latest change without notice; return sentences about the restored settings."""
     undone = undo_changes.undo_last_change(session, subscriber, now=now)
+    if undone:
+        withdraw_change_letter(session, subscriber, now=now)
     session.commit()
     return undone
+
+
+def withdraw_change_letter(session: Session, subscriber: Subscriber, *, now: datetime) -> int:
+    """Withdraw the queued letter about a change that was undone; return 0 if it was sent already."""
+    return outbox.withdraw_letters(session, subscriber.id, "changed", "the change was undone", now=now)
 
 
 def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:

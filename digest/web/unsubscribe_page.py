@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from digest import addresses, db, links, subscribers
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
+from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
 from digest.web import forms, page_rendering, request_context
@@ -115,6 +116,7 @@ def state_page(
         typed=typed,
         max_reason=MAX_REASON,
         is_thanked=done == "thanks" and bool(subscriber.leaving_reason),
+        goodbye_follows=outbox.has_queued_letter(session, subscriber.id, "goodbye"),
         can_undo=subscribers.can_undo(subscriber, now=context.clock()),
         path=request.scope["path"],
         settings_url=links.topic_links_url(context.site, subscriber.id, subscriber.link_version),

@@ -438,14 +438,43 @@ def test_the_page_linked_from_a_digest_shows_the_readers_current_state(served, a
 
 
 def test_a_pause_is_confirmed_by_a_letter_with_a_resume_link(served, alice, manage_path):
-    served.client.post(path_of(links.topic_links_url(served.site, alice.id, 0)), data={"do": "pause"})
-    served.client.post(manage_path, data={"do": "resume"})
-    served.client.post(manage_path, data={"do": "pause", "days": "0"})
+    for days in ("7", "0"):
+        served.client.post(manage_path, data={"do": "pause", "days": days})
+    assert served.deliver_mail() == []
+    served.clock.now += timedelta(minutes=5)
 
-    written = served.deliver_mail()
+    ((subject, text),) = served.deliver_mail()
 
-    assert [subject for subject, _ in written] == ["Paused until 27 November 2026", "Your digests are paused"]
-    assert all(f"Resume now:\n{served.site.url}{manage_path}" in text for _, text in written)
+    assert subject == "Your digests are paused"
+    assert f"Resume now:\n{served.site.url}{manage_path}" in text
+
+
+@pytest.mark.parametrize(
+    ("act", "undo"), [("pause", "resume"), ("", "undo")], ids=["pause and resume", "unsubscribe and undo"]
+)
+def test_an_act_that_is_undone_at_once_sends_no_letter_then_or_later(
+    served, alice, manage_path, unsubscribe_path, act, undo
+):
+    path = manage_path if act else unsubscribe_path
+    for _ in range(2):
+        pressed(served, path, do=act)
+        pressed(served, path, do=undo)
+    served.clock.now += timedelta(hours=1)
+    assert served.deliver_mail() == []
+
+    pressed(served, path, do=act)  # and this one is not undone
+    served.clock.now += timedelta(minutes=5)
+
+    assert len(served.deliver_mail()) == 1
+
+
+def test_the_page_says_no_more_mail_only_after_the_goodbye(served, unsubscribe_path):
+    confirmed_by = "One letter to a•••@uni.edu confirms this. After it, you will get no more mail from us."
+    assert confirmed_by in pressed(served, unsubscribe_path)
+    served.clock.now += timedelta(minutes=5)
+    assert len(served.deliver_mail()) == 1
+
+    assert "a•••@uni.edu will get no more mail from us." in served.client.get(unsubscribe_path).text
 
 
 def test_topic_changes_are_confirmed_by_one_letter_with_the_last_state(served, alice, manage_path):

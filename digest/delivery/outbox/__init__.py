@@ -64,8 +64,10 @@ from digest.delivery.outbox.transitions import (
 from digest.delivery.outbox.withdrawals import (
     expire_open,
     forget_recipient,
+    has_queued_letter,
     readdress_queued,
     withdraw_letter,
+    withdraw_letters,
 )
 
 
@@ -110,6 +112,7 @@ __all__ = [
     "find_digest",
     "forget_recipient",
     "give_up_stuck",
+    "has_queued_letter",
     "is_due",
     "is_recorded",
     "list_attempts",
@@ -138,4 +141,5 @@ __all__ = [
     "retry_stuck",
     "stuck_ids",
     "withdraw_letter",
+    "withdraw_letters",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import String, cast, literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
@@ -22,6 +22,26 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
     waiting = (DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
     session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
+
+
+def withdraw_letters(session: Session, subscriber_id: int, letter: str, reason: str, *, now: datetime) -> int:
+    """Withdraw a subscriber's queued letters of one kind and return their number; their keys can be used again."""
+    table = DELIVERY_TABLE.c
+    waiting = (
+        table.subscriber_id == subscriber_id,
+        table.letter == letter,
+        table.state == DeliveryState.QUEUED,
+    )
+    key = table.dedupe_key + literal("-withdrawn-") + cast(table.id, String)
+    values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now, "dedupe_key": key}
+    return session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values)).rowcount
+
+
+def has_queued_letter(session: Session, subscriber_id: int, letter: str) -> bool:
+    """Return whether a letter of this kind to the subscriber has not been sent yet."""
+    table = DELIVERY_TABLE.c
+    waiting = select(table.id).where(table.subscriber_id == subscriber_id, table.letter == letter, IS_OPEN)
+    return session.scalar(waiting.limit(1)) is not None
 
 
 def expire_open(session: Session, reason: str, *, now: datetime) -> int:
