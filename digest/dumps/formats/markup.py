@@ -24,56 +24,59 @@ BRACKETS = re.compile(r"[\[\]]")
 ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-fA-F]{1,6}|[A-Za-z]{2,31});")
 
 ADDRESS = r"(?:https?:/)?/[^\s\[\]|<>{}\"]{0,700}"
-LABEL = r"[^\[\]|]{0,60000}"
-#: (text that occurs in the markup, pattern, replacement)
-LINKS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
-    (sign, re.compile(pattern, re.MULTILINE), replacement)
-    for sign, pattern, replacement in (
-        (
-            "\\href{",
-            r"\\href\{([^{}]{1,700})\}\{((?:[^{}]|\{[^{}]{0,300}\}){0,60000})\}",
-            r"[\2](\1)",
-        ),  # LaTeX
-        ("#link(", rf'#link\("([^"]{{1,700}})"\)\[({LABEL})\]', r"[\2](\1)"),  # Typst
-        (">>", rf"\[\[({LABEL}?)>>(?:url:|path:)?({ADDRESS})\]\]", r"[\1](\2)"),  # XWiki
-        ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
-        ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
-        ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
-        ("[", rf"(?<!\])\[({ADDRESS})[ \n]([^\[\]]{{1,60000}})\](?!\()", r"[\2](\1)"),  # MediaWiki
-        ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
-        ("image:", rf"\bimage::?\S{{1,700}}?\[({LABEL})\]", r"![\1]()"),  # AsciiDoc
-        ("link:", rf"\blink:(\S{{1,700}}?)\[({LABEL})\]", r"[\2](\1)"),
-        (
-            "[",
-            rf"(?<![\w(<\[/.%?=&])(https?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])",
-            r"[\2](\1)",
-        ),
-        ('":', rf'"([^"\n]{{1,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
-        ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
-        ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
-    )
-)
+LABEL = r"(?:[^\[\]|!]|!(?:\[[^\[\]]{0,300}\]\(\))?){0,60000}"  #: text and images that are rewritten already
+BRACES = r"(?:[^{}]|\{[^{}]{0,300}\}){0,60000}"
+Rule = tuple[str, re.Pattern[str], str]
+
+
+def rules(*rows: tuple[str, str, str]) -> tuple[Rule, ...]:
+    """Return rules of (text that occurs in the markup, pattern, replacement)."""
+    return tuple((sign, re.compile(pattern, re.MULTILINE), written) for sign, pattern, written in rows)
+
+
+IMAGES = rules(
+    ("image:", r"\bimage::?[^\s\[]{1,900}\[([^\[\]]{0,300})(?:\[[^\[\]]{0,300}\])?\]", r"![\1]()"),  # AsciiDoc
+    ("!", r"!(?:data:|(?:https?:/)?/)[^\s!|]{1,900}(?:\|alt=([^!|\n]{0,300}))?!", r"![\1]()"),  # Jira, Textile
+    ("[[", r"\[\[(?:File|Image|image):[^\[\]|]{1,900}(?:\|([^\[\]|]{0,300}))?\]\]", r"![\1]()"),  # MediaWiki, XWiki
+    ("{{", r"\{\{[^{}|\n]{1,900}(?:\|([^{}|\n]{0,300}))?\}\}", r"![\1]()"),  # DokuWiki
+    (".. |", r"(?<![\w|])\|([\w.-]{1,80})\|_{0,2}(?![\w|])", r"![\1]()"),  # reStructuredText
+    ("\\includegraphics", r"(?:\\pandocbounded\{)?\\includegraphics(?:\[[^\[\]\n]{0,200}\])?\{[^{}\n]{0,900}\}\}?", "![]()"),
+    ("#box(", r"#box\(image\(.{0,900}?\)\)", "![]()"),  # Typst
+)  # fmt: skip
+LINKS = rules(
+    ("\\href{", rf"\\href\{{([^{{}}]{{1,700}})\}}\{{({BRACES})\}}", r"[\2](\1)"),  # LaTeX
+    ("#link(", rf'#link\("([^"]{{1,700}})"\)\[({LABEL})\]', r"[\2](\1)"),  # Typst
+    (">>", rf"\[\[({LABEL}?)>>(?:url:|path:)?({ADDRESS})\]\]", r"[\1](\2)"),  # XWiki
+    ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
+    ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
+    ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
+    ("[", rf"(?<!\])\[({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
+    ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
+    ("link:", rf"\blink:([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
+    ("[", rf"(?<![\w(<\[/.%?=&])(https?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
+    ('":', rf'"([^"\n]{{1,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
+    ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
+    ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
+)  # fmt: skip
 LATEX = "section{"
-HEADINGS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
-    (sign, re.compile(pattern, re.MULTILINE), replacement)
-    for sign, pattern, replacement in (
-        ("= ", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
-        ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
-        ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
-        ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
-        ("---+", r"^---\++!* ", "### "),  # TWiki
-        (":PROPERTIES:", r"^\*{1,6} ", "### "),  # Org
-        (":PROPERTIES:", r"^[ \t]*:[A-Z_]+:.*$", ""),
-        ("]#", r"\[\.[\w.-]{1,80}\]#([^#\n]{0,3000})#", r"\1"),  # AsciiDoc
-        ("#link(", r"^[ \t]*<[\w-]{1,300}>$|#(?:box|image|horizontalrule)\b(?:\(.{0,700}\))?", ""),  # Typst
-        (LATEX, r"^\\(?:sub)*section\*?\{((?:[^{}\n]|\{[^{}\n]{0,300}\}){1,3000})\}(?:\\label\{[^{}\n]{0,300}\})?", r"### \1"),
-        (LATEX, r"\\(?:begin|end|label|includegraphics)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
-        (LATEX, r"\\item(?:\[\])?(?=\s)", "-"),
-        (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}\n]{0,3000})\}", r"\1"),
-        (LATEX, r"\\([%&$_#{}])", r"\1"),
-        ("[/url]", r"\[/?(?:b|i|u|h[1-6]|list|quote|size(?:=\d+)?)\]", ""),  # BBCode
-        (".. ", r"^[ \t]*\.\. (?:container::|raw::|_|\|).*$", ""),  # reStructuredText
-    )
+BLOCKS = rules(
+    ("= ", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
+    ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
+    ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
+    ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
+    ("---+", r"^---\++!* ", "### "),  # TWiki
+    (":PROPERTIES:", r"^\*{1,6} ", "### "),  # Org
+    (":PROPERTIES:", r"^[ \t]*:[A-Z_]+:.*$", ""),
+    ("]#", r"\[\.[\w.-]{1,80}\]#([^#\n]{0,3000})#", r"\1"),  # AsciiDoc
+    ("#link(", r"^[ \t]*<[\w-]{1,300}>$|#horizontalrule\b", ""),  # Typst
+    ("\\texor", rf"\\texorpdfstring\s*\{{({BRACES})\}}\s*\{{{BRACES}\}}", r"\1"),  # LaTeX
+    (LATEX, rf"^\\(?:sub)*section\*?\{{({BRACES})\}}(?:\\label\{{[^{{}}\n]{{0,300}}\}})?", r"### \1"),
+    (LATEX, r"\\(?:begin|end|label|hspace)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
+    (LATEX, r"\\item(?:\[\])?(?=\s)", "-"),
+    (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}\n]{0,3000})\}", r"\1"),
+    (LATEX, r"\\([%&$_#{}])", r"\1"),
+    ("[/b]", r"\[/?(?:b|i|u|h[1-6]|list|quote|size(?:=\d+)?)\]", ""),  # BBCode
+    (".. ", r"^[ \t]*\.\. (?:container::|raw::|_|\|).*$", ""),  # reStructuredText
 )  # fmt: skip
 #: Words in emphasis; the marks must enclose them closely and may not stand inside a word.
 EMPHASIS = (
@@ -93,10 +96,9 @@ def as_markdown(text: str) -> str:
     if "<" in text and OPENING_TAG.search(text):
         addresses: list[str] = []
         text = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
-    for rules in (LINKS, HEADINGS):
-        for sign, pattern, replacement in rules:
-            if sign in text:
-                text = pattern.sub(with_line_breaks(replacement), text)
+    for sign, pattern, replacement in (*IMAGES, *LINKS, *BLOCKS):
+        if sign in text:
+            text = pattern.sub(with_line_breaks(replacement), text)
     return without_entities(text)
 
 

@@ -40,6 +40,7 @@ IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
 TRAILING_ADDRESS = re.compile(
     r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>|[(\[]((?:https?:/)?/[^\s()\[\]<>|]{2,1000})[)\]](?![(\[])"
 )
+IMAGE_ADDRESS = re.compile(r"\.(?:png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
 PAPERS_ADDRESS = re.compile(r"/papers/|%2F|arxiv\.org/|doi\.org/|openreview\.net/")
 FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
 FORM_FIELD = re.compile(r"_{4,}")
@@ -172,7 +173,11 @@ def with_bracketed_links(lines: Sequence[str]) -> list[str]:
         pairs = list(zip(linked[::2], linked[1::2], strict=True))
         if pairs and not pairs[0][0].strip() and found and "](" not in found[-1]:
             found[-1] += f"]({pairs.pop(0)[1]})"
-        found.append("".join(f"{text.rstrip()}]({url}) " for text, url in pairs) + rest)
+        written = (
+            f"![{text.strip()}]() " if IMAGE_ADDRESS.search(url) else f"{text.rstrip()}]({url}) "
+            for text, url in pairs
+        )
+        found.append("".join(written) + rest)
     return found
 
 

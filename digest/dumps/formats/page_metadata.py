@@ -95,6 +95,7 @@ LABELLED_ADDRESS = re.compile(
 )
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
+LONGEST_NAME = 120
 MAX_FIGURE = 1e15  #: a number this great or greater is not a count
 MAX_LINE_LENGTH = 200  #: maximum number of characters in a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
@@ -162,22 +163,21 @@ def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
     if found := parse_metadata(text):
         return (found,)
     parts = [part for part in PART_SEPARATOR.split(text) if part]
-    several = [parse_metadata(part) for part in parts] if len(parts) > 1 else []
+    several = [parse_metadata(part) for part in parts] if parts != [text] else []
     return tuple(one for one in several if one) if several and all(several) else ()
 
 
 def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
     """Return (name, metadata) of a line with a name followed by a date and other metadata, else ("", ())."""
-    parts = (
-        [part for part in PART_SEPARATOR.split(without_emphasis(line)) if part]
-        if len(line) <= MAX_LINE_LENGTH
-        else []
-    )
-    name, *rest = parts or [""]
+    text = without_emphasis(line) if len(line) <= MAX_LINE_LENGTH else ""
+    name, *rest = [part for part in PART_SEPARATOR.split(text) if part] or [""]
     behind = [parse_metadata(part) for part in rest]
     found = tuple(one for one in behind if one)
     is_whole = len(found) == len(rest) and any(one.kind is MetadataKind.DATE for one in found)
-    return (name, found) if is_whole else ("", ())
+    if is_whole:
+        return name, found
+    has_dot = text.endswith("·") and not rest and len(name) < LONGEST_NAME
+    return (name, (MetadataLine(kind=MetadataKind.DOT),)) if has_dot else ("", ())
 
 
 def labelled_authors(line: str) -> tuple[str, ...]:

@@ -368,7 +368,7 @@ def join(lines: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]:  # noqa: PLR0911  (one return for each kind)
+def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]:  # noqa: PLR0911, PLR0912  (one return for each kind)
     """Return the passages on a line that is not prose."""
     base = Passage(
         first=index, last=index, number=line.number, links=line.links, images=line.images, text=text
@@ -381,7 +381,13 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
     if is_navigation(bare) or is_navigation(text):
         return (replace(base, is_site=True),)
     if found := metadata_of(text, line):
-        return (replace(base, found=found),)
+        *others, last = found
+        is_button = bool(line.inside) and figure_kind(line.inside[-1]) is last.kind is MetadataKind.UPVOTES
+        if not (others and is_button):
+            return (replace(base, found=found),)
+        return replace(base, found=tuple(others), links=line.links[:-1]), replace(
+            base, found=(last,), links=line.links[-1:]
+        )
     if len(names := labelled_authors(text)) > 0:
         return (replace(base, text=", ".join(names), label="authors"),)
     if (named := ID_LINE.fullmatch(text)) is not None:
@@ -416,23 +422,39 @@ def name_and_metadata(base: Passage, text: str) -> tuple[Passage, ...]:
 
 
 def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
-    """Return the metadata that a line consists of; its links determine the meaning of bare numbers."""
-    if is_bullet(text, line):
-        return ()
-    if any("#community" in link.url and link.label == text for link in line.inside):
-        text = DATE_AND_COMMENTS.sub(r"\1 \2", text)
+    """Return the metadata that a line consists of; links determine the meaning of the numbers in them."""
+    if text == "-" and (line.images or any(len(link.label) > 12 for link in line.inside)):
+        return ()  # the bullet of a list
+    before, text, after = linked_figures(text, line)
     found = parse_metadata_line(text) or phrases_of(text)
-    if text.startswith("- ") and any("/login" in link.url for link in line.inside):
-        found = (MetadataLine(kind=MetadataKind.COUNT, number=0.0), *(phrases_of(text[2:]) or found))
-    return tuple(with_links(found, line)) if found else ()
+    return (*before, *found, *after) if found or not text.strip(" ·|-") else ()
 
 
-def is_bullet(text: str, line: PageLine) -> bool:
-    """Return whether `text` is a dash that serves as a list bullet, not as a zero."""
-    if text != "-":
-        return False
-    covering = [link.label for link in line.inside]
-    return bool(line.images) or any(len(label) > 12 for label in covering)
+def linked_figures(text: str, line: PageLine) -> tuple[list[MetadataLine], str, list[MetadataLine]]:
+    """Return the figures in links at the beginning and at the end of a line, and the text between them."""
+    before: list[MetadataLine] = []
+    after: list[MetadataLine] = []
+    for link in reversed(line.inside):
+        kind = figure_kind(link)
+        if kind is MetadataKind.COMMENTS and not link.has_start and (glued := DATE_AND_COMMENTS.search(text)):
+            return [], f"{glued[1]} {glued[2]}", []
+        figure = parse_metadata(link.label) if kind and link.label else None
+        if kind is None or figure is None or figure.kind is not MetadataKind.COUNT:
+            continue
+        if text.endswith(link.label):
+            text = text[: -len(link.label)].rstrip()
+            after.insert(0, replace(figure, kind=kind))
+        elif text.startswith(link.label):
+            text = text[len(link.label) :].lstrip()
+            before.insert(0, replace(figure, kind=kind))
+    return before, text, after
+
+
+def figure_kind(link: PageLink) -> MetadataKind | None:
+    """Return what the number in a link counts: upvotes in the link of the button, or comments."""
+    if "/login" in link.url:
+        return MetadataKind.UPVOTES
+    return MetadataKind.COMMENTS if "#community" in link.url or "#comments" in link.url else None
 
 
 def phrases_of(text: str) -> tuple[MetadataLine, ...]:
@@ -465,30 +487,6 @@ def phrase_end(words: Sequence[str], start: int) -> int:
     return start + (1 if is_apart and words[start + 2][0].isdigit() else LONGEST_PHRASE)
 
 
-def with_links(found: Sequence[MetadataLine], line: PageLine) -> Iterator[MetadataLine]:
-    """Yield metadata, determining the meaning of bare numbers from the addresses of their links."""
-    meanings: list[tuple[str, MetadataKind]] = []
-    for link in line.inside:
-        if "/login" in link.url:
-            meanings.append((link.label, MetadataKind.UPVOTES))
-        elif "#community" in link.url or "#comments" in link.url:
-            meanings.append((link.label, MetadataKind.COMMENTS))
-    for one in found:
-        if one.kind is MetadataKind.COUNT:
-            named = next((meaning for meaning in meanings if one.number in numbers_in(meaning[0])), None)
-            if named is not None:
-                meanings.remove(named)
-            yield replace(one, kind=named[1]) if named else one
-        else:
-            yield one
-
-
-def numbers_in(label: str) -> list[float | None]:
-    """Return the numbers in the text of a link."""
-    parts = (parse_metadata(part) for part in label.split())
-    return [part.number for part in parts if part is not None and part.kind is MetadataKind.COUNT]
-
-
 def with_names(passages: Iterator[Passage]) -> Iterator[Passage]:
     """Yield the passages, treating a short text after "Submitted by" as the submitter's name."""
     is_open = False
@@ -513,8 +511,13 @@ def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PL
             yield replace(before, found=(replace(before.found[0], kind=UNITS[word]),))
             before, caption = None, None
             continue
-        if before is not None and passage.is_site and any("#community" in link.url for link in passage.links):
-            before = replace(before, found=(replace(before.found[0], kind=MetadataKind.COMMENTS),))
+        pointed = next(filter(None, map(figure_kind, passage.links)), None) if passage.is_site else None
+        if before is not None and pointed:
+            before = replace(before, found=(replace(before.found[0], kind=pointed),))
+        elif pointed and not passage.text:
+            caption = pointed
+            yield passage
+            continue
         if before is not None:
             yield before
             before = None
