@@ -79,6 +79,17 @@ def shown_since_query(dialect: DatabaseDialect) -> Select[Any]:
     return select(rows.subscriber_id, rows.paper_id)
 
 
+def shown_among(
+    session: Session, subscriber_ids: Collection[int], papers: Collection[int]
+) -> list[tuple[int, int]]:
+    """Return (subscriber id, paper id) of those of these few papers that these subscribers were shown."""
+    condition = db.one_of(SHOWN_TABLE.c.paper_id, db.values_param("papers", SHOWN_TABLE.c.paper_id))
+    rows = shown_by_subscriber(db.dialect_of(session), condition).c
+    query = select(rows.subscriber_id, rows.paper_id)
+    found = session.connection().execute(query, {"ids": subscriber_ids, "papers": papers})
+    return [(row[0], row[1]) for row in found]
+
+
 def shown_by_subscriber(dialect: DatabaseDialect, condition: ColumnElement[bool]) -> Subquery:
     """Return the rows of `shown` that meet the condition, for the subscribers in the parameter `ids`."""
     reader: Column[int] = SHOWN_TABLE.c.subscriber_id

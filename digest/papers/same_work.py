@@ -18,8 +18,8 @@ from digest.papers.bylines import short_name
 from digest.papers.paper_record import fold
 
 SHINGLE_WORDS = 5  #: words in a shingle
-SKETCHED_ONE_IN = 16  #: one shingle in 16 is stored, about 12 of an abstract; every machine selects the same
-MIN_SHARED_SKETCHES = 2  #: two abstracts of one work share at least this many stored shingles
+STORED_ONE_IN = 16  #: one shingle in 16 is stored, about 12 of an abstract; every machine selects the same
+MIN_SHARED_SHINGLES = 2  #: two abstracts of one work share at least this many stored shingles
 MIN_WORDS = 50  #: a shorter abstract is not compared
 MIN_ALIKE = 0.75  #: minimum share of the shorter abstract's words that the other has, in the same order
 MIN_LENGTH_SHARE = 0.6  #: minimum length of the shorter abstract, compared with the longer
@@ -37,12 +37,12 @@ class Work:
     authors: Sequence[str]
 
 
-def sketch(abstract: str) -> frozenset[int]:
+def stored_shingles(abstract: str) -> frozenset[int]:
     """Return the hashes of the stored shingles of an abstract."""
     words = words_of(abstract)
     starts = range(len(words) - SHINGLE_WORDS + 1 if len(words) >= MIN_WORDS else 0)
     hashes = (crc32(" ".join(words[at : at + SHINGLE_WORDS]).encode()) for at in starts)
-    return frozenset(each for each in hashes if each % SKETCHED_ONE_IN == 0)
+    return frozenset(each for each in hashes if each % STORED_ONE_IN == 0)
 
 
 def is_same_work(one: Work, other: Work) -> bool:

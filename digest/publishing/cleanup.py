@@ -15,6 +15,7 @@ from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
 from digest.editions import shown
 from digest.letters import press_store
+from digest.papers import catalog
 from digest.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
 
 PAUSE_SECONDS = 0.01  #: seconds between two batches, in which other processes can write to SQLite
@@ -51,6 +52,7 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     past = now - kept.deliveries
     yield "rates", iter([limits.delete_old_limits(session, now=now)])
     yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
+    yield "shingles", iter([catalog.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)
     yield "bounces", bounces.delete_old_failures(session, before=past)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 
+from digest.bitsets import bitset_of
 from digest.db.tables import StillReadingStep, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import (
@@ -13,6 +14,7 @@ from digest.editions.compose import (
     Digest,
     DigestLimits,
     RequestedTopic,
+    Section,
     compose,
     count_matching,
     rank_sets,
@@ -76,6 +78,9 @@ def decide_digest(
     requested = requested_topics(match_index, reader, topics)
     shown = gathered.shown.get(reader.id, ())
     sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
+    while second := second_versions(sections, match_index, gathered):
+        eligible &= ~bitset_of(second)
+        sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
     is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
     pending = gathered.pending.get(reader.id)
     digest = Digest(
@@ -99,6 +104,20 @@ def decide_digest(
         is_too_few=not sections and limits.at_least > 1,
         pending=pending,
     )
+
+
+def second_versions(
+    sections: Sequence[Section], match_index: MatchIndex, gathered: GatheredInputs
+) -> list[int]:
+    """Return the numbers of the papers in these sections of which an earlier version is in them, too."""
+    if not gathered.versions:
+        return []
+    papers = {paper for section in sections for paper in section.papers}
+    return [
+        number
+        for number, earlier in gathered.versions.items()
+        if match_index.ids[number] in papers and not papers.isdisjoint(earlier)
+    ]
 
 
 def considered_until_of(reader: Reader | Subscriber, now: datetime) -> ConsideredUntil:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.letters.press import Press
+from digest.papers import catalog
 from digest.publishing import pending_updates
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, TRENDS_AGAIN_WITHIN
@@ -122,7 +123,24 @@ def gather_inputs(
             number = match_index.press.rank_of_paper.get(paper_id)
             if number is not None:
                 shown[subscriber_id].add(number)
-    return GatheredInputs(found, topics, shown, pending_updates.load_pending(session, found, now))
+    versions = earlier_versions(session, match_index)
+    if ids and versions:
+        later: dict[int, set[int]] = defaultdict(set)
+        for number, some in versions.items():
+            for earlier in some:
+                later[earlier].add(number)
+        for subscriber_id, paper_id in shown_papers.shown_among(session, ids, sorted(later)):
+            shown[subscriber_id] |= later[paper_id]
+    return GatheredInputs(found, topics, shown, pending_updates.load_pending(session, found, now), versions)
+
+
+def earlier_versions(session: Session, match_index: MatchIndex) -> Mapping[int, Collection[int]]:
+    """Return {paper number: ids of the paper's earlier versions} for the papers of the press."""
+    if not match_index.ids:
+        return {}
+    stored = catalog.earlier_versions(session, since_id=min(match_index.ids))
+    ranks = match_index.press.rank_of_paper
+    return {ranks[paper]: some for paper, some in stored.items() if paper in ranks}
 
 
 def topics_of(session: Session, ids: Sequence[int]) -> Mapping[int, Sequence[Topic]]:

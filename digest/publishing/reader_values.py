@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from typing import NamedTuple
@@ -69,7 +69,10 @@ class GatheredInputs:
 
     readers: Sequence[Reader]
     topics: Mapping[int, Sequence[Topic]]
-    #: Numbers of the papers that a reader was already shown, keyed by subscriber id.
+    #: Numbers of the papers that a reader was already shown, perhaps in an earlier version, keyed by
+    #: subscriber id.
     shown: Mapping[int, set[int]]
     #: Updates to papers that a reader was sent earlier, keyed by subscriber id.
     pending: Mapping[int, PendingFollowups]
+    #: Ids of the earlier versions of papers whose titles changed, keyed by paper number.
+    versions: Mapping[int, Collection[int]]

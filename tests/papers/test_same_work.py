@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from digest.papers.same_work import MIN_SHARED_SKETCHES, is_same_work, sketch
+from digest.papers.same_work import MIN_SHARED_SHINGLES, is_same_work, stored_shingles
 from tests.papers.rewritten_papers import pairs_of_different_works, pairs_of_one_work
 
 
@@ -23,5 +23,5 @@ def test_a_journal_version_with_another_title_is_recognised():
 
 def test_versions_of_one_work_are_found_by_their_stored_shingles():
     for name, one, other in pairs_of_one_work():
-        shared = sketch(one.abstract) & sketch(other.abstract)
-        assert (name, len(shared) >= MIN_SHARED_SKETCHES) == (name, True)
+        shared = stored_shingles(one.abstract) & stored_shingles(other.abstract)
+        assert (name, len(shared) >= MIN_SHARED_SHINGLES) == (name, True)

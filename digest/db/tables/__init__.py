@@ -17,7 +17,16 @@ from digest.db.tables.inbound_mail import (
     Suppression,
 )
 from digest.db.tables.limits import CanaryWait, ConversationRow, DomainPause, RateCounter, WarmUpDay
-from digest.db.tables.papers import Alias, AppearanceRow, ChangeKind, ChangeRow, PaperRow, SignalRow
+from digest.db.tables.papers import (
+    AbstractShingle,
+    Alias,
+    AppearanceRow,
+    ChangeKind,
+    ChangeRow,
+    EarlierVersion,
+    PaperRow,
+    SignalRow,
+)
 from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation
 from digest.db.tables.subscribers import (
     AbstractLength,
@@ -37,6 +46,7 @@ from digest.db.tables.subscribers import (
 
 __all__ = [
     "AbstractLength",
+    "AbstractShingle",
     "Alias",
     "AppearanceRow",
     "Attempt",
@@ -53,6 +63,7 @@ __all__ = [
     "DomainPause",
     "DumpRow",
     "DumpState",
+    "EarlierVersion",
     "EmergencyStop",
     "FilterRow",
     "Fingerprint",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, ForeignKey, String
+from sqlalchemy import JSON, BigInteger, ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime
@@ -79,6 +79,28 @@ class SignalRow(Base):
     name: Mapped[str] = mapped_column(String(20), primary_key=True)  #: upvotes, comments, stars, ...
     observed_at: Mapped[datetime] = mapped_column(UtcDateTime, primary_key=True)
     value: Mapped[float]
+
+
+class AbstractShingle(Base):
+    """The hash of a few words in a row in a paper's abstract, by which its other versions are found."""
+
+    __tablename__ = "abstract_shingle"
+
+    hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    paper_id: Mapped[int] = mapped_column(
+        ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True, index=True, autoincrement=False
+    )
+
+
+class EarlierVersion(Base):
+    """Another paper that is certainly an earlier version of the same work; the papers are not merged."""
+
+    __tablename__ = "earlier_version"
+
+    paper_id: Mapped[int] = mapped_column(ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True)
+    earlier_id: Mapped[int] = mapped_column(
+        ForeignKey("paper.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
 
 
 class ChangeKind(StrEnum):

@@ -7,6 +7,7 @@ from digest.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
     from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
+    from digest.papers.catalog.other_versions import delete_old_shingles, earlier_versions
     from digest.papers.catalog.queries import (
         arrivals,
         current,
@@ -30,6 +31,8 @@ __all__ = [
     "arrivals",
     "current",
     "days_with_news",
+    "delete_old_shingles",
+    "earlier_versions",
     "evidence",
     "find",
     "hide",

@@ -19,9 +19,10 @@ from digest import db
 from digest.db.tables import Alias, AppearanceRow, ChangeKind, ChangeRow, DumpRow, PaperRow, SignalRow
 from digest.papers import Record
 from digest.papers.catalog.alias_keys import TITLE_SCHEME, Key, ids_of_record, title_alias
-from digest.papers.catalog.detect_changes import detect_changes, is_journal, is_publication
+from digest.papers.catalog.detect_changes import change_detail, detect_changes, is_journal, is_publication
 from digest.papers.catalog.enrichment import Row, enrich_row, paper_row
 from digest.papers.catalog.merge_papers import merge_into
+from digest.papers.catalog.other_versions import note_earlier_versions
 
 PAPER_TABLE, ALIAS_TABLE = cast(Table, PaperRow.__table__), cast(Table, Alias.__table__)
 APPEARANCE_TABLE, SIGNAL_TABLE = cast(Table, AppearanceRow.__table__), cast(Table, SignalRow.__table__)
@@ -259,6 +260,7 @@ class CatalogBatch:
             )
         )
         db.load_rows(self.session, PaperRow, [{"id": ids[paper.id], **paper.row} for paper in fresh])
+        self.note_versions({ids[paper.id]: paper.row for paper in fresh})
         self.update_papers([paper for paper in self.papers.values() if paper.id > 0 and paper.is_changed])
         for younger, elder in self.merged.items():
             merge_into(self.session, younger, self.survivor(elder))
@@ -273,6 +275,13 @@ class CatalogBatch:
         self.write_appearances(ids)
         self.write_signals(ids)
         self.write_changes()
+
+    def note_versions(self, new: dict[int, Row]) -> None:
+        """Store the earlier versions of new papers; a journal's paper is an update to its preprint."""
+        news = {number: row for number, row in new.items() if not row["is_history"] and not row["summary_by"]}
+        for number, earlier in note_earlier_versions(self.session, news):
+            if is_journal(journal := news[number]["journal"]):
+                self.changes.setdefault((earlier, ChangeKind.PUBLISHED), change_detail(journal))
 
     def survivor(self, paper: int) -> int:
         """Return the id of the paper that `paper` was finally merged into."""

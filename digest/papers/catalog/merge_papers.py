@@ -9,9 +9,11 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import (
+    AbstractShingle,
     Alias,
     AppearanceRow,
     ChangeRow,
+    EarlierVersion,
     FollowupSent,
     PaperRow,
     SavedPaper,
@@ -26,6 +28,7 @@ OWNED_TABLES: tuple[tuple[type[db.Base], list[str]], ...] = (
     (AppearanceRow, ["dump_id", "paper_id"]),
     (SignalRow, ["paper_id", "source", "name", "observed_at"]),
     (ChangeRow, ["paper_id", "kind"]),
+    (AbstractShingle, ["hash", "paper_id"]),
     (FollowupSent, ["subscriber_id", "paper_id", "kind"]),
     (SavedPaper, ["subscriber_id", "paper_id"]),
 )
@@ -34,6 +37,7 @@ OWNED_TABLES: tuple[tuple[type[db.Base], list[str]], ...] = (
 def merge_into(session: Session, younger: int, elder: int) -> None:
     """Move the newer paper's ids and rows in `OWNED_TABLES` to the older paper; hide it if either is hidden."""
     session.execute(update(ALIAS_TABLE).where(ALIAS_TABLE.c.paper_id == younger).values(paper_id=elder))
+    session.execute(delete(EarlierVersion).where(EarlierVersion.paper_id == younger))
     for row, key in OWNED_TABLES:
         move_rows(session, row, key, younger, elder)
     hidden_at = select(PAPER_TABLE.c.hidden_at).where(PAPER_TABLE.c.id == younger).scalar_subquery()

@@ -21,7 +21,7 @@ from digest.papers import Announcement, catalog, display
 from digest.publishing.why.next_edition import answer_if_upcoming
 from digest.publishing.why.past_edition import answer_if_considered, unsent_editions
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
-from digest.publishing.why.shown_paper import answer_if_shown
+from digest.publishing.why.shown_paper import answer_if_earlier_version_shown, answer_if_shown
 from digest.site_profile import Site
 
 
@@ -63,6 +63,7 @@ def candidate_answers(question: WhyQuestion, reference: str) -> Iterator[WhyAnsw
     """Yield the answer of each possible explanation, or None, in the order in which they are tried."""
     describe_paper(question, reference)
     yield answer_if_shown(question)
+    yield answer_if_earlier_version_shown(question)
     yield answer_if_not_news(question)
     yield answer_if_considered(question)
     yield answer_if_not_mailed(question)

@@ -20,6 +20,7 @@ class WhyCause(StrEnum):
     """Why a paper was or was not shown to a subscriber."""
 
     SHOWN = "shown"  #: a digest contained the paper
+    SHOWN_EARLIER = "shown in another version"  #: a digest contained an earlier version with another title
     UNKNOWN = "unknown"  #: no dump contained the paper
     HISTORY = "history"  #: the paper was loaded as history, which no digest shows
     WITHDRAWN = "withdrawn"  #: the authors withdrew the paper

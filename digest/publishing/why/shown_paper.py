@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import and_, select
 
-from digest.db.tables import ChangeRow, Delivery, FilterRow, FollowupSent, Shown
+from digest.db.tables import ChangeRow, Delivery, EarlierVersion, FilterRow, FollowupSent, PaperRow, Shown
 from digest.editions.compose import Digest, Section
+from digest.papers import display
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.topic_matches import describe_filter
 
@@ -39,6 +40,24 @@ def answer_if_shown(question: WhyQuestion) -> WhyAnswer | None:
         shown_on=found.shown_on.isoformat(),
         state=delivery.state,
     )
+
+
+def answer_if_earlier_version_shown(question: WhyQuestion) -> WhyAnswer | None:
+    """Return the answer if a digest contained an earlier version of the paper under another title, else None."""
+    found = question.session.execute(
+        select(Shown.shown_on, Delivery.edition, PaperRow.id, PaperRow.title)
+        .join(EarlierVersion, EarlierVersion.earlier_id == Shown.paper_id)
+        .join(PaperRow, PaperRow.id == Shown.paper_id)
+        .outerjoin(Delivery, Delivery.id == Shown.delivery_id)
+        .where(Shown.subscriber_id == question.subscriber.id, EarlierVersion.paper_id == question.paper.id)
+    ).first()
+    if found is None:
+        return None
+    question.lines.append(
+        f"its abstract is nearly that of paper {found.id}, and they have an author in common"
+    )
+    verdict = f"Left out: {found.edition or 'another letter'} showed it as “{display(found.title)}”."
+    return question.answer(WhyCause.SHOWN_EARLIER, verdict, shown_on=found.shown_on.isoformat())
 
 
 def describe_section(question: WhyQuestion, section: Section) -> None:

@@ -1,0 +1,84 @@
+"""A reader who was shown a preprint is not shown the journal's paper under another title, but is told of it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, select
+
+from digest import db
+from digest.db.tables import AbstractShingle, EarlierVersion
+from digest.editions.compose import Digest
+from digest.letters import Templates
+from digest.papers import Record, catalog
+from digest.publishing.why import why
+from digest.site_profile import Site
+from tests.papers.rewritten_papers import PREPRINTS, pairs_of_different_works
+from tests.support.publishing_world import PublishingWorld, at
+from tests.support.shared_caches import CACHES
+
+TITLE, JOURNAL_TITLE, ABSTRACT, _ = PREPRINTS[0]
+PREPRINT = Record(title=TITLE, abstract=ABSTRACT, authors=("Ada Okafor", "Kenji Ito"))
+PUBLISHED = Record(
+    title=JOURNAL_TITLE, abstract=ABSTRACT.replace("We followed", "Here we followed"),
+    authors=("K. Ito", "A. Okafor"), journal="Journal of Rivers",
+)  # fmt: skip
+EELS = {"Eels": "eel*"}
+
+
+@pytest.fixture
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
+
+
+def test_a_journal_version_is_left_out_noted_for_why_and_brings_one_update(
+    world: PublishingWorld, site: Site
+):
+    world.subscribe("alice@example.org", EELS, now="18T00:00")
+    world.dump("18T00:00", [PREPRINT])
+    world.publish("18T08:00")
+    world.deliver(at("18T08:01"))
+    world.subscribe("bob@example.org", EELS, now="19T00:00")
+    world.dump("20T00:00", [PUBLISHED, "Eels at sea"])
+    world.publish("20T08:00")
+
+    assert world.digest("alice@example.org", "daily-2026-11-20") == {"Eels": ["Eels at sea"]}
+    assert sorted(world.digest("bob@example.org")["Eels"]) == [JOURNAL_TITLE, "Eels at sea"]
+    sent = [one for one in world.deliveries("alice@example.org") if one.edition == "daily-2026-11-20"]
+    (update,) = Digest.from_json(sent[0].decision).news
+    assert (update.title, update.kind, update.detail) == (TITLE, "published", "Journal of Rivers")
+    with db.read_session(world.engine) as session:
+        answer = why(
+            session, site=site, templates=world.templates, caches=CACHES, email="alice@example.org",
+            reference=JOURNAL_TITLE, now=at("20T09:00"),
+        )  # fmt: skip
+    assert answer.json["cause"] == "shown in another version"
+    assert answer.verdict == f"Left out: daily-2026-11-18 showed it as “{TITLE}”."
+
+
+def test_two_versions_that_arrive_together_are_one_entry_of_a_digest(world: PublishingWorld):
+    world.subscribe("alice@example.org", EELS)
+    world.dump("20T00:00", [PREPRINT, PUBLISHED])
+    world.publish("20T08:00")
+
+    assert world.digest("alice@example.org") == {"Eels": [TITLE]}
+
+
+def test_different_papers_of_one_group_are_all_shown(world: PublishingWorld):
+    pairs = [(one, other) for _, one, other in pairs_of_different_works() if one.title != other.title]
+    works = {work.title: work for pair in pairs for work in pair}
+    world.dump("20T00:00", [Record(title=one.title, abstract=one.abstract, authors=tuple(one.authors))
+                            for one in works.values()])  # fmt: skip
+
+    with db.read_session(world.engine) as session:
+        assert session.scalars(select(EarlierVersion.paper_id)).all() == []
+        assert session.scalars(select(AbstractShingle.hash)).first() is not None
+
+
+def test_shingles_are_deleted_when_no_reader_can_have_been_shown_the_paper(world: PublishingWorld):
+    world.dump("10T00:00", [PREPRINT])
+    world.dump("20T00:00", [Record(title="Weirs", abstract=PREPRINTS[1][2])])
+
+    with db.write_session(world.engine) as session:
+        assert catalog.delete_old_shingles(session, before=at("15T00:00")) > 0
+        left = set(session.scalars(select(AbstractShingle.paper_id)))
+    assert left == {world.paper("Weirs")}
