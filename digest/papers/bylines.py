@@ -48,11 +48,12 @@ def byline(paper: Paper) -> str:
 
 
 def people_line(paper: Paper) -> str:
-    """Return up to three names and the number of other authors, or only the number of all authors."""
+    """Return up to three names and the number of other authors, if known, or only the number of all authors."""
     if paper.authors:
         named = [short_name(author) for author in paper.authors[:MAX_NAMED]]
         others = max(paper.n_authors or 0, len(paper.authors)) - len(named)
-        return ", ".join(named) + (f" + {others}" if others > 0 else "")
+        rest = f" + {others}" if others > 0 else "" if paper.n_authors else " et al."
+        return ", ".join(named) + rest
     if paper.n_authors:
         return "1 author" if paper.n_authors == 1 else f"{paper.n_authors} authors"
     return ""

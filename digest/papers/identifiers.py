@@ -18,7 +18,9 @@ DOI = re.compile(
     r"(?:doi:\s*|(?:https?://)?(?:dx\.)?doi\.org/)?(?P<id>10\.\d{4,9}/[^\s<>\"]+)", re.IGNORECASE
 )
 ARXIV_DOI = "10.48550/arxiv."
-NUMBER = re.compile(r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\d{1,12})/?", re.IGNORECASE)
+NUMBER = re.compile(
+    r"(?:[a-z]+:|https?://pubmed\.ncbi\.nlm\.nih\.gov/)?(?P<id>\d{1,12})/?(?:[?#].*)?", re.IGNORECASE
+)
 PMC = re.compile(r"(?:.*/)?(?P<id>PMC\d{1,12})/?", re.IGNORECASE)
 #: An id of the ACL Anthology: `2024.acl-long.12`, formerly `P19-1001`. The number 0 (front matter) does not match.
 ACL = re.compile(

@@ -57,6 +57,7 @@ def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
         abstract="Gravel moves.",
         ids={"arxiv": "2611.00001", "doi": "10.1234/x"},
         authors=("Kenji Ito",),
+        n_authors=1,
         organization=Organization(handle="gw", name="Gravel Works"),
         published=date(2026, 11, 15),
         categories=("cs.LG",),

@@ -38,7 +38,8 @@ TERM = re.compile(r"\"(?P<text>[^\"]*)\"|(?P<name>\w+)")
 UNENCLOSE = RemoveEnclosingMiddleware(allow_inplace_modification=True)
 VOLUMES = ("proceedings",)  #: types of entries that describe whole volumes, not papers
 LONGEST_PREFACE = 20  #: maximum number of lines of other text before the first entry
-PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*)\}")
+PROTECTED = re.compile(r"(?<![\\A-Za-z^_\"'`~=.}])\{([^{}\\]*|\$[^$]*\$)\}")
+ESCAPED = re.compile(r"\{\\([%&_#])\}|\\([%&_#])")
 
 
 def recognises(head: str) -> bool:
@@ -79,7 +80,7 @@ def records(source: DumpInput) -> Items:
                 entry = UNENCLOSE.transform_entry(entry, library)
             position += 1
             values = {
-                name.casefold(): expand_value(str(one.value), known, is_duplicate=is_duplicate)
+                name.casefold(): unenclosed(expand_value(str(one.value), known, is_duplicate=is_duplicate))
                 for name, one in entry.fields_dict.items()
             }
             yield source.note_fields(values, record_of(values, position, line))
@@ -134,20 +135,23 @@ def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
 
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
     """Return the record for one entry."""
-    named = field_parsing.as_text(values.get("author")).split(" and ")
-    authors = tuple(filter(None, (without_braces(name) for name in named if name != "others")))
+    authors = tuple(filter(None, field_parsing.as_text(values.get("author")).split(" and ")))
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
     urls = field_parsing.web_urls(values.get("url"))
     return Record(
         title=without_braces(values.get("title", "")),
-        abstract=field_parsing.as_text(values.get("abstract", "")),
+        abstract=ESCAPED.sub(r"\1\2", field_parsing.as_text(values.get("abstract", ""))),
         ids=field_parsing.ids_in_urls(*urls)
         | field_parsing.normalised_ids(
             [("doi", values.get("doi")), ("pmid", values.get("pmid"))]
-            + ([("arxiv", values.get("eprint"))] if is_arxiv else [])
+            + (
+                [("arxiv", values.get("eprint")), ("arxiv", values.get("volume", "").removeprefix("abs/"))]
+                if is_arxiv
+                else []
+            )
         ),
         authors=authors,
-        n_authors=len(authors) if authors and named[-1] != "others" else None,
+        n_authors=len(authors) or None,
         published=published(values),
         categories=tuple(filter(None, map(str.strip, re.split("[,;]", values.get("keywords", ""))))),
         urls=urls,
@@ -164,15 +168,15 @@ def without_braces(text: str) -> str:
     """Return `text` without the braces that protect capitals, but with the braces of TeX commands."""
     for _ in range(3):
         text = PROTECTED.sub(r"\1", text)
-    return field_parsing.as_text(text[1:-1] if is_enclosed(text) else text)
+    return ESCAPED.sub(r"\1\2", field_parsing.as_text(text))
 
 
-def is_enclosed(text: str) -> bool:
-    """Return whether a single pair of braces encloses the whole text."""
+def unenclosed(text: str) -> str:
+    """Return a text without the pair of braces that encloses the whole text, if there is one."""
     if not (text.startswith("{") and text.endswith("}")):
-        return False
+        return text
     depths = accumulate((char == "{") - (char == "}") for char in text[:-1])
-    return all(depth > 0 for depth in depths)
+    return text[1:-1] if all(depth > 0 for depth in depths) else text
 
 
 def published(values: dict[str, str]) -> date | None:

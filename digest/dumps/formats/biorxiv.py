@@ -33,8 +33,8 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     doi = field_parsing.as_text(found.get("doi") or found.get("biorxiv_doi"))
     server = field_parsing.as_text(found.get("server")) or "bioRxiv"
     return Record(
-        title=field_parsing.without_markup(found.get("title")),
-        abstract=field_parsing.without_markup(found.get("abstract")),
+        title=field_parsing.as_text(found.get("title")),
+        abstract=field_parsing.as_prose(found.get("abstract")),
         ids=field_parsing.normalised_ids([("doi", doi)]),
         authors=authors,
         n_authors=len(authors) or None,

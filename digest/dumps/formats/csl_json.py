@@ -36,10 +36,8 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("author")))))
     urls = field_parsing.web_urls(found.get("URL"))
     record = Record(
-        title=field_parsing.without_markup(field_parsing.as_text(found.get("title"))),
-        abstract=field_parsing.without_markup(found.get("abstract")).removeprefix(
-            "Abstract "
-        ),  # the text of a heading in the JATS markup
+        title=field_parsing.as_text(found.get("title")),
+        abstract=field_parsing.as_prose(found.get("abstract")),
         ids=field_parsing.ids_in_urls(*urls)
         | field_parsing.normalised_ids(
             [("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]

@@ -36,7 +36,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     urls = field_parsing.web_urls(found.get("url"))
     titles = [one for one in objects_in(found.get("titles")) if not one.get("titleType")]
     record = Record(
-        title=field_parsing.without_markup(first_text(titles, "title")),
+        title=first_text(titles, "title"),
         abstract=abstract_of(objects_in(found.get("descriptions"))),
         ids=field_parsing.ids_in_urls(*urls)
         | field_parsing.normalised_ids([("doi", found.get("doi") or found.get("id"))]),
@@ -72,7 +72,7 @@ def abstract_of(descriptions: list[Mapping[str, Any]]) -> str:
     """Return the description that is an abstract, or else the first description of an unknown type."""
     typed = [one for one in descriptions if one.get("descriptionType") == "Abstract"]
     untyped = [one for one in descriptions if not one.get("descriptionType")]
-    return field_parsing.without_markup(first_text([*typed, *untyped], "description"))
+    return first_text([*typed, *untyped], "description")
 
 
 def name_of(creator: Mapping[str, Any]) -> str:

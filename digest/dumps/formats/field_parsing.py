@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -15,10 +14,6 @@ MAX_TEXT = 2_000_000  #: maximum number of characters read from one field
 MAX_URL = 2_000  #: characters
 MAX_NAMES = 20_001  #: maximum number of names read from a field, one more than a valid record may have
 
-TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,30})(?:\s[^<>]{0,300})?/?>")
-INLINE_TAGS = frozenset(
-    ["i", "b", "em", "strong", "sub", "sup", "u", "sc", "scp", "tt", "mml", "math", "italic", "bold"]
-)
 ISO_DATE = re.compile(r"\s*(\d{4})[-/.](\d\d?)(?:[-/.](\d\d?))?(?!\d)")
 MONTHS = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 SPELLED_DATE = re.compile(rf"(\d{{1,2}}) {MONTHS} (\d{{4}}|\d\d)(?!\d)")
@@ -82,16 +77,6 @@ def paragraphs(text: str) -> Iterator[str]:
             begun = []
         begun += line.split()
     yield " ".join(begun)
-
-
-def without_markup(value: Any) -> str:
-    """Return the text of an HTML or JATS fragment; remove inline tags and replace other tags with spaces."""
-    if not isinstance(value, str):
-        return ""
-    bare = TAG.sub(
-        lambda tag: "" if tag[2].rpartition(":")[2].casefold() in INLINE_TAGS else " ", value[:MAX_TEXT]
-    )
-    return " ".join(html.unescape(bare).split())
 
 
 def parse_number(value: Any) -> float | None:

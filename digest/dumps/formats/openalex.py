@@ -33,7 +33,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     topics = (found.get("primary_topic"), *field_parsing.as_list(found.get("topics")))
     location = field_parsing.as_mapping(found.get("primary_location"))
     return Record(
-        title=field_parsing.without_markup(found.get("title") or found.get("display_name")),
+        title=field_parsing.as_text(found.get("title") or found.get("display_name")),
         abstract=abstract_in_order(found.get("abstract_inverted_index")),
         ids=field_parsing.ids_in_urls(location.get("landing_page_url"))
         | field_parsing.normalised_ids(

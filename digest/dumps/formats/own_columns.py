@@ -87,10 +87,7 @@ OTHER_ADDRESSES = (
     "license",
     "venue",
 )
-OTHERS = re.compile(r",?\s*(?:and\s+others|et\.?\s?al\.?)\s*$", re.IGNORECASE)
 TEXT_KEYS = ("name", "url", "text", "full_name", "fullName", "display_name", "literal", "tag")
-#: the number by which DBLP distinguishes people with the same name
-NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
 ID_SCHEMES = ("arxiv", "doi", "pmid")
 ID_OBJECTS = ("ids", "externalids", "identifiers")
@@ -124,11 +121,9 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
         raise ValueError("the object has several titles; write one object per paper")
-    authors, is_whole = whole_author_names(column_value(row, "authors"))
-    abstract, comment = (
-        abstract_text(column_value(row, "abstract")),
-        field_parsing.as_text(column_value(row, "comment")),
-    )
+    authors = author_names(column_value(row, "authors"))
+    abstract = field_parsing.as_prose(column_value(row, "abstract"))
+    comment = field_parsing.as_text(column_value(row, "comment"))
     nested = field_parsing.as_mapping(row.get("signals"))
     figures = {name: nested.get(name, first_present(row, names)) for name, names in SIGNAL_ALIASES.items()}
     urls = urls_of(row)
@@ -140,8 +135,7 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         abstract=abstract,
         ids=ids,
         authors=authors,
-        n_authors=field_parsing.parse_count(column_value(row, "n_authors"))
-        or (len(authors) or None if is_whole else None),
+        n_authors=field_parsing.parse_count(column_value(row, "n_authors")) or len(authors) or None,
         organization=organization(column_value(row, "organization")),
         published=parse_day(column_value(row, "published")),
         published_inferred=row.get("publishedinferred") is True,
@@ -236,22 +230,17 @@ def urls_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     return field_parsing.web_urls(*(part for url in known for part in (url.split() or [url])))
 
 
-def whole_author_names(value: Any) -> tuple[tuple[str, ...], bool]:
-    """Return the authors, and whether all are named; a string that ends with `et al.` omits some."""
-    may_have_others = isinstance(value, str) and any(word in value[-12:] for word in ("al", "AL", "others"))
-    value = field_parsing.as_text(value) if may_have_others else value
-    bare = OTHERS.sub("", value) if may_have_others else value
-    return author_names(bare), bare == value
-
-
 def author_names(value: Any) -> tuple[str, ...]:
     """Return the authors in a list, or in a string with `;`, `|` or (if unambiguous) commas between them."""
-    if isinstance(value, str) and ";" not in value and (names := field_parsing.person_names(value)):
+    if (
+        isinstance(value, str)
+        and not {";", "\n"} & set(value)
+        and (names := field_parsing.person_names(value))
+    ):
         return names
-    return tuple(
-        NAME_NUMBER.sub("", name) if name[-1].isdecimal() else name
-        for name in text_list(authors_among(value))
-    )
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (str(value),)  # the number of authors
+    return text_list(authors_among(value))
 
 
 def authors_among(value: Any) -> Any:
@@ -261,15 +250,6 @@ def authors_among(value: Any) -> Any:
     return [
         one for one in value if not isinstance(one, dict) or one.get("creatorType", "author") == "author"
     ] or value
-
-
-def abstract_text(value: Any) -> str:
-    """Return an abstract without markup."""
-    return (
-        field_parsing.without_markup(value)
-        if isinstance(value, str) and "</" in value
-        else field_parsing.as_prose(value)
-    )
 
 
 def parse_day(value: Any) -> date | None:
@@ -304,7 +284,7 @@ def text_list(value: Any) -> tuple[str, ...]:
     Each object is replaced with its name, URL or text.
     """
     if isinstance(value, str):
-        value = value.split(";" if ";" in value or "|" not in value else "|")
+        value = value.split(next((sign for sign in (";", "\n", "|") if sign in value), ";"))
     if isinstance(value, dict):
         value = elements_of(value)
     return field_parsing.as_texts(

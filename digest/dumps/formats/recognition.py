@@ -33,6 +33,7 @@ from digest.dumps.formats import (
     rss_atom,
     semantic_scholar,
     utf16,
+    washing,
     xml_stream,
 )
 from digest.dumps.formats.reader_interface import (
@@ -92,7 +93,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    records = valid_records(records)
+    records = valid_records(records, is_page=chosen in (*PAGE_FORMATS, page_copy, html_page))
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
     return DumpReading(format=chosen.NAME, header=header, records=records, source=source)
@@ -134,9 +135,10 @@ def refuse_binary(source: DumpInput) -> None:
         raise UnreadableDump("The file is not UTF-8 text.")
 
 
-def valid_records(records: Items) -> Items:
-    """Yield the records that the catalog can store; replace other records with problems."""
-    for record in records:
+def valid_records(records: Items, *, is_page: bool) -> Items:
+    """Yield the records, washed, that the catalog can store; replace other records with problems."""
+    for found in records:
+        record = found if isinstance(found, RecordProblem) else washing.washed(found, is_page=is_page)
         if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
             yield record
         else:

@@ -7,9 +7,10 @@ announcement; a date from the API is the date of the first version.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date
 
-from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats import field_parsing, washing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.xml_stream import Element
 from digest.errors import UnreadableDump
@@ -20,13 +21,28 @@ NAME = "feed"
 ANNOUNCEMENT_PREFIX = re.compile(
     r"\s*arXiv:\S+\s+Announce Type:\s*(?P<type>[\w-]+)\s*(?:Abstract:)?\s*", re.IGNORECASE
 )
+#: What arXiv's RSS 1.0 adds to a title: `. (arXiv:2611.05001v1 [math.QA] UPDATED)`.
+TITLE_ENDING = re.compile(r"\.? \(arXiv:\S+ \[(?P<category>[\w.-]+)\](?: (?P<type>UPDATED|CROSS LISTED))?\)$")
 ANNOUNCEMENT_TYPES = {
     "new": Announcement.NEW, "cross": Announcement.CROSS, "replace": Announcement.REPLACED,
     "replace-cross": Announcement.REPLACED, "withdrawn": Announcement.WITHDRAWN,
+    "UPDATED": Announcement.REPLACED, "CROSS LISTED": Announcement.CROSS,
 }  # fmt: skip
 FEED_DATE = re.compile(r"<(?:\w+:)?(?:pubDate|lastBuildDate|updated|date)\b[^<>]{0,300}>([^<]{8,60})<")
 ERROR_LINKS = ("http://arxiv.org/api/errors", "https://arxiv.org/api/errors")
 OAI_PREFIX = re.compile(r"oai:arXiv\.org:", re.IGNORECASE)
+BLOCK_END = re.compile(r"</(?:p|div|h\d|li|td)>|<br\s*/?>", re.IGNORECASE)
+#: A line of a publisher's description that names its content.
+LABELLED = re.compile(
+    r"(?P<label>abstract|authors?(?:\(s\))?|doi|source|publication date)(?:\s*:\s*|\s*$|\s(?=[A-Z]))(?P<text>.*)",
+    re.IGNORECASE,
+)
+#: A line that cites a paper: `Volume 55, Issue 3, Page 1-9`, `J Kites. 2026 Nov 5. doi: ...`, `KITES, EarlyView.`
+CITATION = re.compile(
+    r"(?:volume|issue|page|vol\.?) \d|\bdoi:|\bEarlyView\b|, ahead of print|\b\d+: \d+-\d+", re.IGNORECASE
+)
+LONGEST_CITATION = 250  #: characters
+TEXTS = ("description", "summary", "encoded", "content")
 
 
 def recognises(head: str) -> bool:
@@ -45,57 +61,99 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def record_of(entry: Element, position: int, line: int) -> Record:
     """Return the record for one entry; raise UnreadableDump for an error message of arXiv's API."""
-    summary = xml_stream.inner_text(first_child(entry, "description", "summary", "encoded"))
+    summary = xml_stream.inner_text(first_child(entry, *TEXTS))
     prefix = ANNOUNCEMENT_PREFIX.match(summary)
-    kind = xml_stream.text_at(entry, "announce_type") or (prefix["type"] if prefix else "")
-    abstract = summary[prefix.end() :] if prefix else summary
     links = [link.get("href") or xml_stream.one_line(link) for link in xml_stream.children(entry, "link")]
     if any(link.startswith(ERROR_LINKS) for link in links):
         raise UnreadableDump(
             f"arXiv returned an error instead of papers ({field_parsing.as_text(summary)[:200]})."
         )
-    names = OAI_PREFIX.sub("", xml_stream.one_line(first_child(entry, "guid", "id", "identifier")))
-    authors = authors_of(entry)
-    is_arxiv = "arxiv.org" in " ".join(links) or OAI_PREFIX.search(
-        xml_stream.one_line(first_child(entry, "guid", "id"))
+    names = identifiers_of(entry)
+    is_arxiv = "arxiv.org" in " ".join((*links, *names)).casefold()
+    title = xml_stream.text_at(entry, "title")
+    ending = TITLE_ENDING.search(title) if is_arxiv else None
+    kind = (
+        xml_stream.text_at(entry, "announce_type")
+        or (prefix["type"] if prefix else "")
+        or (ending["type"] if ending else "")
     )
+    described = {} if is_arxiv else labelled_texts(entry)
+    authors = authors_of(entry) or field_parsing.split_names(described.get("author", ""))
     stamp = xml_stream.one_line(first_child(entry, "published", "pubDate", "date", "updated"))
     printed = parse_day(stamp)
-    announcement = ANNOUNCEMENT_TYPES.get(kind, Announcement.NEW)
+    announcement = ANNOUNCEMENT_TYPES.get(kind or "", Announcement.NEW)
     return Record(
-        title=clean_title(xml_stream.text_at(entry, "title")),
-        abstract=field_parsing.without_markup(abstract)
-        if "</" in abstract
-        else field_parsing.as_prose(abstract),
-        ids=field_parsing.normalised_ids([("arxiv", names)] if is_arxiv else [])
-        | field_parsing.ids_in_urls(*links)
-        | field_parsing.normalised_ids([("doi", name.split(" ")[0]) for name in doi_of(entry)]),
+        title=title[: ending.start()] if ending else title,
+        abstract=field_parsing.as_prose(
+            summary[prefix.end() :] if prefix else described.get("abstract", summary)
+        ),
+        ids=ids_of([*names, described.get("doi", "")], is_arxiv=is_arxiv) | field_parsing.ids_in_urls(*links),
         authors=authors,
         n_authors=len(authors) or None,
         published=None if announcement is Announcement.REPLACED else printed,
         posted=printed if kind and announcement is not Announcement.REPLACED else None,
-        categories=categories_of(entry),
+        categories=(ending["category"],) if ending else categories_of(entry),
         urls=() if is_arxiv else field_parsing.web_urls(*links),
         announcement=announcement,
         comment=xml_stream.text_at(entry, "comment"),
-        journal=xml_stream.one_line(first_child(entry, "journal_ref", "journal_reference")),
+        journal=xml_stream.one_line(
+            first_child(entry, "journal_ref", "journal_reference", "publicationName", "source")
+        )
+        or described.get("source", ""),
         position=position,
         line=line,
     )
 
 
-def clean_title(title: str) -> str:
-    """Return a title without the markup that some journals add."""
-    return field_parsing.without_markup(title) if "</" in title else title
+def identifiers_of(entry: Element) -> list[str]:
+    """Return the texts of all elements that may identify the paper."""
+    named = ("guid", "id", "identifier", "DOI", "doi")
+    return [xml_stream.one_line(one) for name in named for one in xml_stream.children(entry, name)]
 
 
-def doi_of(entry: Element) -> list[str]:
-    """Return the texts that may contain the entry's DOI: a DOI element or an identifier with `doi:`."""
-    named = xml_stream.one_line(first_child(entry, "identifier"))
-    return [
-        xml_stream.one_line(first_child(entry, "DOI", "doi")),
-        named if named.casefold().startswith("doi:") else "",
-    ]
+def ids_of(names: Iterable[str], *, is_arxiv: bool) -> dict[str, str]:
+    """Return the ids among identifiers such as `oai:arXiv.org:2611.00001v1`, `doi:10.5555/x` or `pmid:123`."""
+    pairs = []
+    for name in names:
+        scheme, _, value = name.partition(":")
+        bare = OAI_PREFIX.sub("", name)
+        pairs += [("arxiv", bare)] if is_arxiv else []
+        pairs += [("doi", name.split(" ")[0])] if "10." in name else []
+        pairs += [("pmid", value)] if scheme.casefold() in {"pmid", "pubmed"} else []
+    return field_parsing.normalised_ids(pairs)
+
+
+def labelled_texts(entry: Element) -> dict[str, str]:
+    """Return the abstract of an entry, and its authors, DOI and journal if a description names them.
+
+    Publishers repeat the title's data in the description, and give the abstract under a heading or in
+    another element.
+    """
+    texts = [xml_stream.inner_text(one) for name in TEXTS for one in xml_stream.children(entry, name)]
+    found: dict[str, str] = {}
+    plain: list[str] = []
+    for text in texts:
+        lines = [
+            washing.without_tags(line)
+            for line in BLOCK_END.sub("\n", text.strip()).split("\n\n" if "<" not in text else "\n")
+        ]
+        for place, line in enumerate(lines):
+            if labelled := LABELLED.match(line):
+                label = labelled["label"].casefold().partition("(")[0].rstrip("s")
+                rest = lines[place + 1 :] if label == "abstract" and not labelled["text"] else []
+                found.setdefault(label, " ".join([labelled["text"], *rest]).strip())
+        is_citation = [len(line) <= LONGEST_CITATION and CITATION.search(line) for line in lines]
+        plain.append(
+            " ".join(
+                line
+                for line, cited in zip(lines, is_citation, strict=True)
+                if not (cited or LABELLED.match(line))
+            )
+        )
+    longest = max(plain, key=len, default="")
+    return {"abstract": longest if any(map(str.isalpha, longest)) else ""} | {
+        label: text for label, text in found.items() if text
+    }
 
 
 def first_child(entry: Element, *names: str) -> Element | None:
@@ -105,13 +163,11 @@ def first_child(entry: Element, *names: str) -> Element | None:
 
 def authors_of(entry: Element) -> tuple[str, ...]:
     """Return the authors, given as one element per author or as one line."""
-    named = tuple(
-        filter(None, (xml_stream.text_at(author, "name") for author in xml_stream.children(entry, "author")))
-    )
-    creators = [xml_stream.one_line(creator) for creator in xml_stream.children(entry, "creator")]
-    if len(creators) == 1:
-        return named or field_parsing.split_names(creators[0])
-    return named or tuple(filter(None, creators))
+    elements = xml_stream.children(entry, "author")
+    named = tuple(filter(None, (xml_stream.text_at(author, "name") for author in elements)))
+    creators = [*xml_stream.children(entry, "creator"), *(() if named else elements)]
+    lines = [washing.without_tags(xml_stream.one_line(creator)) for creator in creators]
+    return named or (field_parsing.split_names(lines[0]) if len(lines) == 1 else tuple(filter(None, lines)))
 
 
 def categories_of(entry: Element) -> tuple[str, ...]:

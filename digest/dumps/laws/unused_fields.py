@@ -11,7 +11,8 @@ from digest.papers import Record, title_key
 
 MIN_TEXT = 25  #: a value with fewer characters is a number, a code or a word; an address is always named
 MAX_NAMED = 8
-KEY_LENGTH = 40  #: the beginning of a value, by which it is found in the record
+KEY_LENGTH = 12  #: the beginning of a value, by which it is found in the record; in characters
+NAMES = ("author", "authors", "editor", "editors")  #: names, which a record has in another spelling
 
 
 def remarks(sampled: Sequence[tuple[Mapping[str, Any], Record]]) -> Items:
@@ -21,7 +22,7 @@ def remarks(sampled: Sequence[tuple[Mapping[str, Any], Record]]) -> Items:
     for fields, record in sampled:
         whole = title_key(" ".join(texts_of(record)))
         for name, value in fields.items():
-            for text in strings_in(value):
+            for text in strings_in(value) if name not in NAMES else ():
                 texts[name] += 1
                 if name not in used and title_key(text[: 2 * KEY_LENGTH])[:KEY_LENGTH] in whole:
                     used.add(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from digest.papers import Announcement, Record
@@ -12,6 +12,7 @@ Row = dict[str, Any]  #: the values of a row of the table `paper`, keyed by colu
 
 MAX_LIST_ITEMS = 60  #: maximum number of categories or URLs stored with a paper
 MIN_REWRITTEN_LENGTH = 200  #: a later version's abstract with fewer characters may be only an excerpt
+NEW_FOR = timedelta(days=14)  #: maximum age of a paper that a list announces as new
 LATER_VERSIONS = (Announcement.REPLACED, Announcement.WITHDRAWN)
 
 
@@ -23,7 +24,7 @@ def paper_row(record: Record, *, first_seen_at: datetime, is_history: bool, is_s
         "abstract": record.abstract,
         "summary_by": record.summary_by,
         "authors": list(record.authors),
-        "n_authors": record.n_authors if record.n_authors is not None else len(record.authors) or None,
+        "n_authors": record.n_authors,
         "organization_handle": organization.handle if organization else None,
         "organization_name": organization.name if organization else None,
         "published": record.published,
@@ -52,7 +53,8 @@ def enrich_row(row: Row, other: Row) -> Row:
         result["title"] = other["title"]
     if len(other["authors"]) > len(row["authors"]):
         result["authors"] = other["authors"]
-    result["n_authors"] = max(filter(None, (row["n_authors"], len(result["authors"]) or other["n_authors"])), default=None)  # fmt: skip
+    counts = list(filter(None, (row["n_authors"], other["n_authors"])))
+    result["n_authors"] = max(*counts, len(result["authors"])) if counts else None
     if row["organization_handle"] is None:
         result["organization_handle"] = other["organization_handle"]
         result["organization_name"] = other["organization_name"]
@@ -65,10 +67,25 @@ def enrich_row(row: Row, other: Row) -> Row:
     for column in ("comment", "journal"):
         if other[column] and (not row[column] or is_later_version):
             result[column] = other[column]
-    if other["announcement"] == Announcement.WITHDRAWN:
-        result["announcement"] = other["announcement"]
+    result |= announced(row, other)
     result["is_sample"] = row["is_sample"] and other["is_sample"]
     return result
+
+
+def announced(row: Row, other: Row) -> Row:
+    """Return the changed values if the other list is the first that announces the paper as new, or withdraws it."""
+    if is_announced_as_new(row, other):
+        changed = ("announcement", *(("is_history", "first_seen_at") if row["is_history"] else ()))
+        return {name: other[name] for name in changed}
+    return {"announcement": other["announcement"]} if other["announcement"] == Announcement.WITHDRAWN else {}
+
+
+def is_announced_as_new(row: Row, other: Row) -> bool:
+    """Return whether the other list announces as new a recent paper that an earlier list had as cross or replaced."""
+    if other["announcement"] != Announcement.NEW or not other["published"]:
+        return False
+    age = other["first_seen_at"].date() - other["published"]
+    return row["announcement"] in {Announcement.CROSS, Announcement.REPLACED} and age <= NEW_FOR
 
 
 def is_better_abstract(row: Row, other: Row) -> bool:
