@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,6 +46,10 @@ Observed = Annotated[
     date | None,
     typer.Option("--date", parser=day, metavar="DAY", help="The day of the dumps.", show_default=False),
 ]
+PageAddress = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="The address of a page in HTML.", show_default=False),
+]
 Layout = Annotated[
     str | None,
     typer.Option(
@@ -66,9 +70,12 @@ def intake(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Dumps to read: files or https addresses.", show_default=False
+            metavar="PATH...",
+            help="Dumps to read: files, https addresses, or - for standard input.",
+            show_default=False,
         ),
     ],
+    url: PageAddress = None,
     observed: Observed = None,
     layout: Layout = None,
     order: Order = None,
@@ -82,6 +89,7 @@ def intake(
     """Load dumps now, in this process.
 
     The files are not moved. A page at an https address is fetched once, if its site's robots.txt allows it.
+    A page from standard input is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if at least one dump is loaded or was loaded before, otherwise with 1.
     """
     check_format(layout)
@@ -101,19 +109,24 @@ def intake(
                 "dry_run": dry_run,
                 "show": show or 0,
                 "incomplete_ok": incomplete_ok or context.settings.sends_short_dumps,
+                "still_news": news_for(observed),
             }
-            if "://" in path:
+            if path == "-":
+                loads.append(load_input(session, context.settings.dumps, now=moment, url=url, **options))
+            elif "://" in path:
                 loads.append(load_page(context.poll_context(session, moment), path, **options))
             else:
                 loads.append(load(session, Path(path), now=moment, **options))
     report(loads, dry_run=dry_run, as_json=as_json)
+    if observed is not None and not (as_history or as_json):
+        terminal.print_note(
+            f"The papers count as first seen on {observed} at 00:00 UTC, as --date says: "
+            "they are not news to readers who subscribed later or had that day's digest."
+        )
 
 
 def capture(
-    url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="The address of the page.", show_default=False),
-    ] = None,
+    url: PageAddress = None,
     observed: Observed = None,
     layout: Layout = None,
     order: Order = None,
@@ -129,26 +142,27 @@ def capture(
     The page is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if the page is loaded or was loaded before, otherwise with 1.
     """
-    from digest.dumps import intake as dumps_intake
-
     check_format(layout)
-    content = terminal.read_input(dumps_intake.MAX_CAPTURE_BYTES + 1)
+    options = {
+        "date": observed,
+        "format": layout,
+        "order": order,
+        "as_history": as_history,
+        "dry_run": dry_run,
+        "show": show or 0,
+        "still_news": news_for(observed),
+    }
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        loaded = dumps_intake.capture(
-            session,
-            context.settings.dumps,
-            content,
-            now=current_time(now),
-            url=url,
-            date=observed,
-            format=layout,
-            order=order,
-            as_history=as_history,
-            dry_run=dry_run,
-            show=show or 0,
-            incomplete_ok=incomplete_ok or context.settings.sends_short_dumps,
-        )
-    report([(loaded.to_json(), loaded.is_loaded)], dry_run=dry_run, as_json=as_json)
+        options["incomplete_ok"] = incomplete_ok or context.settings.sends_short_dumps
+        loaded = load_input(session, context.settings.dumps, now=current_time(now), url=url, **options)
+    report([loaded], dry_run=dry_run, as_json=as_json)
+
+
+def news_for(observed: date | None) -> timedelta:
+    """Return how late a list may come and still be news; the day given with --date decides by itself."""
+    from digest.dumps import intake
+
+    return timedelta() if observed else intake.LATEST
 
 
 def check_format(layout: str | None) -> None:
@@ -185,6 +199,15 @@ def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], 
 
     with terminal.show_progress(path.name, unit="papers") as done:
         loaded = intake.load(session, path, progress=done.update_to, **choices)
+    return loaded.to_json(), loaded.is_loaded
+
+
+def load_input(session: Session, folder: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
+    """Load the page on standard input; return its report, and whether the page is in the catalog."""
+    from digest.dumps import intake
+
+    content = terminal.read_input(intake.MAX_CAPTURE_BYTES + 1)
+    loaded = intake.capture(session, folder, content, **choices)
     return loaded.to_json(), loaded.is_loaded
 
 

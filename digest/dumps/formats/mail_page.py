@@ -1,9 +1,12 @@
-"""Find the page in a message that a mail program passed to `digest capture`."""
+"""Find the page in a message (`.eml`) or in a web archive (`.mhtml`), which is built like a message."""
 
 from __future__ import annotations
 
 import re
 from email import message_from_bytes, policy
+from email.message import EmailMessage
+from io import BytesIO
+from typing import BinaryIO
 
 from digest.dumps.formats import arxiv_listing
 
@@ -11,22 +14,54 @@ HEADER = re.compile(rb"(?:From |[A-Za-z][\w-]{1,40}:[ \t])")
 MIME = re.compile(
     rb"^(?:MIME-Version:|Content-Type:\s*(?:multipart/|text/html))", re.IGNORECASE | re.MULTILINE
 )
+HEADERS_BYTES = 65_536
+MAX_BYTES = 64 * 1024**2
+
+
+def with_page(stream: BinaryIO) -> BinaryIO:
+    """Return a stream of the page in a message; return the stream itself for any other content."""
+    stream.seek(0)
+    head = stream.read(HEADERS_BYTES)
+    if not is_message(head):
+        return stream
+    stream.seek(0)
+    content = stream.read(MAX_BYTES)
+    page = page_in_mail(content)
+    return stream if page is content else BytesIO(page)
+
+
+def is_message(head: bytes) -> bool:
+    """Return whether content begins with the headers of a message, but not of one of arXiv's listings."""
+    headers = re.split(rb"\r?\n\r?\n", head.lstrip(), maxsplit=1)[0]
+    is_mime = bool(HEADER.match(headers) and MIME.search(headers))
+    return is_mime and not arxiv_listing.is_mail(headers.decode(errors="replace"))
 
 
 def page_in_mail(content: bytes) -> bytes:
-    """Return the HTML or the text of a message; return other content, and arXiv's listings, unchanged."""
-    headers = re.split(rb"\r?\n\r?\n", content[:65536].lstrip(), maxsplit=1)[0]
-    if not (HEADER.match(headers) and MIME.search(headers)):
-        return content
-    if arxiv_listing.is_mail(headers.decode(errors="replace")):
+    """Return the HTML or the text of a message, with the page's address if the message has it; else the content."""
+    if not is_message(content[:HEADERS_BYTES]):
         return content
     message = message_from_bytes(content.lstrip(), policy=policy.default)
     body = message.get_body(("html", "plain"))
-    if body is None:
+    if not isinstance(body, EmailMessage):
         return content
+    address = body["Content-Location"] or message["Snapshot-Content-Location"] or ""
     try:
-        text = body.get_content()
+        page = str(body.get_content()).encode(errors="replace")
     except (LookupError, ValueError):  # an unknown or wrong charset
         payload = body.get_payload(decode=True)
-        return payload if isinstance(payload, bytes) else content
-    return str(text).encode(errors="replace")
+        page = payload if isinstance(payload, bytes) else content
+    return with_address(page, address) if address.startswith("http") and is_html(page) else page
+
+
+def is_html(content: bytes) -> bool:
+    """Return whether content begins like HTML."""
+    return content.lstrip()[:1] == b"<"
+
+
+def with_address(content: bytes, url: str) -> bytes:
+    """Return HTML preceded by its address, in the format of pages saved by browsers."""
+    address = "".join(char for char in url if char.isprintable() and char not in "<> ").replace(
+        "--", "%2D%2D"
+    )
+    return f"<!-- saved from url=({len(address):04d}){address} -->\n".encode() + content

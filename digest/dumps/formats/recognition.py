@@ -21,6 +21,7 @@ from digest.dumps.formats import (
     html_page,
     huggingface_json,
     huggingface_page,
+    mail_page,
     oai_pmh,
     openalex,
     own_csv,
@@ -89,7 +90,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     Raises UnreadableDump with the reason if the dump cannot be read, and BadField for an unknown `format`.
     """
     unpacked = decompression.decompress(stream)
-    text = utf16.utf16_as_utf8(unpacked)
+    text = mail_page.with_page(utf16.utf16_as_utf8(unpacked))
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)

@@ -11,7 +11,7 @@ from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.dumps.intake.captures import MAX_BYTES as MAX_CAPTURE_BYTES
-    from digest.dumps.intake.captures import capture, with_address
+    from digest.dumps.intake.captures import capture
     from digest.dumps.intake.dumps_folder import candidates, load_folder, prune_done, report_unread
     from digest.dumps.intake.load_dump import load
     from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
@@ -37,5 +37,4 @@ __all__ = [
     "remove_samples",
     "report_unread",
     "retry",
-    "with_address",
 ]

@@ -34,7 +34,7 @@ def capture(
     UsageError if there is no content, or more than MAX_BYTES.
     """
     if not content.strip():
-        raise UsageError("Standard input is empty. Pass a page: digest capture < page.html")
+        raise UsageError("Standard input is empty. Pass a page: digest intake - < page.html")
     if len(content) > MAX_BYTES:
         raise UsageError(
             f"Standard input has more than {MAX_BYTES // 1024**2} MiB; save it as a file instead."
@@ -42,24 +42,13 @@ def capture(
     page = mail_page.page_in_mail(content)
     captures = folder / CAPTURES_FOLDER
     captures.mkdir(parents=True, exist_ok=True)
-    path = free_name(captures, f"capture-{now:%Y%m%dT%H%M%SZ}{'.html' if is_html(page) else '.txt'}")
-    path.write_bytes(with_address(page, url) if url and is_html(page) else page)
+    path = free_name(
+        captures, f"capture-{now:%Y%m%dT%H%M%SZ}{'.html' if mail_page.is_html(page) else '.txt'}"
+    )
+    path.write_bytes(mail_page.with_address(page, url) if url and mail_page.is_html(page) else page)
     loaded = load(session, path, now=now, dry_run=dry_run, **options)
     if dry_run or loaded.is_known:
         path.unlink()
     else:
         record_moved_path(session, loaded, move_aside(folder, loaded))
     return loaded
-
-
-def is_html(content: bytes) -> bool:
-    """Return whether content begins like HTML."""
-    return content.lstrip()[:1] == b"<"
-
-
-def with_address(content: bytes, url: str) -> bytes:
-    """Return HTML preceded by its address, in the format of pages saved by browsers."""
-    address = "".join(char for char in url if char.isprintable() and char not in "<> ").replace(
-        "--", "%2D%2D"
-    )
-    return f"<!-- saved from url=({len(address):04d}){address} -->\n".encode() + content

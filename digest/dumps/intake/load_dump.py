@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from digest import failpoints, gc_control
-from digest.db.tables import AppearanceRow, DumpRow, DumpState, ProblemRow
+from digest import failpoints, gc_control, plurals
+from digest.db.tables import AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow
 from digest.dumps import formats
 from digest.dumps.formats import Header, RecordProblem
 from digest.dumps.intake.accept_or_reject import (
@@ -34,6 +34,7 @@ from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
 
 BATCH_RECORDS = 500  #: number of records that are stored in the catalog at once
+DATED_LISTS = ("feed", "arxiv-listing")  #: formats of which each list has its day and new papers
 RECORDS_PER_TRANSACTION = 20_000  #: maximum number of records stored in a transaction; a day's dump has fewer
 
 
@@ -215,7 +216,11 @@ def conclude(
         session.scalar(select(func.count()).select_from(AppearanceRow).where(AppearanceRow.dump_id == row.id))
         or 0
     )
-    remarks = [*date_contradiction(survey.header, options), *short_list_remark(row)]
+    remarks = [
+        *date_contradiction(survey.header, options),
+        *short_list_remark(row),
+        *old_list_remark(session, row),
+    ]
     if survey.reason:
         remarks += whole_dump_problem(survey.reason)
     problems = (*remarks, *survey.problems)
@@ -236,6 +241,23 @@ def short_list_remark(row: DumpRow) -> Iterator[RecordProblem]:
     """Yield a remark if the loaded list is far shorter than usual."""
     if row.usual_papers is not None and row.state == DumpState.LOADED:
         yield RecordProblem(line=0, reason=f"it {short_list_text(row, row.papers)}")
+
+
+def old_list_remark(session: Session, row: DumpRow) -> Iterator[RecordProblem]:
+    """Yield a remark if all papers of a dated list were first seen before its day."""
+    if row.format not in DATED_LISTS or row.is_history or row.state != DumpState.LOADED or row.date is None:
+        return
+    newest = session.scalar(
+        select(func.max(PaperRow.first_seen_at))
+        .join(AppearanceRow, AppearanceRow.paper_id == PaperRow.id)
+        .where(AppearanceRow.dump_id == row.id)
+    )
+    if newest is not None and newest < datetime.combine(row.date, time_of_day(), UTC):
+        yield RecordProblem(
+            line=0,
+            reason=f"none of its {plurals.count(row.papers, 'paper')} is new; the last was first seen on {newest:%A, %Y-%m-%d}: "
+            "it may be the list of an earlier day",
+        )
 
 
 def replace_problems(session: Session, row: DumpRow, problems: Sequence[RecordProblem]) -> None:

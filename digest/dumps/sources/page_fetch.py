@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.robotparser import RobotFileParser
 
 from digest.dumps import intake
+from digest.dumps.formats import mail_page
 from digest.dumps.intake import LoadResult
 from digest.dumps.sources import source_presets
 from digest.dumps.sources.http_fetch import FetchFailed
@@ -59,7 +60,7 @@ def fetch_page(context: PollContext, url: str) -> Path:
     content = path.read_bytes()
     suffix = ".html" if "html" in kind else source_presets.file_suffix(content)
     if suffix == ".html":
-        path.write_bytes(intake.with_address(content, url))
+        path.write_bytes(mail_page.with_address(content, url))
     kept = path.with_suffix(suffix)
     path.rename(kept)
     return kept
