@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
-from digest.dumps.formats import field_parsing, washing
+from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_counts import StatedCount, count_of_page, stated_count
 from digest.dumps.formats.page_metadata import MetadataKind, MetadataLine, parse_metadata_line
 from digest.dumps.formats.reader_interface import DumpInput, Header

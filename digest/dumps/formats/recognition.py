@@ -94,7 +94,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    records = valid_records(records, is_page=chosen in (*PAGE_FORMATS, page_copy, html_page))
+    records = valid_records(records, is_page=chosen in (page_copy, html_page))
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
     return DumpReading(format=chosen.NAME, header=header, records=records, source=source)
