@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from digest.dumps.formats import field_parsing, page_drafts, page_layout, washing, xml_stream
+from digest.dumps.formats import clean_values, field_parsing, page_drafts, page_layout, xml_stream
 from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
@@ -132,7 +132,7 @@ def paper_in_metadata(root: Any) -> Record | None:
     described = first_of(values, "citation_abstract", "dc.description", "og:description", "description")
     return Record(
         title=field_parsing.as_text(values[SINGLE_PAPER][0]),
-        abstract=washing.clean_text(described),
+        abstract=clean_values.clean_text(described),
         ids=field_parsing.ids_in_urls(
             *values.get("citation_abstract_html_url", []), *values.get("og:url", [])
         )

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from digest.dumps.formats import field_parsing, own_columns, washing
+from digest.dumps.formats import clean_values, field_parsing, own_columns
 from digest.papers import Record, id_in
 
 LINK = re.compile(
@@ -338,7 +338,7 @@ def names_of(text: str) -> tuple[tuple[str, ...], bool]:
     Ignore a year at the end. Return no names if the text contains anything else.
     """
     plain = YEAR_AT_END.sub("", plain_text(text).strip(" ,.;:|-–—()[]*_"))
-    bare = washing.OTHERS.sub("", plain)
+    bare = clean_values.OTHERS.sub("", plain)
     names = field_parsing.person_names(bare)
     return (names, bare == plain) if names else ((), True)
 

@@ -15,6 +15,7 @@ from digest.dumps.formats import (
     arxiv_listing,
     bibtex,
     biorxiv,
+    clean_values,
     csl_json,
     datacite,
     decompression,
@@ -34,7 +35,6 @@ from digest.dumps.formats import (
     rss_atom,
     semantic_scholar,
     utf16,
-    washing,
     xml_stream,
 )
 from digest.dumps.formats.reader_interface import (
@@ -137,9 +137,9 @@ def refuse_binary(source: DumpInput) -> None:
 
 
 def valid_records(records: Items, *, is_page: bool) -> Items:
-    """Yield the records, washed, that the catalog can store; replace other records with problems."""
+    """Yield the records, cleaned, that the catalog can store; replace other records with problems."""
     for found in records:
-        record = found if isinstance(found, RecordProblem) else washing.washed(found, is_page=is_page)
+        record = found if isinstance(found, RecordProblem) else clean_values.with_clean_values(found, is_page=is_page)
         if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
             yield record
         else:

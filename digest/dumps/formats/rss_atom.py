@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from datetime import date
 
-from digest.dumps.formats import field_parsing, washing, xml_stream
+from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.xml_stream import Element
 from digest.errors import UnreadableDump
@@ -134,7 +134,7 @@ def labelled_texts(entry: Element) -> dict[str, str]:
     plain: list[str] = []
     for text in texts:
         lines = [
-            washing.without_tags(line)
+            clean_values.without_tags(line)
             for line in BLOCK_END.sub("\n", text.strip()).split("\n\n" if "<" not in text else "\n")
         ]
         for place, line in enumerate(lines):
@@ -166,7 +166,7 @@ def authors_of(entry: Element) -> tuple[str, ...]:
     elements = xml_stream.children(entry, "author")
     named = tuple(filter(None, (xml_stream.text_at(author, "name") for author in elements)))
     creators = [*xml_stream.children(entry, "creator"), *(() if named else elements)]
-    lines = [washing.without_tags(xml_stream.one_line(creator)) for creator in creators]
+    lines = [clean_values.without_tags(xml_stream.one_line(creator)) for creator in creators]
     return named or (field_parsing.split_names(lines[0]) if len(lines) == 1 else tuple(filter(None, lines)))
 
 

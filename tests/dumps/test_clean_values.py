@@ -28,7 +28,7 @@ NAMES: dict[str, tuple[tuple[str, ...], int | None]] = {
     "Jo Lind 0002": (("Jo Lind",), 1),
     "23": ((), 23),
     "5 authors": ((), 5),
-} | {missing: ((), None) for missing in NO}
+} | dict.fromkeys(NO, ((), None))
 CATEGORIES = {
     "cs.RO, cs.LG": ("cs.RO", "cs.LG"),
     "cs.RO cs.LG": ("cs.RO", "cs.LG"),

@@ -1,4 +1,4 @@
-"""Wash the values of records, whatever format they come from: markup, placeholders, lists in text, ids in text."""
+"""Clean the values of records, whatever format they come from: markup, placeholders, lists in text, ids in text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OTHERS = re.compile(r",?\s*(?:\band\s+others|\bet\.?\s?al\b\.?|\.\.\.|…)\s*$",
 NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\"([^\"]+)\"|(?<![^\s,\[(])'((?:[^']|'(?!\s*[,\])]))+)'")
-#: One of these occurs in the names of a record that needs washing.
-UNWASHED_NAME = re.compile(
+#: One of these occurs in the names of a record that needs cleaning.
+UNCLEAN_NAME = re.compile(
     r"[\[{;|\n&\\\"]|(?:^|\0)\W*\d|\d(?:\0|$)|\b(?i:al|others|nan|null|none|n/a)\b|\.\.\.|…|(?:^|\0)\W*(?:\0|$)|,[^,\0]*,"
 )
 BRACED = re.compile(r"\{([^{}]*)\}")
@@ -52,7 +52,7 @@ OUTSIDE_BRACKETS = re.compile(r"[,;|](?![^()]*\))")
 CATEGORY = re.compile(r"[a-z][a-z-]+(?:\.[A-Za-z-]{2,})?")
 
 
-def washed(record: Record, *, is_page: bool) -> Record:
+def with_clean_values(record: Record, *, is_page: bool) -> Record:
     """Return a record with clean values; a page's own texts, which are printed and not encoded, stay raw."""
     changed: dict[str, object] = {}
     if not is_page:
@@ -69,7 +69,7 @@ def washed(record: Record, *, is_page: bool) -> Record:
             and (found := ARXIV_IN_JOURNAL.search(record.journal))
         ):
             changed["ids"] = dict([*record.ids.items(), *filter(None, [normalised_id("arxiv", found[1])])])
-    if UNWASHED_NAME.search("\0".join(record.authors)) and record.authors:
+    if UNCLEAN_NAME.search("\0".join(record.authors)) and record.authors:
         names, number = clean_names(record.authors)
         changed["authors"] = names
         if record.n_authors in {None, len(record.authors)}:
