@@ -1,7 +1,7 @@
 """Score the failures of mail to each address, and suppress addresses with high scores.
 
 Each day with failures adds to the score: 1 for a hard failure, 0.5 for a soft failure. An address is
-suppressed at a score of 5, after a complaint, or if SMTP replies rejected it as unknown on two of the last 64
+suppressed at a score of 5 (for four weeks only, if all failures were soft), after a complaint, or if SMTP replies rejected it as unknown on two of the last 64
 days. A policy failure does not count, because we caused it. If many addresses of a domain have hard failures
 at once, the cause is the domain: these failures are stored as frozen, and do not count until the operator
 decides.
@@ -76,7 +76,8 @@ def record_failure(
     points = score_of_address(session, row.hmac, now=now, cadence=cadence)
     is_too_high = points >= SUPPRESS_AT_SCORE or is_refused_twice(session, row.hmac, now)
     note = f"{report.status or report.kind}: {report.diagnostic}"[:200]
-    is_new = is_too_high and suppress(session, site, email, SuppressionReason.BOUNCE, note, now)
+    reason = SuppressionReason.BOUNCE if has_hard_failures(session, row.hmac, now) else SuppressionReason.FULL
+    is_new = is_too_high and suppress(session, site, email, reason, note, now)
     return FailureOutcome(kind=report.kind, score=points, is_suppressed=is_new)
 
 
@@ -155,6 +156,14 @@ def is_refused_twice(session: Session, hmac: str, now: datetime) -> bool:
         if row.reported_by == "smtp" and row.status == "5.1.1" and now - row.at <= REFUSED_TWICE_WITHIN
     }
     return len(days) >= 2
+
+
+def has_hard_failures(session: Session, hmac: str, now: datetime) -> bool:
+    """Return whether mail to an address failed permanently in the last 64 days."""
+    return any(
+        row.kind == FailureKind.HARD and now - row.at <= REFUSED_TWICE_WITHIN
+        for row in counted_failures(session, hmac)
+    )
 
 
 def lift_confirmed_suppression(

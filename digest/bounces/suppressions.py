@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -28,12 +28,14 @@ class SuppressionReason(StrEnum):
 
     OPERATOR = "operator"  #: the operator suppressed the address
     BOUNCE = "bounce"  #: mail to the address bounces
+    FULL = "full"  #: mail bounces for a reason that may pass, such as a full mailbox; ends after `TRY_AGAIN_AFTER`
     COMPLAINT = "complaint"  #: the owner of the address marked our mail as spam
     ERASED = "erased"  #: the owner of the address asked for erasure and no more mail
 
 
 #: Reasons reported by mail servers and feedback loops, which can be wrong, so the owner may subscribe again.
-OWNER_CAN_LIFT = frozenset({SuppressionReason.BOUNCE, SuppressionReason.COMPLAINT})
+OWNER_CAN_LIFT = frozenset({SuppressionReason.BOUNCE, SuppressionReason.FULL, SuppressionReason.COMPLAINT})
+TRY_AGAIN_AFTER = timedelta(days=28)  #: how long an address with a full mailbox gets no mail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +93,12 @@ def unsuppress_matching(session: Session, *conditions: ColumnElement[bool], now:
     removed = session.scalars(removing.execution_options(synchronize_session=False)).all()
     opt_outs.record_suppressions(session, OptOutKind.UNSUPPRESSED, removed, now=now)
     return len(removed)
+
+
+def end_temporary_suppressions(session: Session, *, now: datetime) -> int:
+    """Remove the suppressions of full mailboxes to which mail is tried again, and return their number."""
+    is_over = Suppression.since <= now - TRY_AGAIN_AFTER
+    return unsuppress_matching(session, Suppression.reason == SuppressionReason.FULL, is_over, now=now)
 
 
 def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:

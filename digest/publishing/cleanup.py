@@ -55,6 +55,7 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "shingles", iter([catalog.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)
+    yield "suppressions of full mailboxes", iter([bounces.end_temporary_suppressions(session, now=now)])
     yield "bounces", bounces.delete_old_failures(session, before=past)
     yield "opt-outs", bounces.delete_old_opt_outs(session, before=past)
     yield "unconfirmed addresses", subscribers.prune_unconfirmed(session, before=past)

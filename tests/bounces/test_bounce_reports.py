@@ -289,6 +289,28 @@ def test_soft_failures_count_half(fail) -> None:
     assert [fail(FailureKind.SOFT, status="4.4.1", day=day).score for day in (0, 1, 2)] == [0.5, 1.0, 1.5]
 
 
+def test_a_mailbox_that_is_full_for_ten_days_is_tried_again_after_four_weeks(
+    fail, session: Session, site: Site, now: datetime
+) -> None:
+    assert not any(fail(FailureKind.SOFT, status="5.2.2", day=day).is_suppressed for day in range(9))
+    assert fail(FailureKind.SOFT, status="5.2.2", day=9).is_suppressed
+    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.FULL]
+
+    suppressed_at = now + timedelta(days=9)
+    assert bounces.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=27)) == 0
+    assert bounces.end_temporary_suppressions(session, now=suppressed_at + timedelta(days=28)) == 1
+    assert not bounces.is_suppressed(session, site, ADA)
+    assert fail(FailureKind.SOFT, status="5.2.2", day=38).score == 0.5
+
+
+def test_an_unknown_recipient_is_not_tried_again(fail, session: Session, now: datetime) -> None:
+    for day in range(10):
+        fail(FailureKind.HARD if day == 3 else FailureKind.SOFT, day=day)
+
+    assert [line.reason for line in bounces.list_suppressions(session)] == [SuppressionReason.BOUNCE]
+    assert bounces.end_temporary_suppressions(session, now=now + timedelta(days=365)) == 0
+
+
 def test_week_without_failures_resets_the_score(fail) -> None:
     assert [fail(day=day).score for day in (0, 1, 2, 10, 11)] == [1, 2, 3, 1, 2]
 

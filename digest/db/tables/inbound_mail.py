@@ -89,7 +89,7 @@ class Suppression(Base):
     __tablename__ = "suppression"
 
     hmac: Mapped[str] = mapped_column(String(64), primary_key=True)
-    reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, complaint or erased
+    reason: Mapped[str] = mapped_column(String(20))  #: operator, bounce, full, complaint or erased
     note: Mapped[str] = mapped_column(default="")
     since: Mapped[datetime] = mapped_column(UtcDateTime)
 
