@@ -222,7 +222,10 @@ def test_a_loaded_dump_moves_to_done(session: Session, folder: Path) -> None:
     [
         (b"", "The file is empty."),
         (b"\x89PNG\r\n\x1a\n\0\0", "The file is binary, not text."),
-        (b"lunch is at noon\n", "The format is not recognised; the file begins with: lunch is at noon"),
+        (
+            b"lunch is at noon\n",
+            "The format is not recognised; export the list as RIS, BibTeX or CSL-JSON, or as CSV with the columns in docs/dumps.md. The file begins with: lunch is at noon",
+        ),
         (b"new\n\nGet trending papers in your email inbox!\n\nSubscribe\n\n", "The dump contains no papers."),
     ],
     ids=["empty", "binary", "unknown", "only a header"],

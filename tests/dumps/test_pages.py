@@ -150,7 +150,7 @@ def test_a_line_that_is_not_utf8_affects_only_its_paper() -> None:
         (bytes(range(128, 256)) * 20, "The file is not UTF-8 text."),
         (
             b"Dear all,\n\nlunch is at noon.\n",
-            "The format is not recognised; the file begins with: Dear all,",
+            "The format is not recognised; export the list as RIS, BibTeX or CSL-JSON, or as CSV with the columns in docs/dumps.md. The file begins with: Dear all,",
         ),
     ],
     ids=["empty", "blank", "binary", "noise", "a letter"],

@@ -31,6 +31,7 @@ from digest.dumps.formats import (
     paper_list,
     pubmed_nbib,
     pubmed_xml,
+    refused_formats,
     ris,
     rss_atom,
     semantic_scholar,
@@ -66,7 +67,10 @@ OTHER_NAMES = dict.fromkeys(("pairs", "blocks", "markdown"), page_copy.NAME)
 
 #: Files that are mistaken for dumps: magic bytes -> (offset, file type and advice).
 KNOWN_BINARY_TYPES = {
-    b"PK\x03\x04": (0, "a zip archive (or a spreadsheet). Unpack it first, or save it as CSV"),
+    b"PK\x03\x04": (
+        0,
+        "a zip archive or a document (docx, odt, xlsx, epub). Unpack it, or save the list as CSV",
+    ),
     b"ustar": (257, "a tar archive. Unpack it first"),
     b"BZh": (0, "compressed with bzip2. Decompress it first; gzip and Zstandard files can be read directly"),
     b"\xfd7zXZ": (
@@ -112,6 +116,7 @@ def format_named(format: str) -> Format:
 def recognise_format(source: DumpInput) -> Format:
     """Return the first format that recognises the dump; raise UnreadableDump if there is none."""
     refuse_binary(source)
+    refused_formats.refuse(source.head)
     if html_page.recognises(source.head):
         return huggingface_page if huggingface_page.has_papers(source) else html_page
     is_xml = xml_stream.is_declared(source.head)
@@ -119,7 +124,9 @@ def recognise_format(source: DumpInput) -> Format:
         if known.recognises(source.head):
             return known
     shown = excerpt(source.head.strip())
-    raise UnreadableDump(f"The format is not recognised; the file begins with: {shown}")
+    raise UnreadableDump(
+        f"The format is not recognised; {refused_formats.INSTEAD}. The file begins with: {shown}"
+    )
 
 
 def refuse_binary(source: DumpInput) -> None:
@@ -139,7 +146,11 @@ def refuse_binary(source: DumpInput) -> None:
 def valid_records(records: Items, *, is_page: bool) -> Items:
     """Yield the records, cleaned, that the catalog can store; replace other records with problems."""
     for found in records:
-        record = found if isinstance(found, RecordProblem) else clean_values.with_clean_values(found, is_page=is_page)
+        record = (
+            found
+            if isinstance(found, RecordProblem)
+            else clean_values.with_clean_values(found, is_page=is_page)
+        )
         if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
             yield record
         else:
