@@ -70,16 +70,17 @@ def envelope_address(typed: str) -> str:
 
 
 def fold_address(email: str) -> str:
-    """Return the address in its normalised form: in NFC, case-folded, with the domain in ASCII.
+    """Return the address in its normalised form: in NFC and lower case, with the domain in ASCII.
 
-    Accepts any text, because addresses also come from bounces; an invalid domain is only case-folded.
+    Case folding would make one address of `straße` and `strasse`. Accepts any text, because addresses also
+    come from bounces; an invalid domain is only put in lower case.
     """
     local, _, domain = unicodedata.normalize("NFC", email.strip()).rpartition("@")
-    return f"{local.casefold()}@{ascii_domain(domain)}"
+    return f"{local.lower()}@{ascii_domain(domain)}"
 
 
 def ascii_domain(domain: str) -> str:
-    """Return the domain in lower-case ASCII; an invalid domain is only case-folded."""
+    """Return the domain in lower-case ASCII; an invalid domain is only put in lower case."""
     if domain.isascii():
         return domain.lower()
     import idna
@@ -87,7 +88,7 @@ def ascii_domain(domain: str) -> str:
     try:
         return idna.encode(domain, uts46=True).decode()
     except idna.IDNAError:
-        return domain.casefold()
+        return domain.lower()
 
 
 def readable_address(email: str) -> str:

@@ -18,6 +18,8 @@ from digest.errors import BadField
         ),
         pytest.param("ju\u0308rgen@uni.edu", "jürgen@uni.edu", "jürgen@uni.edu", id="composed"),
         pytest.param("root@localhost", "root@localhost", "root@localhost", id="at home"),
+        pytest.param("Straße@uni.edu", "Straße@uni.edu", "straße@uni.edu", id="sharp s"),
+        pytest.param("ﬁnn@uni.edu", "ﬁnn@uni.edu", "ﬁnn@uni.edu", id="ligature"),
     ],
 )
 def test_an_address_is_kept_for_the_envelope_and_folded_for_comparison(typed, email, key):

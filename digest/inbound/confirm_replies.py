@@ -70,7 +70,7 @@ def ask_again(
         session,
         letter="confirm",
         subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
+        email=confirmation.email,
         decision={
             **confirmation_decision(session, confirmation, subscriber),
             **writer_checks.answered_mail(message),

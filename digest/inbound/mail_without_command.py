@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import bounces, links
+from digest import addresses, bounces, links
 from digest.db.tables import SubscriberState
 from digest.delivery import outbox
 from digest.inbound import answer_limits, answered_letter, mail_text, reader_commands, writer_checks
@@ -123,7 +123,8 @@ def pass_on(
 
     Only a few messages from each sender are passed on per day, to protect the operator from a flood.
     """
-    if not rules.operator or rules.operator.casefold() == email.casefold():
+    writer = addresses.fold_address(email)
+    if not rules.operator or addresses.fold_address(rules.operator) == writer:
         return False
     text = message.text[:MAX_PASSED_ON]
     decision = {
@@ -131,7 +132,7 @@ def pass_on(
         "mail_subject": one_line(mail_text.header_value(message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
-    prefix = f"passed-on-{links.address_hash(site, email.casefold())}-{now.date()}"
+    prefix = f"passed-on-{links.address_hash(site, writer)}-{now.date()}"
     queued = (
         outbox.queue_letter(
             session,

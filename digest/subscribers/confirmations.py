@@ -51,6 +51,7 @@ SCANNER_SECONDS = timedelta(seconds=60)
 
 #: Minimum time between two confirmations sent to the same suppressed address.
 LIFT_OFFER_INTERVAL = timedelta(days=30)
+MAX_LINKS_A_DAY = 2  #: maximum number of letters with the settings link to one subscriber a day
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,16 +145,17 @@ def queue_sign_up_letter(
         suppression and was_lift_offered(session, subscriber.id, now)
     ):
         return SignUpResult(outcome=SignUpOutcome.CAPPED, subscriber_id=subscriber.id)
-    return queue_confirmation(
-        session,
-        site,
-        subscriber,
-        requested,
+    confirmation = Confirmation(
+        subscriber_id=subscriber.id,
+        made_at=now,
+        expires_at=now + CONFIRMATION_LIFETIME,
+        email=subscriber.owner_email or address.email,
+        requested_settings=requested,
         network=network,
         evidence=evidence,
         lifts_suppression=suppression is not None,
-        now=now,
     )
+    return queue_confirmation(session, site, subscriber, confirmation, now=now)
 
 
 def check_policy(email: str, may_sign_up: Collection[str] | None) -> None:
@@ -201,37 +203,20 @@ def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> boo
 
 
 def queue_confirmation(
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
-    requested: str,
-    *,
-    network: str,
-    evidence: str,
-    lifts_suppression: bool,
-    now: datetime,
+    session: Session, site: Site, subscriber: Subscriber, confirmation: Confirmation, *, now: datetime
 ) -> SignUpResult:
     """Store a confirmation and queue its letter; the letter stores the confirmation's id, never the token."""
-    confirmation = Confirmation(
-        subscriber_id=subscriber.id,
-        made_at=now,
-        expires_at=now + CONFIRMATION_LIFETIME,
-        requested_settings=requested,
-        network=network,
-        evidence=evidence,
-        lifts_suppression=lifts_suppression,
-    )
     session.add(confirmation)
     session.flush()
     decision = confirmation_decision(session, confirmation, subscriber)
-    if lifts_suppression:
+    if confirmation.lifts_suppression:
         decision[outbox.LIFTS_SUPPRESSION] = True
     invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
     outbox.queue_letter(
         session,
         letter="confirm",
         subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
+        email=confirmation.email,
         decision=decision,
         dedupe_key=confirmation_key(confirmation.id),
         site=site,
@@ -316,17 +301,21 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
 
 
 def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Mail the settings link to the subscriber's own address, at most once an hour for the same link."""
-    outbox.queue_letter(
-        session,
-        letter="settings_link",
-        subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
-        decision={},
-        dedupe_key=f"manage-{subscriber.id}-{subscriber.link_version}-{now:%Y-%m-%d-%H}",
-        site=site,
-        now=now,
+    """Mail the settings link to the subscriber's own address, at most twice a day, since anybody can ask for it."""
+    queued = (
+        outbox.queue_letter(
+            session,
+            letter="settings_link",
+            subscriber_id=subscriber.id,
+            email=subscriber.contact_email,
+            decision={},
+            dedupe_key=f"manage-{subscriber.id}-{now.date()}-{number}",
+            site=site,
+            now=now,
+        )
+        for number in range(MAX_LINKS_A_DAY)
     )
+    any(number is not None for number in queued)
 
 
 def queue_reminders(session: Session, site: Site, now: datetime) -> int:
@@ -355,7 +344,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
             session,
             letter="reminder",
             subscriber_id=subscriber.id,
-            email=subscriber.contact_email,
+            email=confirmation.email,
             decision=confirmation_decision(session, confirmation, subscriber),
             dedupe_key=reminder_key(subscriber.id),
             site=site,
@@ -439,8 +428,9 @@ def confirm(
 ) -> Subscriber | None:
     """Activate the subscriber of a confirmation, and queue the welcome letter with the papers chosen for it.
 
-    Returns None if the link is invalid or has expired, or if the address is suppressed. Using the link again
-    changes nothing and returns the current subscriber. If the confirmation was sent to an address suppressed
+    The request is applied that the letter showed, also if an earlier one was confirmed; a later one that was
+    confirmed stays. Returns None if the link is invalid or has expired, or if the address is suppressed. Using
+    the link again changes nothing and returns the current subscriber. If the confirmation was sent to an address suppressed
     by bounces or a complaint, using it lifts the suppression.
     """
     confirmation = confirmation_in(session, site, token, now)
@@ -454,11 +444,14 @@ def confirm(
     )
     if bounces.is_suppressed(session, site, subscriber.email):
         return None
+    requested = RequestedSettings.from_json(confirmation.requested_settings)
     if not is_resumed and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+        if not is_superseded(session, confirmation):
+            requested_settings.apply(session, subscriber, requested)
         return subscriber
-    requested_settings.apply(
-        session, subscriber, RequestedSettings.from_json(confirmation.requested_settings)
-    )
+    if not subscriber.is_group and addresses.fold_address(confirmation.email) == subscriber.email_key:
+        subscriber.email = confirmation.email  # as typed in the request that is confirmed
+    requested_settings.apply(session, subscriber, requested)
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))
@@ -468,6 +461,16 @@ def confirm(
     papers = choose_papers(session, subscriber) if choose_papers and may_show else WelcomePapers()
     queue_welcome(session, site, subscriber, confirmation.id, papers, now)
     return subscriber
+
+
+def is_superseded(session: Session, confirmation: Confirmation) -> bool:
+    """Return whether a later request of the same subscriber was confirmed."""
+    later = select(Confirmation.id).where(
+        Confirmation.subscriber_id == confirmation.subscriber_id,
+        Confirmation.id > confirmation.id,
+        Confirmation.used_at.is_not(None),
+    )
+    return session.scalar(later.limit(1)) is not None
 
 
 def is_scanner(session: Session, site: Site, token: str, *, network: str, now: datetime) -> bool:

@@ -60,8 +60,13 @@ def queue_invitations(
         del by_key[name]
     due = {one.id: next(moments) for one in by_key.values()}
     confirmations = [
-        {"subscriber_id": number, "made_at": due_at, "expires_at": due_at + ANSWER_WITHIN}
-        for number, due_at in due.items()
+        {
+            "subscriber_id": one.id,
+            "made_at": due[one.id],
+            "expires_at": due[one.id] + ANSWER_WITHIN,
+            "email": one.email,
+        }
+        for one in by_key.values()
     ]
     inserted = db.insert_many(
         session,

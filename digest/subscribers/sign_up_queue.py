@@ -15,11 +15,11 @@ from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses, db
-from digest.db.tables import Confirmation, Observation, SignUp
+from digest.db.tables import Confirmation, Observation, SignUp, Subscriber
 from digest.errors import UsageError
 from digest.links import keyed_hash
 from digest.site_profile import Site
-from digest.subscribers import confirmations, requested_settings
+from digest.subscribers import confirmations, invitations, requested_settings
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
@@ -85,8 +85,8 @@ def request_proven(
     """Queue the confirmation for an address whose owner asked for it in a message that proves its sender.
 
     The confirmation does not wait in the queue and does not count towards its rate. Returns False if the
-    signing domain has too many unanswered confirmations, since the owner of a domain can sign for any number
-    of addresses.
+    request must wait in the queue: if the address was sent a confirmation today, or the signing domain has
+    too many unanswered confirmations, since the owner of a domain can sign for any number of addresses.
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
@@ -95,8 +95,7 @@ def request_proven(
     counts = counts_of_network(session, network, now)
     if counts.unanswered >= limits.network_limit(network, counts, Recent(counts=limits.Counts())):
         return False
-    session.execute(delete(SignUp).where(SignUp.email_key == address.folded))
-    confirmations.queue_sign_up_letter(
+    result = confirmations.queue_sign_up_letter(
         session,
         site,
         address,
@@ -106,7 +105,7 @@ def request_proven(
         may_lift=True,
         now=now,
     )
-    return True
+    return result.outcome is not confirmations.SignUpOutcome.CAPPED
 
 
 def proven_network(site: Site, domain: str) -> str:
@@ -150,17 +149,27 @@ def send_confirmations(session: Session, site: Site, now: datetime) -> int:
         return 0
     networks = counts_by_network(session, now)
     chosen = limits.choose_next(
-        load_waiting(session, limits.blocked_networks(networks, lately)), networks, lately
+        load_waiting(session, limits.blocked_networks(networks, lately), now), networks, lately
     )
     return sum(answer_request(session, site, one, now) for one in chosen)
 
 
-def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSignUp]:
+def load_waiting(session: Session, blocked: Collection[str], now: datetime) -> list[WaitingSignUp]:
     """Return the waiting sign-ups from networks that may get confirmations now.
 
-    The query itself leaves out blocked networks, since nearly all networks are blocked after a flood.
+    The query itself leaves out blocked networks, since nearly all networks are blocked after a flood, and
+    addresses that were sent a confirmation in the last 24 hours: a later request gets its own letter.
     """
-    rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(SignUp.network.not_in(blocked))
+    (_, day), *_ = limits.PER_ADDRESS
+    was_sent = exists().where(
+        Subscriber.email_key == SignUp.email_key,
+        Confirmation.subscriber_id == Subscriber.id,
+        Confirmation.requested_settings != invitations.INVITED_MARK,
+        Confirmation.made_at > now - day,
+    )
+    rows = select(SignUp.id, SignUp.email_key, SignUp.network).where(
+        SignUp.network.not_in(blocked), ~was_sent
+    )
     return [
         WaitingSignUp(id=number, email_key=key, network=network)
         for number, key, network in session.execute(rows)
@@ -168,9 +177,9 @@ def load_waiting(session: Session, blocked: Collection[str]) -> list[WaitingSign
 
 
 def answer_request(session: Session, site: Site, one: WaitingSignUp, now: datetime) -> bool:
-    """Queue the letter for one sign-up, and delete all sign-ups of its address.
+    """Queue the letter for one sign-up, and return whether a letter was queued.
 
-    Returns whether a letter was queued.
+    Other sign-ups of the address wait for their own letters, so that each letter shows what its link confirms.
     """
     taken = session.execute(
         delete(SignUp).where(SignUp.id == one.id).returning(SignUp.email, SignUp.requested_settings)
@@ -178,7 +187,6 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
     row = taken.first()
     if row is None:  # another process has handled the sign-up
         return False
-    session.execute(delete(SignUp).where(SignUp.email_key == one.email_key))
     address = addresses.Address(email=row.email, folded=one.email_key)
     result = confirmations.queue_sign_up_letter(
         session, site, address, row.requested_settings, network=one.network, may_lift=True, now=now

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from itertools import count
+from secrets import token_hex
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from digest.caches import Caches
 from digest.links import sign_token, verify_token
 from digest.site_profile import Site
 from digest.web import middleware, request_context
@@ -23,6 +26,7 @@ from digest.web import middleware, request_context
 MIN_FORM_AGE = timedelta(seconds=2)
 MAX_FORM_AGE = timedelta(days=2)  #: time after which a form is too old to be sent and must be loaded again
 
+MAX_COUNTED = 10_000  #: maximum number of stamps, or of networks, whose uses are counted
 MAX_FIELDS = 200
 READ_SECONDS = 30.0
 SMALL_FORM = 64 * 1024  #: maximum number of bytes of a form that is read without waiting for other forms
@@ -110,14 +114,19 @@ def clean_text(value: object) -> str:
 
 
 def form_stamp(site: Site, now: datetime) -> str:
-    """Return a signed stamp with the time when a form was loaded."""
-    return sign_token(site, "form", str(int(now.timestamp())))
+    """Return a signed stamp, unlike any other, with the time when a form was loaded."""
+    return sign_token(site, "form", f"{int(now.timestamp())}-{token_hex(8)}")
 
 
 def is_timely(site: Site, stamp: str, now: datetime) -> bool:
     """Return whether a form was sent between 2 seconds and 2 days after it was loaded."""
-    made = verify_token(site, "form", stamp)
-    if made is None or not made.isdigit():
+    made = (verify_token(site, "form", stamp) or "").partition("-")[0]
+    if not made.isdigit():
         return False
     age = timedelta(seconds=now.timestamp() - int(made))
     return MIN_FORM_AGE <= age <= MAX_FORM_AGE
+
+
+def count_use(caches: Caches, name: str, key: object) -> int:
+    """Return how often this process counted `key` before, such as a stamp or a network and a day."""
+    return next(caches.get_or_make(name, key, count, bound=MAX_COUNTED))

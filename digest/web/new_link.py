@@ -14,6 +14,12 @@ from digest.web import forms, front_page, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import SignUpForm, error_sentence
 
+_ = figures_in_words.TRANSLATIONS.gettext
+
+MAX_LINKS = 20  #: maximum number of links that one network may request a day
+#: The same number for all requests from unknown networks, which may have passed an unconfigured proxy.
+MAX_LINKS_UNKNOWN = 500
+
 
 def handle_form(request: Request, form: FormData) -> Response:
     """Mail a new link; the response does not depend on whether the address is known."""
@@ -25,19 +31,22 @@ def handle_form(request: Request, form: FormData) -> Response:
         return problem_pages.problem_page(request, 410, email=email, error=error_sentence(error))
     if field_text(form, "website"):  # only bots fill in this hidden field
         return front_page.show_sent(request, SignUpForm(email=email))
-    if not forms.is_timely(context.site, field_text(form, "made"), now):
+    stamp, network = field_text(form, "made"), front_page.request_network(request)
+    if not forms.is_timely(context.site, stamp, now) or forms.count_use(context.caches, "stamps", stamp):
         return problem_pages.problem_page(
-            request,
-            410,
-            email=email,
-            error=figures_in_words.TRANSLATIONS.gettext("Please press the button again."),
+            request, 410, email=email, error=_("Please press the button again.")
+        )
+    most = MAX_LINKS if network else MAX_LINKS_UNKNOWN
+    if forms.count_use(context.caches, "links", (network, now.date())) >= most:
+        return problem_pages.problem_page(
+            request, 410, email=email, error=_("Too many requests. Try again tomorrow.")
         )
     with db.write_session(context.engine) as session:
         use_cases.send_link_or_sign_up(
             session,
             context.site,
             email,
-            network=subscribers.network_hash(context.site, front_page.request_network(request)),
+            network=subscribers.network_hash(context.site, network),
             may_sign_up=context.settings.signup,
             now=now,
         )

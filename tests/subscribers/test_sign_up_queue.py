@@ -20,6 +20,7 @@ from digest.errors import UsageError
 from digest.letters import Templates
 from digest.monitoring import alarm_letters, problems
 from digest.site_profile import Site
+from digest.subscribers import RequestedSettings
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 from tests.support.shared_caches import CACHES
@@ -231,7 +232,45 @@ def test_a_strangers_earlier_sign_up_does_not_delay_the_owners(
     tick()
 
     assert ADA in letters(session)
-    assert session.scalar(select(func.count()).where(SignUp.email_key == ADA)) == 0
+    assert (
+        session.scalar(select(func.count()).where(SignUp.email_key == ADA)) == 1
+    )  # waits for its own letter
+
+
+def test_each_request_gets_its_own_letter_one_a_day_and_its_link_confirms_it(
+    session: Session, site: Site, tick: Tick, now: datetime
+) -> None:
+    """A stranger, who asks from another network or from the same one, swaps nothing that is shown already."""
+
+    def request(network: str, topic: str, *, email: str = ADA, after: timedelta = timedelta()) -> None:
+        requested = RequestedSettings(topics={topic: topic.lower()})
+        subscribers.request(session, email, network=network, requested=requested, now=now + after)
+
+    request("a", "Robots")
+    assert tick() == 1
+    request("b", "Whales", email="Ada@uni.example", after=MINUTE)
+    request("a", "Tides", after=MINUTE)
+    assert tick(HOUR) == 0
+    assert tick(DAY + MINUTE) == 1
+    assert letters(session) == [ADA, "Ada@uni.example"]
+
+    first, second = session.scalars(select(Confirmation).order_by(Confirmation.id)).all()
+    ada = subscribers.get(session, ADA)
+    assert "Robots" in str(subscribers.request_of(session, first, ada))
+    assert "Whales" in str(subscribers.request_of(session, second, ada))
+
+    def topics_after(confirmation: Confirmation) -> tuple[list[str], str]:
+        token = links.sign_token(site, "confirm", str(confirmation.id))
+        assert subscribers.confirm(session, site, token, now + DAY + 2 * HOUR)
+        return [one.name for one in subscribers.topics_of(session, ada)], ada.email
+
+    with session.begin_nested() as undone:  # the later request first: the earlier one no longer replaces it
+        assert topics_after(second) == (["Whales"], "Ada@uni.example")
+        assert topics_after(first) == (["Whales"], "Ada@uni.example")
+        undone.rollback()
+    session.expire_all()
+    assert topics_after(first) == (["Robots"], ADA)
+    assert topics_after(second) == (["Whales"], ADA)
 
 
 @on_both

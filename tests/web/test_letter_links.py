@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from digest import links, subscribers
 from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
+from digest.web import new_link as new_link_page
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
 
@@ -155,6 +156,47 @@ def new_link(served, path, email):
     return answer
 
 
+def without_stamp(page):
+    """Return a page without the stamp that makes each form unlike any other."""
+    return re.sub(r'name="made" value="[^"]+"', "", page)
+
+
+def test_a_subscriber_is_mailed_at_most_two_new_links_a_day(served, old_site, manage_path):
+    path = path_of(links.manage_url(old_site, 1, 0))
+    links_sent = []
+    for hours in (0, 1, 1, 20, 24):
+        served.clock.now += timedelta(hours=hours)
+        new_link(served, path, "Alice@uni.edu")
+        links_sent.append(served.letters().count(("settings_link", "alice@uni.edu")))
+
+    assert links_sent == [1, 2, 2, 3, 4]  # the fourth and the fifth are on new days
+
+
+def test_the_stamp_of_a_form_for_a_new_link_is_used_once(served, old_site, manage_path):
+    page = served.client.get(path_of(links.manage_url(old_site, 1, 0))).text
+    (made,) = re.findall(r'name="made" value="([^"]+)"', page)
+    served.clock.now += timedelta(seconds=5)
+    asked = {"made": made, "website": "", "email": "alice@uni.edu"}
+
+    first, second = (served.client.post("/link", data=asked) for _ in range(2))
+
+    assert first.status_code == 200
+    assert (second.status_code, "Please press the button again." in second.text) == (410, True)
+    assert len(served.letters()) == 1
+
+
+def test_a_network_may_request_a_limited_number_of_links_a_day(served, old_site, manage_path, monkeypatch):
+    monkeypatch.setattr(new_link_page, "MAX_LINKS_UNKNOWN", 3)
+    path = path_of(links.manage_url(old_site, 1, 0))
+
+    answers = [new_link(served, path, f"r{number}@uni.edu") for number in range(4)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 410]
+    assert "Too many requests. Try again tomorrow." in answers[-1].text
+    served.clock.now += timedelta(days=1)
+    assert new_link(served, path, "r9@uni.edu").status_code == 200
+
+
 def test_a_link_of_a_retired_key_says_so_and_offers_a_new_one_by_mail(served, old_site, manage_path):
     alice = served.subscriber("alice@uni.edu").id
     for path in (
@@ -183,7 +225,7 @@ def test_requesting_a_new_link_does_not_reveal_who_is_subscribed(served, old_sit
 
     known, unknown = (new_link(served, path, email) for email in ("alice@uni.edu", "other@uni.edu"))
 
-    assert known.text.replace("alice", "other") == unknown.text
+    assert without_stamp(known.text.replace("alice", "other")) == without_stamp(unknown.text)
     assert served.letters() == [("settings_link", "alice@uni.edu"), ("confirm", "other@uni.edu")]
 
 
@@ -332,7 +374,7 @@ def test_every_forged_link_gets_the_same_response(served, alice, door_letter):
         links.sign_token(served.site, {"u": "unsubscribe", "m": "manage"}[door_letter], "999-0"),
     ]  # fmt: skip
 
-    answers = {served.client.get(f"/{door_letter}/{token}").text for token in tokens}
+    answers = {without_stamp(served.client.get(f"/{door_letter}/{token}").text) for token in tokens}
     statuses = {served.client.post(f"/{door_letter}/{token}", data=ONE_CLICK).status_code for token in tokens}
 
     assert len(answers) == 1

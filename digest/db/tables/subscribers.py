@@ -222,6 +222,8 @@ class Confirmation(Base):
     made_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    #: the address to which the letter goes, as typed in this request
+    email: Mapped[str] = mapped_column(String(320), default="")
     #: JSON: the settings to apply when the request is confirmed
     requested_settings: Mapped[str] = mapped_column(default="{}")
     #: the signed message that requested the confirmation; copied to the consent
