@@ -21,10 +21,10 @@ from pathlib import Path
 
 from tests.support.product_processes import ROOT
 from tests.support.real_servers import free_port
+from tests.support.waiting import pause, wait_until
 
 PAGE = ROOT / "docs" / "first-day.md"
 WIDTH, HEIGHT = 100, 50
-PATIENCE_SECONDS = 180.0
 PROMPT = "$"
 FOLDER = "~/papers"  #: what the page shows instead of the temporary folder
 INTRODUCTION = """# The first day
@@ -203,13 +203,13 @@ class Terminal:
 
     def wait_for(self, name: str, text: str) -> None:
         """Wait until the last line is the shell's prompt, or until the screen contains another text."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            time.sleep(0.1)
+
+        def has_appeared() -> bool:
             screen = self.screen(name)
-            if screen.splitlines()[-1:] == [PROMPT] if text == PROMPT else text in f"{screen}\n":
-                return
-        raise SystemExit(f"{text!r} did not appear:\n{self.screen(name)}")
+            return screen.splitlines()[-1:] == [PROMPT] if text == PROMPT else text in f"{screen}\n"
+
+        pause(0.1, "the shell reads what was typed")
+        wait_until(repr(text), has_appeared)
 
 
 @contextmanager
@@ -244,11 +244,12 @@ def walk(terminal: Terminal) -> Iterator[tuple[Step, str]]:
 
 def wait_for_question(terminal: Terminal, window: str, question: str) -> None:
     """Wait until the cursor stands after this question."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (line := terminal.screen(window).splitlines()[-1]).endswith(":") or question not in line:
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{question!r} was not asked:\n{terminal.screen(window)}")
-        time.sleep(0.1)
+
+    def is_asked() -> bool:
+        line = terminal.screen(window).splitlines()[-1]
+        return line.endswith(":") and question in line
+
+    wait_until(repr(question), is_asked)
 
 
 def page(screens: Iterator[tuple[Step, str]], folder: Path, port: str) -> str:

@@ -8,10 +8,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.support.waiting import wait_until
 
 NOWHERE: Mapping[str, int] = {}
 
@@ -118,10 +119,15 @@ def control(folder: Path, word: str) -> str:
 
 def wait_for(port: int, told: str, folder: Path) -> None:
     """Wait until it listens, or raise AssertionError with its output."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+
+    def is_listening() -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.2)
-    log = folder / "log"
-    raise AssertionError(told + (log.read_text() if log.exists() else ""))
+            return True
+        return False
+
+    try:
+        wait_until(f"a server at port {port}", is_listening)
+    except AssertionError as error:
+        log = folder / "log"
+        error.add_note(told + (log.read_text() if log.exists() else ""))
+        raise

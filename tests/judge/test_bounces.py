@@ -38,6 +38,7 @@ from tests.judge import postfix
 from tests.judge.installed_programs import program
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import wait_until
 
 
 def read_report(content: bytes) -> MailReport | None:
@@ -198,14 +199,12 @@ class BouncePath:
 
     def came_back(self, count: int) -> dict[int | None, BounceRow]:
         """Return the bounces by delivery, once this many have arrived."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            with db.read_session(self.engine) as session:
-                found = {row.delivery_id: row for row in session.scalars(select(BounceRow))}
-            if len(found) >= count:
-                return found
-            time.sleep(0.2)
-        raise AssertionError(self.log.read_text())
+        wait_until(f"{count} bounces", lambda: len(self.bounces()) >= count)
+        return self.bounces()
+
+    def bounces(self) -> dict[int | None, BounceRow]:
+        with db.read_session(self.engine) as session:
+            return {row.delivery_id: row for row in session.scalars(select(BounceRow))}
 
 
 @pytest.fixture

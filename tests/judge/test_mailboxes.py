@@ -6,7 +6,6 @@ import multiprocessing
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +31,7 @@ from tests.judge import dovecot, postfix
 from tests.judge.installed_programs import program
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import wait_until
 
 DOMAIN = "mailbox.example"
 CAREFUL, PLAIN = "careful", "plain"
@@ -70,10 +70,7 @@ class MailboxPath:
 
     def arrived(self, count: int) -> None:
         """Wait until Dovecot has accepted this many letters from Postfix."""
-        deadline = time.monotonic() + 30
-        while self.log.read_text().count("status=sent") < count:
-            assert time.monotonic() < deadline, self.log.read_text() + self.boxes.log()
-            time.sleep(0.2)
+        wait_until(f"{count} letters", lambda: self.log.read_text().count("status=sent") >= count)
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.support.real_servers import free_port
+from tests.support.waiting import wait_until
 
 PROGRAMS = ("firefox-esr", "firefox")
 #: Formatted, with absolute addresses and without frames, at the width that the menu uses.
@@ -56,12 +56,14 @@ def remote_control(program: str, folder: Path) -> Iterator[RemoteControl]:
 
 def connected(port: int) -> socket.socket:
     """Return a connection to a port of this machine, as soon as a program listens there."""
-    for _ in range(300):
-        try:
-            return socket.create_connection(("127.0.0.1", port), timeout=60)
-        except OSError:
-            time.sleep(0.2)
-    raise TimeoutError(f"Firefox does not listen at port {port}.")
+    wait_until(f"Firefox to listen at port {port}", lambda: is_open(port))
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+def is_open(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60):
+        return True
+    return False
 
 
 class RemoteControl:
