@@ -77,13 +77,21 @@ def dump(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def catalog(digest: Digest, dump: Path) -> None:
+def schema(migrated_sqlite: Path, tmp_path: Path) -> None:
+    """A data directory with an empty database, as the first command makes it."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    database = Path(shutil.copyfile(migrated_sqlite, tmp_path / "data" / "digest.sqlite3"))
+    database.chmod(0o600)
+
+
+@pytest.fixture
+def catalog(schema: None, digest: Digest, dump: Path) -> None:
     """Three papers, read on a Friday morning."""
     assert digest("intake", dump, "--date", "2026-11-20", "--now", FRIDAY).code == 0
 
 
 @pytest.fixture
-def ada(digest: Digest) -> str:
+def ada(schema: None, digest: Digest) -> str:
     """An active subscriber with one topic."""
     added = digest(
         "subscribers", "add", "ada@example.org", "--topic", "Pictures=diffusion OR image*",
