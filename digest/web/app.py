@@ -13,8 +13,8 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from digest import app_context, logs
-from digest.caches import Caches
+from digest import logs
+from digest.app_context import AppContext, open_context
 from digest.settings import Settings
 from digest.web import (
     account_page,
@@ -126,17 +126,9 @@ ROUTES: list[BaseRoute] = [
 
 
 def create_app(
-    settings: Settings,
-    *,
-    clock: app_context.Clock = app_context.wall_clock,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    caches: Caches | None = None,
+    context: AppContext, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> Starlette:
-    """Return the web application with an open, checked database.
-
-    `clock` supplies all times; `sleep` delays the responses to forms that ask for an address.
-    """
-    context = app_context.open_context(settings, clock=clock, caches=caches)
+    """Return the web application on a checked database; `sleep` delays the responses to forms with an address."""
     context.check_setup()
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=page_rendering.static_dir()))],
@@ -161,7 +153,7 @@ def serve(settings: Settings) -> None:
     """Serve the site until a signal stops the process."""
     logs.limit_warnings("uvicorn.error", "asyncio", "digest.web")
     with suppress(KeyboardInterrupt):  # uvicorn raises KeyboardInterrupt again when it has shut down
-        make_server(create_app(settings), settings).run()
+        make_server(create_app(open_context(settings)), settings).run()
 
 
 def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:

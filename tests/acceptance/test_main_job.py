@@ -138,6 +138,7 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
     assert service.processes() == []
 
 
+@pytest.mark.promise
 @pytest.mark.whole
 def test_a_service_that_is_started_again_sends_nothing_twice(
     service: Installation, mail_sink: MailSink, material: Material

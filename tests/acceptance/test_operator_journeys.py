@@ -455,6 +455,7 @@ def test_a_service_copied_to_postgresql_continues_where_sqlite_stopped(
     assert digest("status", "--now", "2026-11-21T09:00Z", "--json").code == 0
 
 
+@pytest.mark.promise
 @pytest.mark.whole
 @pytest.mark.slow  # starts a real process
 def test_a_worker_that_was_killed_is_noticed_by_status_until_another_runs(

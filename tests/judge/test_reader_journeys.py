@@ -13,7 +13,7 @@ import uvicorn
 from sqlalchemy.orm import Session
 
 from digest import links, subscribers
-from digest.app_context import AppContext
+from digest.app_context import AppContext, open_context
 from digest.db.tables import DumpRow, DumpState, Subscriber, SubscriberState
 from digest.papers import Record, catalog
 from digest.settings import load_settings
@@ -129,7 +129,7 @@ def reader_site(
     settings = load_settings(
         {"data_dir": tmp_path_factory.mktemp("readers"), "port": port, "site_name": "Oslo Vision Lab"}
     )
-    app = create_app(settings, clock=lambda: NOW)
+    app = create_app(open_context(settings, clock=lambda: NOW))
     context: AppContext = app.state.context
     add_papers(context)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))

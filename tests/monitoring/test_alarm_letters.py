@@ -27,7 +27,7 @@ from tests.support.real_servers import free_port
 from tests.support.short_waits import SILENCE
 from tests.support.waiting import pause, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise, pytest.mark.timeout(240)]
 
 OPERATOR = "operator@example.org"
 

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import uvicorn
 
+from digest.app_context import open_context
 from digest.settings import Settings
 from digest.web import create_app
 from tests.support.real_servers import free_port
@@ -34,7 +35,7 @@ class ProxiedSites:
 @contextmanager
 def serve_site(settings: Settings) -> Iterator[int]:
     """Serve the site on its own port until the block ends."""
-    port, app = free_port(), create_app(settings)
+    port, app = free_port(), create_app(open_context(settings))
     config = uvicorn.Config(app, host="127.0.0.1", port=port, log_config=None, proxy_headers=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

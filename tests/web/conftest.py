@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from digest import links, publishing, subscribers
+from digest import db, links, publishing, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
@@ -31,6 +31,9 @@ from tests.support.mail_bodies import body_of
 from tests.support.shared_caches import CACHES, caches_with_templates
 
 BASE = "http://127.0.0.1:8000"
+ENGINES: dict[
+    str, Engine
+] = {}  #: kept for their compiled statements; each test has a new file at the same URL
 
 
 @dataclass(kw_only=True)
@@ -135,7 +138,14 @@ def opened(settings: Settings, clock: Clock) -> Iterator[ServedSite]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    app = create_app(settings, clock=clock, sleep=sleep, caches=caches_with_templates(settings))
+    url = settings.database
+    if url not in ENGINES:
+        ENGINES[url] = db.make_engine(url)
+    context = AppContext(
+        settings=settings, engine=ENGINES[url].execution_options(), site=settings.site(), clock=clock,
+        caches=caches_with_templates(settings),
+    )  # fmt: skip
+    app = create_app(context, sleep=sleep)
     client = TestClient(app, base_url=settings.base_url, follow_redirects=False)
     yield ServedSite(client=client, context=app.state.context, clock=clock, waits=waits)
     app.state.context.engine.dispose()
