@@ -10,7 +10,7 @@ from digest.papers import Paper, trending
 FIRST_LOOK = timedelta(hours=24)
 #: A trending paper may still be shown if it was first seen at most this long before `considered_until`.
 TRENDS_AGAIN_WITHIN = timedelta(days=7)
-ARRIVAL_RACE = timedelta(hours=1)  #: longer than loading a dump takes, with a margin; see `is_news`
+LATE_WITHIN = timedelta(days=7)  #: papers of a list that is loaded at most this long after its day are news
 #: The time, and the id of the last paper, up to which papers were considered.
 ConsideredUntil = tuple[datetime, int | None]
 #: A paper with a higher score is trending; it is expected to get clearly more votes a day than a new paper
@@ -22,7 +22,7 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
     """Return whether a paper is newer than the last one that was considered.
 
     A paper first seen before the considered time is also new if its id is higher: it came with a second dump
-    of the day, or with a dump that was loading while the edition was published.
+    of the day, with a late list, or with a dump that was loading while the edition was published.
     """
     moment, last_id = considered_until
     if paper.first_seen_at > moment:
@@ -30,7 +30,7 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
     return (
         last_id is not None
         and paper.id > last_id
-        and paper.first_seen_at >= start_of_day(moment - ARRIVAL_RACE)
+        and paper.first_seen_at >= start_of_day(moment - LATE_WITHIN)
     )
 
 

@@ -176,3 +176,16 @@ def test_papers_of_a_month_without_runs_are_in_the_next_edition(world: Publishin
     assert world.digest("month@example.org", "monthly-2026-12") == {
         "Graphs": ["Graph November", "Graph October"]
     }
+
+
+def test_a_list_that_is_loaded_late_by_hand_is_in_the_next_digest(world: PublishingWorld):
+    world.subscribe("alice@example.org", GRAPHS, now="10T00:00")
+    world.dump("18T04:00", ["Graph 18"])
+    world.publish("18T08:00")
+    world.dump("20T04:00", ["Graph 20"])
+    world.publish("20T08:00")
+    world.dump("19T00:00", ["Graph 19"])  # on the 20th at 10:00, with the date of its list
+    world.dump("05T00:00", ["Graph 5"])  # older than a week: it stays in its day
+    world.publish("21T08:00")
+
+    assert world.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph 19"]}

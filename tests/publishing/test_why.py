@@ -167,12 +167,11 @@ def test_a_paper_from_before_the_subscription_is_answered(world: PublishingWorld
 
 
 def test_a_paper_that_arrived_after_its_day_was_published_is_late(world: PublishingWorld):
-    world.subscribe(ALICE, GRAPHS, now="17T00:00")
-    world.dump("18T00:00", ["Graph one"])
-    world.publish("18T08:00")
-    world.publish("19T08:00")
+    world.subscribe(ALICE, GRAPHS, now="09T00:00")
+    world.dump("10T00:00", ["Graph one"])
+    world.publish("10T08:00")
     world.publish("20T08:00")
-    world.dump("18T00:00", ["Graph two"])  # in the afternoon of the 20th
+    world.dump("10T00:00", ["Graph two"])  # in the afternoon of the 20th, ten days after its day
 
     assert ask(world, "Graph two", "20T13:00").json["cause"] == WhyCause.LATE
 
