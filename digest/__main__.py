@@ -1,5 +1,6 @@
 """Run the `digest` command as `python -m digest`."""
 
+import os
 import sys
 
 from digest import gc_control
@@ -19,6 +20,16 @@ def main() -> int:
         return 130
     finally:
         gc_control.skip_final_collection()
+        flush_output()
+
+
+def flush_output() -> None:
+    """Write what is left; if the reader of a pipe is gone, drop it, so that Python does not report it at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def is_ctrl_c(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ import sys
 import warnings
 
 from billiard import Semaphore
-from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
+from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 
 from digest import logs
@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
         logs.limit_warnings("apscheduler", "celery", "kombu", "workers.scheduler")
         for chatty in ("alembic", "celery"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
+        logging.getLogger("py.warnings").setLevel(logging.ERROR)  # Celery warns of an option's future default
         match arguments:
             case ["worker"]:
                 return run_worker()
@@ -60,9 +61,9 @@ def run_worker() -> int:
     heart = HeartbeatThread(role="worker", engine=app_context().engine, clock=app_context().clock)
     app_context().engine.dispose()  # the pool's processes open their own connections
     app_context.cache_clear()
-    # Celery warns root users about pickle, which we do not accept, and of the default of an option that we set.
-    for category in (SecurityWarning, CPendingDeprecationWarning):
-        warnings.filterwarnings("ignore", category=category)
+    warnings.filterwarnings(
+        "ignore", category=SecurityWarning
+    )  # Celery warns root users about pickle, which we do not accept
     options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
     options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker

@@ -28,7 +28,7 @@ THIS = "tests/judge/test_deploy_walk.py"
 SOURCE = "/usr/local/src/digest"
 ROLES = ("web", "worker", "scheduler", "inbound")
 UNITS = " ".join(f"digest@{role}" for role in ROLES)
-INSTALLS = re.compile(r"^apt-get install .*$", re.MULTILINE)
+INSTALLS = re.compile(r"^(?:DEBIAN_FRONTEND=\w+ )?apt-get install .*$", re.MULTILINE)
 #: What stands outside this system: the reader's mailbox, and the certificate.
 WORLD = """
 useradd --create-home you
