@@ -1,4 +1,4 @@
-"""`digest init`: ask seven questions, write the settings file, send a test mail and start the service."""
+"""`digest init`: ask eight questions, write the settings file, load a first list, send a test mail and start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -54,6 +54,10 @@ QUESTIONS = (
         default="open",
     ),
 )
+PAPERS_QUESTION = (
+    "Where papers come from: arXiv categories (cs.CL+cs.LG), hf-daily (the daily list of huggingface.co), an https"
+    " address,\nor a folder (empty: the folder dumps in the data directory)"
+)
 LAST_QUESTION = "Your email address, for a test mail (leave empty to skip)"
 START_QUESTION = "Start the service now"
 
@@ -87,13 +91,19 @@ def init(
     broker_url: Annotated[
         OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
     ] = None,
+    papers: Annotated[
+        OptionalText,
+        option(
+            "--papers", "SOURCE", "Where papers come from: a source, as in digest sources add, or a folder."
+        ),
+    ] = None,
     test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
     start: Annotated[
         bool, typer.Option("--start", help="Start the service afterwards, as digest up does.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask seven questions, write the settings file, send a test mail and start the service.
+    """Ask eight questions, write the settings file, load a first list of papers, send a test mail and start the service.
 
     It asks questions only in a terminal, and only if no option is given. Settings in the file are kept unless you give new values.
     """
@@ -104,28 +114,83 @@ def init(
     answers: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
     path = settings_file(command_context.read_settings(makes_service=True))
     kept = read_settings_file(path)
-    is_asking = not (answers or test_to or start or as_json) and sys.stdin.isatty()
+    is_asking = not (answers or papers or test_to or start or as_json) and sys.stdin.isatty()
     if is_asking:
-        answers, test_to = ask_questions(kept)
-    values = {name: value for name, value in (kept | answers).items() if value != ""}
-    settings = command_context.read_settings(makes_service=True, **values)
-    write(path, values)
-    if not as_json:
-        terminal.print_line(f"Settings are in {path}.")
-    for name in answers:
-        if f"DIGEST_{name.upper()}" in os.environ:
-            terminal.print_note(
-                f"note: DIGEST_{name.upper()} is set in the environment, which overrides the file."
-            )
+        answers, papers, test_to = ask_questions(kept)
+    source, folder = source_or_folder(papers or "")
+    answers |= {"dumps_dir": str(folder)} if folder else {}
+    settings = store_answers(path, kept | answers, answers)
+    loaded = load_first_list(source) if papers else []
     tested = send_test(settings, test_to) if test_to else None
     if as_json:
-        terminal.print_json({"file": str(path), "changed": sorted(answers), "test_mail_to": tested})
+        report = {"file": str(path), "changed": sorted(answers), "papers": loaded, "test_mail_to": tested}
+        terminal.print_json(report)
     elif tested:
         terminal.print_line(f"Sent a test mail to {tested}.")
     if start or (is_asking and typer.confirm(START_QUESTION, default=True, err=True)):
         start_service(settings)
     if not as_json:
         terminal.print_line("Start it with: digest up")
+
+
+def store_answers(path: Path, values: Mapping[str, Any], answers: Collection[str]) -> Settings:
+    """Write the settings file, and note which answers the environment overrides; return the settings."""
+    kept = {name: value for name, value in values.items() if value != ""}
+    settings = command_context.read_settings(makes_service=True, **kept)
+    write(path, kept)
+    terminal.print_note(f"Settings are in {path}.")
+    for name in answers:
+        if f"DIGEST_{name.upper()}" in os.environ:
+            terminal.print_note(
+                f"note: DIGEST_{name.upper()} is set in the environment, which overrides the file."
+            )
+    return settings
+
+
+def source_or_folder(text: str) -> tuple[str, Path | None]:
+    """Return the name of a source, or the folder in which lists arrive; arXiv categories need no prefix.
+
+    Raises BadField if the text is neither.
+    """
+    from digest.dumps.sources import source_presets
+
+    if not text:
+        return "", None
+    if text.startswith(("/", "./", "~")):
+        folder = Path(text).expanduser().absolute()
+        if not folder.is_dir():
+            raise BadField("papers", f"{folder} is not a folder.")
+        return "", folder
+    name = (
+        f"arxiv:{text}" if source_presets.ARCHIVE.fullmatch(text) and ("." in text or "+" in text) else text
+    )
+    source_presets.preset_for(name)
+    return name, None
+
+
+def load_first_list(source: str) -> list[str]:
+    """Add a source and load its past and its latest list, or load the lists in the folder; return the results.
+
+    A source that cannot be reached stays: the scheduler tries again.
+    """
+    from digest.cli import sources
+    from digest.cli.publishing import load_dumps_folder
+
+    now = datetime.now(UTC)
+    with command_context.open_context(makes_service=True) as context:
+        if source:
+            row, filled, _days = sources.add_source(context, source, now=now)
+            found = sources.poll_with_progress(context, now, [row["name"]])
+            lines = [
+                f"{row['name']}: {filled.result} (history)",
+                *(f"{one.source}: {one.result}" for one in found),
+            ]
+        else:
+            loads = load_dumps_folder(context, now)
+            lines = [f"{Path(one['path']).name}: {one['papers']} papers, {one['new']} new" for one in loads]
+    for line in lines:
+        terminal.print_note(line)
+    return lines
 
 
 def start_service(settings: Settings) -> NoReturn:
@@ -151,17 +216,29 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read: {error}. Correct the file, or move it elsewhere.") from None
 
 
-def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Ask the seven questions; return the settings, and the address for a test mail."""
+def ask_questions(current: Mapping[str, Any]) -> tuple[dict[str, Any], str, str]:
+    """Ask the eight questions; return the settings, where papers come from, and the address for a test mail."""
     terminal.print_note(
-        "Seven questions. Enter keeps the value in brackets. Nothing is sent before the last question."
+        "Eight questions. Enter keeps the value in brackets. Nothing is sent before the last question."
     )
     answers = {}
     for question in QUESTIONS:
         answers[question.setting] = ask_question(
             question, str(current.get(question.setting, question.default))
         )
-    return answers, typer.prompt(LAST_QUESTION, default="", show_default=False, err=True)
+    return answers, ask_for_papers(), typer.prompt(LAST_QUESTION, default="", show_default=False, err=True)
+
+
+def ask_for_papers() -> str:
+    """Ask where papers come from until the answer is a source or a folder, and return the answer."""
+    while True:
+        text = str(typer.prompt(PAPERS_QUESTION, default="", show_default=False, err=True)).strip()
+        try:
+            source_or_folder(text)
+        except BadField as error:
+            terminal.print_note(str(error))
+        else:
+            return text
 
 
 def ask_question(question: SetupQuestion, default: str) -> str:

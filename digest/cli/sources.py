@@ -78,29 +78,19 @@ def add(
 
     The scheduler polls the source from now on. Repeat the command to change its options and load the history again.
     """  # fmt: skip
-    from digest.dumps import sources
-    from digest.dumps.sources import source_presets
-
-    moment = current_time(now)
-    preset = source_presets.preset_for(source)
-    days = min(preset.back_fill if backfill is None else backfill, preset.most_back_fill)
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        row = sources.add(
-            session, source, now=moment, order=order, interval=timedelta(hours=hours) if hours else None
+    interval = timedelta(hours=hours) if hours else None
+    with command_context.open_context() as context:
+        report, filled, days = add_source(
+            context, source, now=current_time(now), order=order, interval=interval, backfill=backfill
         )
-        with terminal.show_progress(f"History of {row.name}", total=days) as done:
-            filled = sources.back_fill(
-                context.poll_context(session, moment), row.name, days=days, progress=done.update_to
-            )
-        report = as_report(row) | {"backfill": {"days": days} | filled.to_json()}
+    name = report["name"]
     if backfill and backfill > days:
-        terminal.print_note(f"{row.name} can load at most {days} days of history.")
+        terminal.print_note(f"{name} can load at most {days} days of history.")
     if as_json:
-        terminal.print_json(report)
+        terminal.print_json(report | {"backfill": {"days": days} | filled.to_json()})
     else:
-        terminal.print_line(
-            f"Added {row.name}: polled every {format_interval(row.interval_seconds)} while the scheduler runs."
-        )
+        every = format_interval(report["interval_seconds"])
+        terminal.print_line(f"Added {name}: polled every {every} while the scheduler runs.")
         if days:
             terminal.print_line(
                 f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
@@ -108,6 +98,30 @@ def add(
     if filled.state == "failed":
         terminal.print_note("The history was not loaded completely. Run the command again to continue.")
         raise typer.Exit(1)
+
+
+def add_source(
+    context: AppContext,
+    source: str,
+    *,
+    now: datetime,
+    order: str | None = None,
+    interval: timedelta | None = None,
+    backfill: int | None = None,
+) -> tuple[dict[str, Any], PollResult, int]:
+    """Add a source and load its history; return the source, the result, and the number of past days."""
+    from digest.dumps import sources
+    from digest.dumps.sources import source_presets
+
+    preset = source_presets.preset_for(source)
+    days = min(preset.back_fill if backfill is None else backfill, preset.most_back_fill)
+    with command_context.open_write_session(context) as session:
+        row = sources.add(session, source, now=now, order=order, interval=interval)
+        with terminal.show_progress(f"History of {row.name}", total=days) as done:
+            filled = sources.back_fill(
+                context.poll_context(session, now), row.name, days=days, progress=done.update_to
+            )
+        return as_report(row), filled, days
 
 
 @app.command()

@@ -33,7 +33,7 @@ from digest.monitoring.check_results import Check
 from digest.monitoring.supervisor import Supervisor
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
-from tests.cli.conftest import FRIDAY, Digest, Ran
+from tests.cli.conftest import EXAMPLE, FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
 from tests.support import sample_mails
 from tests.support.certificates import make
@@ -341,7 +341,7 @@ def test_a_test_mail_arrives(digest: Digest, tmp_path: Path) -> None:
 
     (mail,) = (tmp_path / "data" / "outbox" / "new").iterdir()
     assert (ran.code, ran.document) == (
-        0, {"file": str(tmp_path / "data" / "digest.toml"), "changed": [], "test_mail_to": "me@localhost"},
+        0, {"file": str(tmp_path / "data" / "digest.toml"), "changed": [], "papers": [], "test_mail_to": "me@localhost"},
     )  # fmt: skip
     assert b"To: me@localhost" in mail.read_bytes()
 
@@ -367,8 +367,23 @@ def test_a_test_mail_that_cannot_be_sent_is_reported(digest: Digest) -> None:
     assert "was not accepted" in ran.err
 
 
-def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
-    answers = ["Papers", "", "nonsense", "", "", "1 Main Street", "closed", "me@localhost", "n"]
+def test_eight_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
+    answers = [
+        "Papers",
+        "",
+        "nonsense",
+        "",
+        "",
+        "1 Main Street",
+        "closed",
+        "twitter",
+        str(tmp_path / "lists"),
+        "me@localhost",
+        "n",
+    ]
+    (tmp_path / "lists").mkdir()
+    shutil.copy(EXAMPLE, tmp_path / "lists")
+    os.utime(tmp_path / "lists" / EXAMPLE.name, (0, 0))
     master, slave = pty.openpty()
     with os.fdopen(master, "wb", buffering=0) as typing, os.fdopen(slave):
         typing.write("".join(f"{answer}\n" for answer in answers).encode())
@@ -388,12 +403,23 @@ def test_seven_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
         "sender": "Digest <digest@localhost>",
         "postal_address": "1 Main Street",
         "signup": "closed",
+        "dumps_dir": str(tmp_path / "lists"),
     }
+    assert "there is no preset 'twitter'; use hf-daily" in asked.stderr
+    assert "today.txt: 3 papers, 3 new" in asked.stderr
     assert "DIGEST_MAIL_URL: write smtp" in asked.stderr
     assert "Sent a test mail to me@localhost." in asked.stdout
 
 
 @pytest.mark.whole
+def test_init_adds_a_source_that_it_cannot_reach_yet(digest: Digest) -> None:
+    ran = digest("init", "--papers", "https://127.0.0.1:1/list.json", "--json")
+
+    (source,) = digest("sources", "list", "--json").lines
+    assert (ran.code, source["is_on"], source["failures"]) == (0, True, 1)
+    assert len(ran.document["papers"]) == 2
+
+
 @pytest.mark.slow  # starts real processes
 def test_init_ends_with_a_test_mail_and_a_running_service(tmp_path: Path) -> None:
     port = free_port()

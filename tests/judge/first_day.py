@@ -60,7 +60,7 @@ class Step:
 DAY = (
     Step(
         heading="Setting up",
-        text="`digest init` asks seven questions; Enter accepts a default. If an answer is invalid, the reason is shown and the question is asked again.",
+        text="`digest init` asks eight questions; Enter accepts a default. If an answer is invalid, the reason is shown and the question is asked again.",
         typed=(
             "digest init",
             ("Name of the site", "Lab Papers"),
@@ -70,6 +70,7 @@ DAY = (
             ("Sender of the letters", "Lab Papers <papers@example.org>"),
             ("Postal address", "Example Lab, 1 Example Street, Oslo"),
             ("Who may sign up", "example.org"),
+            ("in the data directory", ""),
             ("for a test mail", "ada@example.org"),
             ("Start", "n"),
         ),
