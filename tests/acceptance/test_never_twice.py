@@ -377,8 +377,8 @@ def migrated() -> Path:
 MIGRATED = Once(migrated)
 TEMPLATES = Once(lambda: Templates(templates_dir()))
 
-TestHouse = SimulatedService.TestCase
-TestHouse.settings = settings(
+TestSimulatedService = SimulatedService.TestCase
+TestSimulatedService.settings = settings(
     max_examples=settings().max_examples // 4,  # each of them is a long story
     stateful_step_count=40,
     phases=[Phase.explicit, Phase.generate],
