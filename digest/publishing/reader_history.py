@@ -63,7 +63,7 @@ def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryE
         rows += [row for row in to_owner if row.subscriber_id == subscriber.id]
     for row in rows:
         yield HistoryEvent(
-            at=row.settled_at or row.due_at,
+            at=row.settled_at or row.dated_at,
             event=f"{row.edition or row.letter}: {row.state}",
             detail=letter_detail(row),
             delivery_id=row.id,

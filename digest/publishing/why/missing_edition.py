@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest import bounces, plurals, subscribers
+from digest import bounces, heartbeats, plurals, subscribers
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.editions import restore_point
@@ -18,11 +18,8 @@ from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
 from digest.site_profile import Site
 
-#: The verdict on a digest in each state.
+#: The verdict on a digest in each final state.
 VERDICTS = {
-    DeliveryState.QUEUED: "It is waiting to be sent",
-    DeliveryState.CLAIMED: "A worker is about to send it",
-    DeliveryState.SENDING: "It is being sent, or the server's reply was lost",
     DeliveryState.SENT: "The mail server accepted it",
     DeliveryState.FAILED: "It failed permanently",
     DeliveryState.EXPIRED: "It was not sent in time",
@@ -46,7 +43,7 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
     slot = chosen_edition(subscriber, edition, now)
     row = outbox.find_digest(session, subscriber.id, slot.name if slot else edition or "")
     if row is not None:
-        return answer(subscriber, row.edition or "", *explain_delivery(session, row))
+        return answer(subscriber, row.edition or "", *explain_delivery(session, row, now))
     if slot is None:
         later = subscribers.edition_status(session, subscriber, now).next
         how = cadence_text(subscribers.schedule_of(subscriber))
@@ -122,12 +119,35 @@ def edition_text(edition: Edition) -> str:
 # ── with a delivery ─────────────────────────────────────────────────────────────────────────────
 
 
-def explain_delivery(session: Session, row: Delivery) -> tuple[str, str, tuple[str, ...]]:
+def explain_delivery(session: Session, row: Delivery, now: datetime) -> tuple[str, str, tuple[str, ...]]:
     """Return the cause, the verdict and the findings for a published edition."""
     state = DeliveryState(row.state)
-    when = minute_text(row.settled_at) if row.settled_at else f"since {minute_text(row.due_at)}"
-    verdict = f"{VERDICTS[state]} ({when})" + (f": {row.reason}." if row.reason else ".")
-    return str(state), verdict, tuple(findings(session, row, state))
+    if row.settled_at is not None:
+        verdict = f"{VERDICTS[state]} ({minute_text(row.settled_at)})"
+    else:
+        verdict = open_verdict(session, row, state, now)
+    return (
+        str(state),
+        verdict + (f": {row.reason}." if row.reason else "."),
+        tuple(findings(session, row, state)),
+    )
+
+
+def open_verdict(session: Session, row: Delivery, state: DeliveryState, now: datetime) -> str:
+    """Return the verdict on a digest that is neither sent nor given up."""
+    if state is DeliveryState.STUCK:
+        return VERDICTS[state]
+    if state is DeliveryState.QUEUED and row.due_at > now:
+        return f"It waits until {minute_text(row.due_at)} for the next attempt"
+    if state is DeliveryState.QUEUED:
+        return f"It has been waiting to be sent since {minute_text(max(row.due_at, row.dated_at))}"
+    is_dead = row.leased_until is not None and row.leased_until <= now
+    if is_dead or (
+        row.lease and heartbeats.is_lease_of_dead(row.lease, heartbeats.dead_machines(session, now))
+    ):
+        doubt = ", and the mail server may have accepted it" if state is DeliveryState.SENDING else ""
+        return f"Its worker has died{doubt}; the next worker takes it over"
+    return "A worker is about to send it" if state is DeliveryState.CLAIMED else "It is being sent"
 
 
 def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[str]:
@@ -162,20 +182,29 @@ def reasons(
     """Yield the possible causes why an edition was never composed, the most certain first."""
     yield from mail_refused(session, site, subscriber)
     joined_at = subscriber.confirmed_at or subscriber.created_at
-    if slot.due_at < joined_at:
-        yield "before", f"It was due before they subscribed, on {minute_text(joined_at)}."
+    status = subscribers.edition_status(session, subscriber, now)
+    if slot == status.due:
+        yield (
+            "not published",
+            (
+                f"It has been due since {minute_text(max(slot.due_at, joined_at))} and is not composed yet."
+                " Check that the scheduler and a worker run, and that papers arrive: digest status"
+            ),
+        )
     if slot.due_at > now:
         yield "not due yet", f"It is due on {minute_text(slot.due_at)}."
+    if slot in status.missed:
+        verdict = f"Nothing was published before it closed on {minute_text(slot.closes_at)}."
+        yield "missed", f"{verdict} Its papers are in the next edition."
+    if slot.due_at < joined_at:
+        yield "before", f"It was due before they subscribed, on {minute_text(joined_at)}."
     restored_at = restore_point.restore_point(session)
     if restored_at is not None and slot.due_at < restored_at:
         yield "restored", f"The database was restored from a backup on {minute_text(restored_at)}."
     if now < slot.closes_at:
         yield (
-            "not published",
-            (
-                f"It has been due since {minute_text(slot.due_at)} and is not composed yet."
-                " Check that the scheduler and a worker run, and that papers arrive: digest status"
-            ),
+            "not promised",
+            f"It began before their present schedule or pause. Next: {edition_text(status.next)}.",
         )
     if now - slot.due_at > timedelta(days=200):
         yield "too old", "Its record may have been deleted after its retention period (DIGEST_KEEP)."
