@@ -63,6 +63,7 @@ def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> It
         settings["DATABASE_URL"] = request.getfixturevalue("postgres_url")
         settings["BROKER_URL"] = request.getfixturevalue("redis_url")
     with installation(tmp_path / "home", settings=settings, roles=ROLES[request.param]) as ours:
+        ours.run("db", "upgrade")  # tests look into the database from the beginning
         yield ours
 
 
