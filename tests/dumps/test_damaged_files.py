@@ -65,9 +65,20 @@ def test_a_list_that_ends_between_two_papers_is_truncated(end: str) -> None:
     assert (last.reason, last.is_truncation) == ("the file ends in the middle of its list", True)
 
 
-def test_a_list_with_words_between_its_papers_is_refused_with_their_line() -> None:
-    with pytest.raises(UnreadableDump, match="The file is not valid JSON: Expecting value at line 2"):
-        items(f"[{LINES[0]},\nand then there is {LINES[1]}, {LINES[2]}]")
+def test_a_damaged_paper_or_words_between_papers_spoil_one_record_of_a_list() -> None:
+    words = f"[{LINES[0]},\nand then there is {LINES[1]}, {LINES[2]}]"
+
+    assert titles_and_faults(words) == ["Gravel", "2: not JSON: Expecting value at line 2", "Kites", "Owls"]
+    for bad in range(3):
+        for damage in ('"x": a "b"', '"x": tru', '"y": {,}'):
+            lines = [
+                line[:-1] + f", {damage}}}" if place == bad else line for place, line in enumerate(LINES)
+            ]
+            found = titles_and_faults("[" + ",\n".join(lines) + "]")
+            assert [one for one in found if ":" not in one] == [
+                one["title"] for place, one in enumerate(OWN) if place != bad
+            ]
+            assert len(found) == 3
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])

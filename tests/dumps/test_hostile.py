@@ -103,7 +103,7 @@ BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
         pytest.param(own(title={"a": 1}), "the record has no title", id="title of another type"),
         pytest.param(own() + "\n" + own(x="y" * 9_000_000), "longer than 8 MiB", id="long line"),
         pytest.param('[{"title": "T", "doi": "' + "x" * 9_000_000, "longer than 8 MiB", id="long element"),
-        pytest.param('[{"title": "T", "doi": "x"} oops]', "not valid JSON", id="no JSON"),
+        pytest.param('[{"title": "T", "doi": "x"} oops]', "not JSON", id="no JSON"),
         pytest.param(f'<!DOCTYPE rss [<!ENTITY a0 "ha">{BOMB}]>' + RSS.partition("?>")[2] % "&a9;", "", id="entities"),
         pytest.param("<rss>" + "<a>" * 5000, "is truncated|not well-formed", id="deep XML"),
         pytest.param("title,abstract\n" + '"' + "x" * 2_000_000, "field larger than", id="long field"),

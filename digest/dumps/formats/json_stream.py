@@ -43,6 +43,7 @@ REFERENCES = re.compile(
     re.IGNORECASE,
 )
 LIST_READ = "the list that was read"
+FIRST_KEY = re.compile(r'\s*\{\s*"([^"\\]{1,40})"\s*:')
 KEY = re.compile(r'"([^"\\]{1,40})"\s*:')
 
 LIST_START = re.compile(r"\[")
@@ -356,15 +357,25 @@ def values_in_list(  # noqa: PLR0912, PLR0915  (a streaming state machine)
                     f"Line {text.line}: a record is longer than {longest // 2**20} MiB."
                 ) from None
             place = text.line_of(error.pos)
-            if error.pos < len(text.rest) - 16 and not error.msg.startswith("Unterminated"):
-                raise UnreadableDump(f"The file is not valid JSON: {error.msg} at line {place}.") from None
-            unfinished = UNFINISHED_LITERAL.fullmatch(text.rest, error.pos) or error.msg.startswith(
-                "Unterminated"
-            )
+            is_cut = error.msg.startswith("Unterminated")
+            invalid = f"The file is not valid JSON: {error.msg} at line {place}."
+            damage = RecordProblem(line=place, reason=f"not JSON: {error.msg} at line {place}")
+            if error.pos < len(text.rest) - 16 and not is_cut:
+                if text.object_start is None or not is_list:
+                    raise UnreadableDump(invalid) from None
+                yield place, damage
+                text.advance(error.pos)
+                if text.skip_to(text.object_start):
+                    continue
+                return
+            unfinished = UNFINISHED_LITERAL.fullmatch(text.rest, error.pos) or is_cut
             if text.read_more():
                 continue
+            if not unfinished and (text.object_start is None or not is_list):
+                raise UnreadableDump(invalid) from None
             if not unfinished:
-                raise UnreadableDump(f"The file is not valid JSON: {error.msg} at line {place}.") from None
+                yield place, damage
+                return
             yield text.line, truncation_problem(text.line, "its list" if is_list else "a record")
             return
         if end == len(text.rest) and text.read_more():
@@ -413,6 +424,9 @@ class TextWindow:
         while len(self.rest) < start and self.read_more():
             pass
         self.opening = opening_object(self.rest[:start])
+        first = FIRST_KEY.match(self.rest, start)
+        #: how the objects in the list begin: with the key of the first one
+        self.object_start = re.compile(rf'(?=\{{\s*"{re.escape(first[1])}"\s*:)') if first else None
         self.advance(start)
 
     def read_more(self) -> bool:
@@ -443,7 +457,7 @@ class TextWindow:
             self.advance(max(self.offset, len(self.rest) - LONGEST_OPENING))
             if not self.can_read_more():
                 return False
-        self.opening = opening_object(found[0])
+        self.opening = opening_object(found[0]) or self.opening
         self.advance(found.end())
         return True
 
