@@ -50,17 +50,17 @@ LINKS = rules(
     ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
     ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
     ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
-    ("[", rf"(?<!\])\[({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
+    ("[", rf"\[(?<!\]\[)({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
     ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
     ("link:", rf"\blink:([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
-    ("[", rf"(?<![\w(<\[/.%?=&])(https?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
+    ("[", rf"(h(?<![\w(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
     ('":', rf'"([^"\n]{{1,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
     ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
     ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
 )  # fmt: skip
 LATEX = "section{"
 BLOCKS = rules(
-    ("= ", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
+    ("\n=", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
     ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
@@ -81,13 +81,14 @@ BLOCKS = rules(
 #: Words in emphasis; the marks must enclose them closely and may not stand inside a word.
 EMPHASIS = (
     *(
-        (mark, re.compile(rf"(?<![\w\\{mark}/=.%&?#:-])({re.escape(mark)}{{1,3}})(?=[^\s{mark}])([^{mark}]{{0,5000}}?[^\s\\{mark}])\1(?![\w{mark}])"))
-        for mark in "*_"
+        (mark, re.compile(rf"({mark_}(?<![\w\\{mark}/=.%&?#:-]{mark_}){mark_}{{0,2}})(?=[^\s{mark}])([^{mark}]{{0,5000}}?[^\s\\{mark}])\1(?![\w{mark}])"))
+        for mark, mark_ in (("*", r"\*"), ("_", "_"))
     ),
     ("''", re.compile(r"('{2,3})(?=[^\s'])([^'\n]{0,3000}?)\1")),
     ("~~", re.compile(r"(~~)([^~\n]{1,3000})~~")),
 )  # fmt: skip
 PARAGRAPH = "\n\n"
+RARE = frozenset("[{|<>`\\#=!+")  #: to search for one of these characters is faster than to search for a sign
 WIKI_HEADING = re.compile(r"^(={1,6}) ?\S.*\S ?\1$", re.MULTILINE)
 
 
@@ -96,8 +97,9 @@ def as_markdown(text: str) -> str:
     if "<" in text and OPENING_TAG.search(text):
         addresses: list[str] = []
         text = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
+    rare = {char for char in RARE if char in text}
     for sign, pattern, replacement in (*IMAGES, *LINKS, *BLOCKS):
-        if sign in text:
+        if rare.issuperset(RARE.intersection(sign)) and sign in text:
             text = pattern.sub(with_line_breaks(replacement), text)
     return without_entities(text)
 
@@ -122,7 +124,7 @@ def without_entities(text: str) -> str:
 def without_emphasis(text: str) -> str:
     """Return `text` without the marks around emphasised words; a text ends at a blank line."""
     for mark, pattern in EMPHASIS:
-        if mark in text and (mark != "''" or WIKI_HEADING.search(text)):
+        if mark in text and (mark != "''" or ("\n=" in text and WIKI_HEADING.search(text))):
             text = pattern.sub(lambda found: found[0] if PARAGRAPH in found[2] else found[2], text)
     return text
 

@@ -32,6 +32,7 @@ GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 NUMBER_BEFORE = re.compile(r"#?\d{1,4}[.):]?\s+")
 POINTS_BEHIND = re.compile(r"\s*\((\d[\d,.]*[kK]?) (?:points?|(?:up)?votes?|likes?)\)$")
 ABSTRACT_LABEL = re.compile(r"[*_]{0,2}Abstract[*_]{0,2}[:.]?\s+[*_]{0,2}(?=[A-Z])")
+WORDS_OF_NAME = 9
 LONG_PARAGRAPH = 200
 LONGEST_SUMMARY = 400  #: a shorter abstract on a page of trending papers is an AI summary; in characters
 MAX_PASSAGES = 1_000  #: maximum number of passages below a title that may contain its abstract
@@ -250,7 +251,11 @@ def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tupl
     """Store the authors' names in the draft, even if they span several lines; return the other texts."""
     rest = []
     for index, passage in texts:
-        names = field_parsing.person_names(passage.text) if len(passage.text) < 4000 else ()
+        text = passage.text
+        may_name = (
+            text.count(" ") < WORDS_OF_NAME * (1 + text.count(",") + text.count(";")) and len(text) < 4000
+        )
+        names = field_parsing.person_names(text) if may_name else ()
         if not draft.authors and len(names) > 1:
             draft.authors = names
         else:

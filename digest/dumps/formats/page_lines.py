@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
@@ -23,6 +23,7 @@ TARGET = (
     rf"\(\s{{0,80}}<?(?P<url>{ADDRESS}{{0,700}}(?:-\n[ >]{{0,40}}{ADDRESS}{{1,700}}){{0,3}})>?(?:\s+\"[^\"\n]{{0,500}}\")?\s{{0,80}}\)"
     r"(?:\{[^{}]{0,300}\})?"
 )
+BRACKET = re.compile(r"[\[\]]")
 REFERENCE = r"\[(?P<reference>[^\[\]\n]{0,300})\]"
 TOKEN = (
     rf"(?P<image>!\[(?P<alt>[^\[\]]{{0,300}})\](?:{TARGET.replace('url', 'source')}|\[\d{{1,5}}\])?)"
@@ -35,17 +36,17 @@ BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 LISTED_ADDRESS = re.compile(
     r"[ \t>]*(?:\[(?P<name>[^\[\]\n]{1,300})\]:?|(?P<number>\d{1,5})[.:])\s+<?(?P<url>(?:https?|file):/\S+|/\S+)>?(?:\s+\"[^\"\n]*\")?\s*"
 )
+LINK_NUMBER = re.compile(r"\[(\d{1,5})\](?![(\[:])")
 IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
 #: An address after the text of its link; the address may be wrapped.
 TRAILING_ADDRESS = re.compile(
     r"<(https?:/(?:[^\s<>]|\n {0,40}(?=\S)){1,1000})>|[(\[]((?:https?:/)?/[^\s()\[\]<>|]{2,1000})[)\]](?![(\[])"
 )
 IMAGE_ADDRESS = re.compile(r"\.(?:png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
-PAPERS_ADDRESS = re.compile(r"/papers/|%2F|arxiv\.org/|doi\.org/|openreview\.net/")
+PAPERS_ADDRESSES = ("/papers/", "%2F", "arxiv.org/", "doi.org/", "openreview.net/")
 FENCED_DIV = re.compile(r"^[ \t]*:{3,}.*$", re.MULTILINE)
 FORM_FIELD = re.compile(r"_{4,}")
 ATTRIBUTES = re.compile(r"\{[^{}]{0,300}\}|\(https?:[^\s()]{0,500}(?:\s+\"[^\"\n]{0,300}\")?\)")
-HEADING_MARK = re.compile(r"^#{1,6} ", re.MULTILINE)
 #: A line that consists of emphasised words and, perhaps, an address.
 STRONG_LINE = re.compile(r"\s*(\*{1,2}|_{1,2}|'{2,3})(?=[^\s*_'])[^*_']*\1\s*(?:[<(\[\]]|$)")
 MAX_OPEN = 4  #: maximum depth of nested links
@@ -134,7 +135,9 @@ def plain_line(text: str, escapes: str) -> str:
     text = unescaped(text, escapes)
     if "[]" in text and len(text) < MAX_SHORT_LINE:
         text = text.replace("[]", " ")
-    return " ".join((FORM_FIELD.sub(" ", text) if "____" in text else text).split())
+    text = FORM_FIELD.sub(" ", text) if "____" in text else text
+    is_plain = "  " not in text and "\t" not in text and "\n" not in text and text.isascii()
+    return text.strip() if is_plain else " ".join(text.split())
 
 
 def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
@@ -154,10 +157,12 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 def writes_addresses_after_texts(text: str) -> bool:
     """Return whether the copying tool wrote the address of each link after the link's text."""
-    if "](" in text or not (">" in text or "[/" in text or "(/" in text or "http" in text):
+    if "](" in text or not any(sign in text for sign in PAPERS_ADDRESSES):
         return False
     found = [one[0] for one in TRAILING_ADDRESS.finditer(text)]
-    return len(found) >= MIN_TRAILING and 2 * sum(map(bool, map(PAPERS_ADDRESS.search, found))) >= len(found)
+    return len(found) >= MIN_TRAILING and 2 * sum(
+        any(sign in address for sign in PAPERS_ADDRESSES) for address in found
+    ) >= len(found)
 
 
 def on_one_line(address: re.Match[str]) -> str:
@@ -186,7 +191,7 @@ def with_bracketed_links(lines: Sequence[str]) -> list[str]:
 
 def escaped_signs(text: str) -> str:
     """Return the characters that the copying tool always escapes with a backslash."""
-    if "\\" not in text or not ("](" in text or HEADING_MARK.search(text)):
+    if "\\" not in text or not ("](" in text or "\n#" in text or text[:1] == "#"):
         return ""
     text = ATTRIBUTES.sub("", text)
     always = "".join(
@@ -233,7 +238,7 @@ class LinkFinder:
         place = 0
         if "]" in text:
             self.numbers_links = numbers_links(text, listed)
-            for token in (NUMBERED_TOKEN if self.numbers_links else BRACKETED_TOKEN).finditer(text):
+            for token in tokens(NUMBERED_TOKEN if self.numbers_links else BRACKETED_TOKEN, text):
                 self.add(text[place : token.start()])
                 self.take(token)
                 place = token.end()
@@ -349,9 +354,20 @@ class LinkFinder:
                 self.marks.append(LinkMark(start=start, end=len(self.pieces), url=url, is_bounded=False))
 
 
+def tokens(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the tokens in a text; to search for brackets alone is much faster than `finditer`."""
+    place = 0
+    while (bracket := BRACKET.search(text, place)) is not None:
+        start = bracket.start() - (bracket[0] == "[" and text[bracket.start() - 1 : bracket.start()] == "!")
+        token = pattern.match(text, max(start, place))
+        if token is not None:
+            yield token
+        place = token.end() if token is not None else bracket.end()
+
+
 def numbers_links(text: str, listed: dict[str, str]) -> bool:
     """Return whether a text browser wrote a number before each link."""
-    digits = [found[1] for found in re.finditer(r"\[(\d{1,5})\](?![(\[:])", text)]
+    digits = [found[1] for found in LINK_NUMBER.finditer(text)]
     if len(digits) < min(MIN_LINK_NUMBERS, len(listed) or MIN_LINK_NUMBERS):
         return False
     has_closers = "](" in text or "][" in text

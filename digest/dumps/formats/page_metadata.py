@@ -169,7 +169,9 @@ def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
 
 def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
     """Return (name, metadata) of a line with a name followed by a date and other metadata, else ("", ())."""
-    text = without_emphasis(line) if len(line) <= MAX_LINE_LENGTH else ""
+    if len(line) > MAX_LINE_LENGTH or not PART_SEPARATOR.search(line):
+        return "", ()
+    text = without_emphasis(line)
     name, *rest = [part for part in PART_SEPARATOR.split(text) if part] or [""]
     behind = [parse_metadata(part) for part in rest]
     found = tuple(one for one in behind if one)

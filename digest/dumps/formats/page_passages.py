@@ -45,6 +45,7 @@ ID_LINE = re.compile(
     re.IGNORECASE,
 )
 DAY_WITHOUT_YEAR = re.compile(r"\b[A-Z][a-z]{2} \d{1,2},$")
+DIGIT = re.compile(r"\d")
 URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
 ID_ADDRESSES = {"arxiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
 SPLIT_ADDRESS = re.compile(r"\(?https?:/\S*[/_=&?%-]$")
@@ -63,7 +64,9 @@ CAPTIONS = {
 UNITS = {word: kind for word, kind in CAPTIONS.items() if word != "github"} | {"comment": MetadataKind.COMMENTS, "author": MetadataKind.AUTHORS, "authors": MetadataKind.AUTHORS}  # fmt: skip
 MAX_WORDS = 24  #: maximum number of words in a line of metadata
 SHORTEST_PROSE = 16  #: a shorter line may be a number, a date or a menu word
+LONGEST_WORDS = 40  #: maximum number of characters of metadata without a digit
 LONG_LINE = 200  #: if many lines of a page have more characters, the text of the page is not wrapped
+MAX_BLOCK = 40  #: so many lines of a block are compared with the line above them
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
@@ -269,7 +272,7 @@ def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrappi
         or begins_anew(first, line, is_second=len(text) == 1)
     ):
         return False
-    block = [one.length for one in lines[text[0] : wrapping.ends[index]]]
+    block = [one.length for one in lines[text[0] : min(wrapping.ends[index], index + MAX_BLOCK)]]
     rest = block[len(text) :]
     is_address = URL_LINE.fullmatch(line.text) is not None
     if HEADING.match(first.text):
@@ -373,12 +376,15 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
     base = Passage(
         first=index, last=index, number=line.number, links=line.links, images=line.images, text=text
     )
+    if len(text) > LONG_LINE:
+        long_names = labelled_authors(text)
+        return (replace(base, text=", ".join(long_names), label="authors"),) if long_names else ()
     if HEADING.match(text):
         return (replace(base, is_site=True),) if is_navigation(HEADING.sub("", text)) else ()
     if submitter := SUBMITTER.fullmatch(text):
         return (replace(base, is_submitter=True, text=submitter["name"] or ""),)
     bare = LIST_MARK.sub("", text, count=1)
-    if is_navigation(bare) or is_navigation(text):
+    if is_navigation(text) or (bare != text and is_navigation(bare)):
         return (replace(base, is_site=True),)
     if found := metadata_of(text, line):
         *others, last = found
@@ -426,6 +432,8 @@ def metadata_of(text: str, line: PageLine) -> tuple[MetadataLine, ...]:
     if text == "-" and (line.images or any(len(link.label) > 12 for link in line.inside)):
         return ()  # the bullet of a list
     before, text, after = linked_figures(text, line)
+    if len(text) > LONGEST_WORDS and not DIGIT.search(text):
+        return ()
     found = parse_metadata_line(text) or phrases_of(text)
     return (*before, *found, *after) if found or not text.strip(" ·|-") else ()
 
@@ -459,8 +467,10 @@ def figure_kind(link: PageLink) -> MetadataKind | None:
 
 def phrases_of(text: str) -> tuple[MetadataLine, ...]:
     """Return the metadata of a line that consists of phrases without anything between them."""
+    if len(text) > LONG_LINE:
+        return ()
     words = without_emphasis(text).replace("·", " · ").replace("|", " | ").split()
-    if not 1 < len(words) <= MAX_WORDS or not any(char.isdigit() for char in text):
+    if not 1 < len(words) <= MAX_WORDS or not DIGIT.search(text):
         return ()
     found: list[MetadataLine] = []
     start = 0
