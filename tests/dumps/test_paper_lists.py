@@ -355,3 +355,49 @@ def test_a_title_that_begins_with_the_word_of_a_label_is_a_title() -> None:
         "Kites and Owls at Night",
         "Dataset Sorting: Gravel Without Labels",
     ]
+
+
+# ── shapes that were read wrongly ───────────────────────────────────────────────────────────────
+
+KITES = "Kites That Steer Themselves in Gusty Winds"
+#: Entry -> authors, venue and address of code of the paper `KITES`, whose id is 2611.00001.
+ENTRIES = {
+    f"| Title | Venue | Code |\n|:--|:--:|:--| \n| [**{KITES}**](https://arxiv.org/pdf/2611.00001) <br> | arXiv | - |": ((), "arXiv", ()),
+    f"**{KITES}** \\\n[[ICLR 2024 Spotlight](https://arxiv.org/abs/2611.00001)]\n[[Code]({CODE})]": ((), "ICLR 2024 Spotlight", (CODE,)),
+    f" **{KITES}** \\\n[[ACM MM 2025](https://arxiv.org/abs/2611.00001)]": ((), "ACM MM 2025", ()),
+    f'- Ada Okafor,Kenji Ito. **"{KITES}"** | [[Code]]({CODE}) | [[PDF]](https://arxiv.org/pdf/2611.00001.pdf)': (("Ada Okafor", "Kenji Ito"), "", (CODE,)),
+    f"- {KITES} (2017), A. Okafor et al. [[pdf]](https://arxiv.org/pdf/2611.00001v1.pdf)": (("A. Okafor",), "", ()),
+    f"- {KITES} (42 upvotes) [[pdf]](https://arxiv.org/pdf/2611.00001v1.pdf)": ((), "", ()),
+    f"|论文|作者|会议|代码|\n|---|---|---|---|\n|[{KITES}](https://arxiv.org/abs/2611.00001)|Ada Okafor, Kenji Ito|Gravel 2026|[code]({CODE})|": (("Ada Okafor", "Kenji Ito"), "Gravel 2026", (CODE,)),
+}  # fmt: skip
+
+
+def test_venues_names_years_and_counts_around_a_title_are_no_part_of_it() -> None:
+    wrong = {}
+    for entry, expected in ENTRIES.items():
+        (found, *_) = papers(f"{entry}\n\n{OTHERS}")
+        read = (found.title, found.ids.get("arxiv"), found.authors, found.journal, found.urls)
+        if read != (KITES, "2611.00001", *expected):
+            wrong[entry] = read
+
+    assert wrong == {}
+
+
+def test_numbers_inside_a_title_stay_in_it() -> None:
+    titles = [
+        "What We Knew of Kites in 2020. A Retrospective",
+        "Rotations on the SO(3) Manifold",
+        "KiteNet 2. Larger Kites",
+        "Paper Boats",
+    ]
+    rows = "".join(
+        f"| {n}) {title} | [paper](https://arxiv.org/abs/2611.0000{n}) |\n"
+        for n, title in enumerate(titles, 1)
+    )
+    bullets = "".join(
+        f"- **{title}** (2015) [[pdf]](https://arxiv.org/pdf/2611.0000{n}.pdf)\n"
+        for n, title in enumerate(titles, 1)
+    )
+
+    assert [one.title for one in papers(f"| Title | Link |\n|--|--|\n{rows}")] == titles
+    assert [one.title for one in papers(bullets)] == titles

@@ -9,19 +9,15 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from digest.dumps.formats import clean_values, field_parsing, own_columns
+from digest.dumps.formats import clean_values, field_parsing, markup, own_columns
 from digest.papers import Record, id_in
 
 LINK = re.compile(
     r"(?P<image>!?)\[(?P<label>(?:[^\[\]]|\[[^\[\]]{0,300}\](?:\([^()\s]{0,500}\))?){0,500})\]"
     r"\(\s{0,9}<?(?P<url>[^()\s<>]{1,1000}(?:\([^()\s]{0,200}\)[^()\s<>]{0,500})?)>?(?:\s+\"[^\"]{0,300}\")?\s{0,9}\)"
 )
-ANCHOR = re.compile(
-    r"<a\b[^<>]{0,600}?\bhref\s*=\s*[\"']([^\"'<>]{1,1000})[\"'][^<>]{0,300}>(.{0,600}?)</a>", re.IGNORECASE
-)
 BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"]{4,1000})>?")
 TAG = re.compile(r"</?[A-Za-z][^<>]{0,600}>|<!--.{0,600}?-->")
-STRONG_TAG = re.compile(r"</?(?:strong|b)>", re.IGNORECASE)
 LINE_BREAK = re.compile(r"<br\s*/?>|</?p>|</?summary>|</?details>", re.IGNORECASE)
 EMPHASIS = re.compile(r"\*\*|__|~~|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 MARKUP = re.compile(r"[\[<*_~`\\]")
@@ -33,6 +29,9 @@ DAY = re.compile(r"(?<![\d./-])((?:19|20)\d\d)[-./](0?[1-9]|1[0-2])(?:[-./](\d{1
 MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
 BOLD = re.compile(
     r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
+)
+BOLD_WORDS = re.compile(
+    r"(?<!\S)(\*\*|__)(?P<text>[^*_\n]{8,400})\1|(?<!\S)[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
 )
 #: The separators between parts of a text: brackets, dashes and the ends of sentences.
 #: The full stop after an initial (`Ada P. Okafor`) does not end a sentence.
@@ -48,6 +47,10 @@ VENUE = re.compile(
     r"(?!(?:arXiv|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b)(?:[A-Z][\w&/+-]*\s){0,3}[A-Z][\w&/+-]*"
     r"(?:\s|\s?['’])(?:(?:19|20)\d\d|\d\d)(?:\s(?:oral|spotlight|poster|workshops?|findings|highlight))?",
     re.IGNORECASE,
+)
+VENUE_LABEL = re.compile(
+    r"(?:[A-Z][\w&/+-]*\s){0,2}[A-Z][\w&/+-]*(?:\s|\s?['’])(?:(?:19|20)\d\d|\d\d)"
+    r"(?:\s(?i:oral|spotlight|poster|workshops?|findings|highlight))?"
 )
 #: Words that label a link to the paper itself.
 PAPER_WORDS = frozenset("paper|pdf|arxiv|abs|abstract|openreview|doi|html|acl|link|paper link|arxiv link|url|full text|preprint|hf|huggingface|hugging face".split("|"))  # noqa: SIM905  # fmt: skip
@@ -73,19 +76,36 @@ PAPER_HOSTS = (
     "dl.acm.org", "link.springer.com", "nature.com", "sciencedirect.com", "semanticscholar.org", "jmlr.org", "ojs.aaai.org",
     "isca-archive.org", "ecva.net", "science.org", "pnas.org", "hal.science", "ssrn.com", "chemrxiv.org",
 )  # fmt: skip
-TITLE_NAMES = ("title", "papertitle", "paper", "article", "publication", "papername", "name", "work")
+TITLE_NAMES = (
+    "title",
+    "papertitle",
+    "paper",
+    "article",
+    "publication",
+    "papername",
+    "name",
+    "work",
+    "论文",
+    "标题",
+    "题目",
+    "论文标题",
+    "名称",
+)
 #: Names of table columns, with the corresponding columns of the format `json`.
 COLUMN_NAMES = {
     "publishdate": "published", "time": "published", "pubdate": "published", "submitted": "published", "day": "published",
     "conference": "journal", "conf": "journal", "pub": "journal", "publication": "journal", "publishedin": "journal",
     "institute": "organization", "institution": "organization", "affiliation": "organization", "affiliations": "organization",
     "topic": "categories", "topics": "categories", "area": "categories", "task": "categories", "tldr": "abstract",
+    "作者": "authors", "摘要": "abstract", "组织": "organization", "机构": "organization", "单位": "organization", "日期": "published",
+    "时间": "published", "发布日期": "published", "会议": "journal", "期刊": "journal", "引用": "citations", "引用数": "citations",
+    "链接": "url", "代码": "repourl", "关键词": "categories", "领域": "categories",
     "citation": "citations", "cited": "citations", "star": "stars",
 }  # fmt: skip
 #: A table of papers has a column of titles and at least one of these columns.
 PAPER_COLUMNS = own_columns.INDICATIVE_COLUMNS | set(own_columns.ADDRESS_COLUMNS)
 CELL_END = re.compile(r"(?<!\\)\|")
-ROW_NUMBER = re.compile(r"\d{1,4}[.)]\s+")
+ROW_NUMBER = re.compile(r"\W{0,2}\d{1,3}[.)]\s+")
 LONG_CELL = 120  #: a title's cell with more characters than this may also contain a description
 ID_WORDS = re.compile(r"(?:arxiv )?[\d ]+(?:v\d+)?")
 YEAR_AT_END = re.compile(r"[,\s]+\(?(?:19|20)\d\d$")
@@ -142,7 +162,17 @@ class ListLink:
     @property
     def is_titled(self) -> bool:
         """Return whether the label may be a title."""
-        return bool(self.word) and self.word not in LINK_WORDS and not ID_WORDS.fullmatch(self.word)
+        return (
+            bool(self.word)
+            and self.word not in LINK_WORDS
+            and not ID_WORDS.fullmatch(self.word)
+            and not self.is_venue
+        )
+
+    @property
+    def is_venue(self) -> bool:
+        """Return whether the label names a venue, such as `ICLR 2026 Spotlight`."""
+        return VENUE_LABEL.fullmatch(self.label) is not None
 
 
 def is_host(name: str, hosts: Sequence[str]) -> bool:
@@ -170,11 +200,12 @@ def links_in(text: str) -> list[ListLink]:
 
 
 def as_markdown(text: str) -> str:
-    """Convert the HTML links of `text` to Markdown and its line breaks to newlines; remove other tags."""
-    if "<" not in text:
-        return text
-    linked = ANCHOR.sub(r"[\2](\1)", STRONG_TAG.sub("**", text))
-    return TAG.sub(" ", LINE_BREAK.sub("\n", linked))
+    """Convert the links of `text` to Markdown and its line breaks to newlines; remove other tags."""
+    if "<" in text:
+        text = TAG.sub(" ", markup.as_markdown(LINE_BREAK.sub("\n", text)))
+    elif "](" not in text:
+        text = markup.as_markdown(text)
+    return text
 
 
 def plain_text(text: str) -> str:
@@ -233,7 +264,8 @@ def title_in(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
     )
     plain = leading_title(text, links)
     short = next((link for link in titled if link.leads_to_paper), None)
-    for found in (best, bold, other, plain, short):
+    named = next((link for link in links if link.is_venue and link.leads_to_paper), None)
+    for found in (best, bold, other, plain, short, named):
         if isinstance(found, ListLink):
             return EntryTitle(text=clean_title(found.label), start=found.start, end=found.end)
         if found is not None:
@@ -255,14 +287,19 @@ def clean_title(title: str) -> str:
 
 
 def bold_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
-    """Return the bold or quoted text that begins an entry, if it is long enough and not a link."""
+    """Return the bold or quoted text that begins an entry, or follows names, if it is long enough and not a link."""
     lead = LEAD.match(text)
     start = lead.end() if lead else 0
     found = BOLD.match(text, start) or BOLD.match(text)
+    if found is None and (inner := BOLD_WORDS.search(text)) is not None:
+        found = inner if names_of(text[: inner.start()].rstrip(" ."))[0] else None
     if found is None or any(found.start() < link.end and link.start < found.end() for link in links):
         return None
     title = clean_title(plain_text(found["text"] or found["quoted"]))
-    return EntryTitle(text=title, start=found.start(), end=found.end()) if is_long(title) else None
+    is_short = len(title.split()) > 1 and any(link.leads_to_paper for link in links)
+    return (
+        EntryTitle(text=title, start=found.start(), end=found.end()) if is_long(title) or is_short else None
+    )
 
 
 def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
@@ -273,7 +310,9 @@ def leading_title(text: str, links: Sequence[ListLink]) -> EntryTitle | None:
     start = lead.end() if lead else 0
     before = text[start : links[0].start].partition("\n")[0]
     cut = re.split(
-        r"\s[-–—|]\s|\s*[\[(]{1,2}\W*$|\.\s+(?=[A-Z*_])|[*_]{1,2}\s*[,.(]", before.strip(), maxsplit=1
+        r"\s[-–—|]\s|\s*\((?:19|20)\d\d\)\s*[,.:]|\s*\(\d[\d.,]*k? \w+\)|\s*[\[(]{1,2}\W*$|\.\s+(?=[A-Z*_])|[*_]{1,2}\s*[,.(]",
+        before.strip(),
+        maxsplit=1,
     )[0]
     title = without_names(clean_title(plain_text(cut)))
     place = max(text.find(title, start), start)
@@ -445,11 +484,14 @@ def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: 
 
 def split_title(cell: str) -> tuple[str, str]:
     """Return the title and the description in the cell of a title, such as `3) **Title** - description`."""
-    bare = ROW_NUMBER.sub("", cell, count=1)
-    if len(bare) <= LONG_CELL or LINK.match(bare):
+    number = ROW_NUMBER.match(cell)
+    bare = cell[number.end() :] if number else cell
+    if LINK.match(bare):
         return bare, ""
     if bold := BOLD.match(bare):
         return bold["text"] or bold["quoted"], bare[bold.end() :].lstrip(" -–—:")
+    if len(bare) <= LONG_CELL:
+        return bare, ""
     parts = re.split(r"\s{2,}|\s[-–—]\s", bare, maxsplit=1)
     return (parts[0], parts[1]) if len(parts) > 1 else (bare, "")
 

@@ -34,10 +34,17 @@ def rules(*rows: tuple[str, str, str]) -> tuple[Rule, ...]:
     return tuple((sign, re.compile(pattern, re.MULTILINE), written) for sign, pattern, written in rows)
 
 
+PICTURE = r"\.(?:png|jpe?g|gif|svg|webp)"
 IMAGES = rules(
+    (".. ", r"\\ ", ""),  # reStructuredText
+    ("{{id", r"[ \t]*\{\{id [^{}\n]{0,300}\}\}", ""),  # XWiki
+    ("~/", r"~(?=[^\w\s~])", ""),  # XWiki, Markua
+    ("section{", r"\\([%&_$#])", r"\1"),  # LaTeX
     ("image:", r"\bimage::?[^\s\[]{1,900}\[([^\[\]]{0,300})(?:\[[^\[\]]{0,300}\])?\]", r"![\1]()"),  # AsciiDoc
-    ("!", r"!(?:data:|(?:https?:/)?/)[^\s!|]{1,900}(?:\|alt=([^!|\n]{0,300}))?!", r"![\1]()"),  # Jira, Textile
-    ("[[", r"\[\[(?:File|Image|image):[^\[\]|]{1,900}(?:\|([^\[\]|]{0,300}))?\]\]", r"![\1]()"),  # MediaWiki, XWiki
+    ("!", r"!(?:data:|(?:https?:/)?/)[^\s!|()]{1,900}(?:\|alt=([^!|\n]{0,300})|\([^()\n]{0,300}\))?!", r"![\1]()"),  # Jira, Textile
+    ("[[", r"\[\[(?:File|Image|image):[^\[\]|]{1,900}(?:\|{1,2}(?:alt=\")?([^\[\]|\"]{0,300})\"?)?\]\]", r"![\1]()"),  # MediaWiki, XWiki
+    ("[[", rf"\[\[(?:https?:|file:|data:)[^\[\]\s]{{1,900}}?(?:{PICTURE}|;base64,[\w+/=]*)(?:\]\[([^\[\]]{{0,300}}))?\]\]", r"![\1]()"),  # Org
+    ("[http", rf"(?<!\S)([\w.-]{{1,60}}) \[https?://[^\s\[\]]{{1,900}}{PICTURE}\]", r"![\1]()"),
     ("{{", r"\{\{[^{}|\n]{1,900}(?:\|([^{}|\n]{0,300}))?\}\}", r"![\1]()"),  # DokuWiki
     (".. |", r"(?<![\w|])\|([\w.-]{1,80})\|_{0,2}(?![\w|])", r"![\1]()"),  # reStructuredText
     ("\\includegraphics", r"(?:\\pandocbounded\{)?\\includegraphics(?:\[[^\[\]\n]{0,200}\])?\{[^{}\n]{0,900}\}\}?", "![]()"),
@@ -48,19 +55,20 @@ LINKS = rules(
     ("#link(", rf'#link\("([^"]{{1,700}})"\)\[({LABEL})\]', r"[\2](\1)"),  # Typst
     (">>", rf"\[\[({LABEL}?)>>(?:url:|path:)?({ADDRESS})\]\]", r"[\1](\2)"),  # XWiki
     ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
+    ("[[", rf"\[\[(?!https?:|/)([^\s\[\]|<>]{{1,700}})\|({LABEL})\]\]", r"[\2](/\1)"),  # DokuWiki
     ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
     ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
     ("[", rf"\[(?<!\]\[)({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
     ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
     ("link:", rf"\blink:([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
     ("[", rf"(h(?<![\w(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
-    ('":', rf'"([^"\n]{{1,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
+    ('":', rf'"(?:\([\w -]{{1,80}}\))?([^"\n]{{0,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
     ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
     ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
 )  # fmt: skip
 LATEX = "section{"
 BLOCKS = rules(
-    ("\n=", r"^[ \t]{0,3}={1,6} (\S.*?)(?: =+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
+    ("\n=", r"^[ \t]{0,3}={1,6} (\S.*?)(?: ?=+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
     ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
@@ -69,14 +77,24 @@ BLOCKS = rules(
     (":PROPERTIES:", r"^[ \t]*:[A-Z_]+:.*$", ""),
     ("]#", r"\[\.[\w.-]{1,80}\]#([^#\n]{0,3000})#", r"\1"),  # AsciiDoc
     ("#link(", r"^[ \t]*<[\w-]{1,300}>$|#horizontalrule\b", ""),  # Typst
-    ("\\texor", rf"\\texorpdfstring\s*\{{({BRACES})\}}\s*\{{{BRACES}\}}", r"\1"),  # LaTeX
-    (LATEX, rf"^\\(?:sub)*section\*?\{{({BRACES})\}}(?:\\label\{{[^{{}}\n]{{0,300}}\}})?", r"### \1"),
-    (LATEX, r"\\(?:begin|end|label|hspace)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
+    (LATEX, r"\\(?:begin|end|label|hspace)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}\}?|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
     (LATEX, r"\\item(?:\[\])?(?=\s)", "-"),
     (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}\n]{0,3000})\}", r"\1"),
-    (LATEX, r"\\([%&$_#{}])", r"\1"),
+    (LATEX, r"(?<![\\\w}])\{([^{}\\]{0,300})\}|\\([{}])", r"\1\2"),
+    (LATEX, rf"\\texorpdfstring\s*\{{({BRACES})\}}\s*\{{{BRACES}\}}", r"\1"),
+    (LATEX, rf"^\\(?:sub)*section\*?\{{({BRACES})\}}", r"### \1"),
     ("[/b]", r"\[/?(?:b|i|u|h[1-6]|list|quote|size(?:=\d+)?)\]", ""),  # BBCode
-    (".. ", r"^[ \t]*\.\. (?:container::|raw::|_|\|).*$", ""),  # reStructuredText
+    ("** [", r"^\*{2,6} (?=\[)", "### "),  # Muse
+    ("<class", r"</?class\b[^<>]{0,300}>", ""),
+    ("]{.", r"\[([^\[\]\n]{0,3000})\]\{[.#][^{}\n]{0,300}\}", r"\1"),  # Pandoc's Markdown
+    ("`{", r"`([^`\n]{0,3000})`\{[^{}\n]{0,300}\}", r"\1"),  # Markua
+    ("{class: ", r"`([^`\n]{0,3000})`", r"\1"),
+    ("{id: ", r"^\{(?:id|alt|class): [^{}\n]{0,900}\}$", ""),
+    ("%%", r"%%([^%\n]{0,300})%%", r"\1"),  # DokuWiki
+    ("\n*. ", r"^\*{1,6}\. ", "- "),  # XWiki
+    (".. rubric", r"^[ \t]*\.\. rubric:: ", "### "),  # reStructuredText
+    (".. ", r"^[ \t]*:(?:name|class|alt|width|height|target):.*$", ""),
+    (".. ", r"^[ \t]*\.\. (?:container::|raw::|image::|_|\|).*$", ""),  # reStructuredText
 )  # fmt: skip
 #: Words in emphasis; the marks must enclose them closely and may not stand inside a word.
 EMPHASIS = (

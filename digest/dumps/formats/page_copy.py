@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from io import BytesIO
@@ -17,6 +18,8 @@ from digest.papers import Record
 NAME = "page"
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
+#: A heading that links to a paper.
+HEADING_OF_PAPER = re.compile(r"^ {0,3}#{2,6} [^\n]{1,400}\]\((?:\S{0,30}(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/", re.MULTILINE)  # fmt: skip
 
 
 def recognises(head: str) -> bool:
@@ -36,7 +39,11 @@ def recognises(head: str) -> bool:
 
 def is_known_layout(head: str) -> bool:
     """Return whether the dump begins like a page of papers, or with titles and abstracts by turns."""
-    return page_layout.is_page(head) or page_layout.alternates_title_and_abstract(head)
+    return (
+        page_layout.is_page(head)
+        or HEADING_OF_PAPER.search(head) is not None
+        or page_layout.alternates_title_and_abstract(head)
+    )
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:

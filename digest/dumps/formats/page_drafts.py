@@ -323,11 +323,11 @@ def apply_one(draft: PaperDraft, one: MetadataLine, page: PageHeader, *, is_abov
 
 
 def profile_name_in(url: str) -> str:
-    """Return the name in the URL of a Hugging Face profile page, or an empty string."""
+    """Return the name in the URL of a profile page of Hugging Face or of the page's own site, or ""."""
     try:
         parts = urlsplit(url)
     except ValueError:  # for example an incomplete IPv6 address
         return ""
     name = unquote(parts.path.strip("/"))
-    plain = parts.hostname == "huggingface.co" and "/" not in name and not parts.query
+    plain = parts.hostname in ("huggingface.co", None) and "/" not in name and not parts.query
     return name if plain and name not in ("papers", "login", "join", "") else ""

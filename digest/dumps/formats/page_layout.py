@@ -28,8 +28,6 @@ TITLE_DATE = re.compile(r"^#{0,2} ?(?:[\w’' -]{0,60} )?papers\b[^\w\n]{1,4}(?:
 URL = re.compile(r"https?://[^\s<>\"{}]+")
 URL_TRAILING_SIGNS = ".,;:!?)]}'\""
 NUMBERED_TITLE = re.compile(r"(?:#(\d{1,3})[:.]?|[(\[]?(\d{1,3})[.)\]])\s+(\S.*)")
-#: A heading that links to a paper.
-HEADING_OF_PAPER = re.compile(r"^ {0,3}#{2,6} [^\n]{1,400}\]\((?:\S{0,30}(?:huggingface\.co/papers|arxiv\.org/abs)|/papers)/", re.MULTILINE)  # fmt: skip
 LONGEST_LINE = 60_000
 LONGEST_TITLE = 350  #: maximum number of characters in a title; a longer text is an abstract
 SUMMARY_BY = "Hugging Face"
@@ -193,7 +191,6 @@ def is_page(head: str) -> bool:
         or "and the research community" in head
         or re.search(r"^(?:#* *)?(?:Daily|Trending) Papers *$", head, re.MULTILINE)
         or len(re.findall(r"^[ \t]*[•*-] \d+ authors$", head, re.MULTILINE)) > 1
-        or HEADING_OF_PAPER.search(head)
     )
 
 

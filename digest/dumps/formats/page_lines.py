@@ -37,6 +37,7 @@ LISTED_ADDRESS = re.compile(
     r"[ \t>]*(?:\[(?P<name>[^\[\]\n]{1,300})\]:?|(?P<number>\d{1,5})[.:])\s+<?(?P<url>(?:https?|file):/\S+|/\S+)>?(?:\s+\"[^\"\n]*\")?\s*"
 )
 LINK_NUMBER = re.compile(r"\[(\d{1,5})\](?![(\[:])")
+REFERRED = re.compile(r"[^\[\]\d\s]\]\[\d")  #: a link such as `[text][12]`
 IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
 #: An address after the text of its link; the address may be wrapped.
 TRAILING_ADDRESS = re.compile(
@@ -145,7 +146,7 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
     found: dict[str, str] = {}
     places: set[int] = set()
     for index, line in enumerate(lines):
-        listed = LISTED_ADDRESS.fullmatch(line) if ":/" in line[:320] or "/papers/" in line[:320] else None
+        listed = LISTED_ADDRESS.fullmatch(line) if "/" in line[:320] else None
         if listed is not None:
             found[(listed["name"] or listed["number"]).casefold()] = listed["url"]
             places.add(index)
@@ -157,7 +158,7 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 def writes_addresses_after_texts(text: str) -> bool:
     """Return whether the copying tool wrote the address of each link after the link's text."""
-    if "](" in text or not any(sign in text for sign in PAPERS_ADDRESSES):
+    if text.count("](") > text.count("]()") or not any(sign in text for sign in PAPERS_ADDRESSES):
         return False
     found = [one[0] for one in TRAILING_ADDRESS.finditer(text)]
     return len(found) >= MIN_TRAILING and 2 * sum(
@@ -305,7 +306,7 @@ class LinkFinder:
         if url is None:
             label = "".join(self.pieces[self.open[-1] + 1 :])[:300] if self.open else ""
             url = self.listed.get((token["reference"] or label).casefold())
-        if url is None and (token["reference"] or "").isdecimal() and self.open:
+        if url is None and (token["reference"] == "" or (token["reference"] or "").isdecimal()) and self.open:
             url = ""  # the copy lacks the address of the reference
         if url is None:
             self.on_bracket("]")
@@ -369,6 +370,8 @@ def numbers_links(text: str, listed: dict[str, str]) -> bool:
     """Return whether a text browser wrote a number before each link."""
     digits = [found[1] for found in LINK_NUMBER.finditer(text)]
     if len(digits) < min(MIN_LINK_NUMBERS, len(listed) or MIN_LINK_NUMBERS):
+        return False
+    if 4 * len(REFERRED.findall(text)) > len(digits):
         return False
     has_closers = "](" in text or "][" in text
     return any(number in listed for number in digits) or (not has_closers and is_rising(digits))

@@ -15,28 +15,7 @@ from enum import Enum, auto
 from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_counts import stated_count
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        [
-            "Jan January",
-            "Feb February",
-            "Mar March",
-            "Apr April",
-            "May May",
-            "Jun June",
-            "Jul July",
-            "Aug August",
-            "Sep September Sept",
-            "Oct October",
-            "Nov November",
-            "Dec December",
-        ],
-        start=1,
-    )
-    for name in names.split()
-}
-
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")  # fmt: skip
 NAVIGATION = frozenset(
     "new|Get trending papers in your email inbox once a day!|Get trending papers in your email inbox!|"
     "Subscribe|Daily Papers|Trending Papers|Daily|Weekly|Monthly|Log In|Sign Up|"
@@ -96,7 +75,6 @@ LABELLED_ADDRESS = re.compile(
 LONGEST_NAMES = 4_000
 MAX_MENU_WORDS = 20
 LONGEST_NAME = 120
-MAX_FIGURE = 1e15  #: a number this great or greater is not a count
 MAX_LINE_LENGTH = 200  #: maximum number of characters in a line of metadata; a longer line is prose
 LABELLED_LINE = re.compile(
     r"(?:[-*•]\s+)?(?:\*\*|__)?(?:by|(?:authors?|by)(?:\*\*|__)?\s*:)(?:\*\*|__)?\s+(?P<names>\S.*)"
@@ -235,9 +213,7 @@ def parse_date(text: str) -> MetadataLine | None:
         if found is None:
             continue
         parts = found.groupdict()
-        month = (
-            int(parts["month"]) if parts["month"].isdigit() else MONTHS.get(parts["month"].capitalize(), 0)
-        )
+        month = month_of(parts["month"].casefold())
         if 1 <= month <= 12 and 1 <= int(parts["day"]) <= 31:
             return MetadataLine(
                 kind=MetadataKind.DATE,
@@ -267,14 +243,14 @@ def is_navigation(text: str) -> bool:
 
 def parse_figure(text: str | None) -> float | None:
     """Return the number in `3.29k`, `110k` or `1,204`, 0 for `-`, and None if it is invalid or too large."""
-    if not text:
-        return None
     if text == "-":
         return 0.0
-    text = text.replace(",", "")
-    scale = {"k": 1e3, "m": 1e6}.get(text[-1].casefold(), 1.0)
-    try:
-        number = float(text.rstrip("kKmM")) * scale
-    except ValueError:
-        return None
-    return round(number) if number < MAX_FIGURE else None
+    number = field_parsing.parse_number(text)
+    return None if number is None else round(number)
+
+
+def month_of(name: str) -> int:
+    """Return the number of a month, given by its number, its name or the beginning of its name; else 0."""
+    if name.isdigit():
+        return int(name)
+    return next((number for number, month in enumerate(MONTHS, start=1) if month.startswith(name)), 0)

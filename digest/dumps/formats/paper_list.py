@@ -18,11 +18,11 @@ NAME = "list"
 
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•▪◦]|\d{1,4}[.)])\s+(?P<text>\S.*)")
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<text>\S.*?)[\s#]*")
-DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
+DELIMITER_ROW = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*")
 TABLE = re.compile(r"^[ \t]{0,9}\|?[ \t]{0,9}:?-+:?[ \t]{0,9}\|", re.MULTILINE)
 #: A paragraph that begins with a title in bold, or the `<summary>` of a `<details>` element.
 BLOCK_TITLE = re.compile(
-    r"(?:\*\*|__)[^*_\s][^*\n]{8,300}(?:\*\*|__).{0,2000}|<summary>.{8,3000}", re.IGNORECASE
+    r" {0,3}(?:\*\*|__)[^*_\s][^*\n]{8,300}(?:\*\*|__).{0,2000}|<summary>.{8,3000}", re.IGNORECASE
 )
 LABELLED = re.compile(
     r"\W{0,6}(?:abstract|authors?|by|links?|papers?|pdf|codes?|arxiv|projects?|home ?page|page|venue|conference|journal|date|published"
