@@ -92,9 +92,9 @@ def feed_url(site: Site, subscriber_id: int, link_version: int) -> str:
 
 
 def topic_links_url(site: Site, subscriber_id: int, link_version: int, *, key: str | None = None) -> str:
-    """Return the link to a page that mails the settings link or pauses the digests for a week.
+    """Return the link to one subscriber's settings that every digest contains.
 
-    The link is in every digest, and digests are forwarded, so the page allows no lasting changes.
+    Digests are forwarded, so its page shows no address, saved papers, past digests or links to them.
     """
     return f"{site.url}/t/{sign_token(site, 'topic-links', f'{subscriber_id}-{link_version}', key=key)}"
 

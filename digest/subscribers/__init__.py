@@ -105,7 +105,6 @@ if TYPE_CHECKING:
     from digest.subscribers.undo_changes import (
         LastChange,
         SavedSettings,
-        abstracts_in_words,
         describe_change,
         last_change,
         record_change,
@@ -149,7 +148,6 @@ __all__ = [
     "SubscriberTopic",
     "TopicProposal",
     "WelcomePapers",
-    "abstracts_in_words",
     "add",
     "are_slow",
     "are_waiting",

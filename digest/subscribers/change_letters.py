@@ -1,4 +1,4 @@
-"""Notify subscribers by mail of pauses and topic changes made through a link.
+"""Notify subscribers by mail of pauses and changed settings made through a link.
 
 A forwarded letter contains working links, which anyone can use. Each change is therefore reported to the
 subscriber's own address, with a link that undoes the change.
@@ -6,7 +6,6 @@ subscriber's own address, with a link that undoes the change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
@@ -15,8 +14,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import next_digest, subscriber_topics
-from digest.subscribers.subscriber_topics import SubscriberTopic
+from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
 
 #: Delay before a letter about an act on a page is sent: saving several times causes one letter, and an undo none.
 SEND_AFTER = timedelta(minutes=5)
@@ -42,22 +40,13 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
     )
 
 
-def queue_changed_letter(
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
-    *,
-    previous: Sequence[SubscriberTopic],
-    now: datetime,
-) -> None:
-    """Queue the letter that lists the subscriber's unmuted topics, unless these equal those in `previous`.
+def queue_changed_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
+    """Queue the letter that lists the subscriber's settings and unmuted topics.
 
-    The letter is sent once the topics have stayed unchanged for five minutes.
+    The letter is sent once the settings have stayed unchanged for five minutes.
     """
     topics = [topic for topic in subscriber_topics.topics_of(session, subscriber) if not topic.is_muted]
-    if topics == [topic for topic in previous if not topic.is_muted]:
-        return
-    outbox.withdraw_letters(session, subscriber.id, "changed", "the topics changed again", now=now)
+    outbox.withdraw_letters(session, subscriber.id, "changed", "the settings changed again", now=now)
     due = next_digest.edition_status(session, subscriber, now).next.due_at
     outbox.queue_letter(
         session,
@@ -66,6 +55,9 @@ def queue_changed_letter(
         email=subscriber.contact_email,
         decision={
             "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
+            "schedule": figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber)),
+            "max_papers": subscriber.max_papers,
+            "abstracts": figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
             "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
             if subscriber.state == SubscriberState.ACTIVE
             else "",

@@ -211,8 +211,8 @@ def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[st
         }
     if before.abstracts != after.abstracts:
         yield _("%(after)s. Before: %(before)s.") % {
-            "before": abstracts_in_words(before.abstracts).lower(),
-            "after": abstracts_in_words(after.abstracts),
+            "before": figures_in_words.abstracts_in_words(before.abstracts).lower(),
+            "after": figures_in_words.abstracts_in_words(after.abstracts),
         }
     if before.wants_nothing_today_letters != after.wants_nothing_today_letters:
         yield (
@@ -220,8 +220,3 @@ def describe_options(before: SavedSettings, after: SavedSettings) -> Iterator[st
             if after.wants_nothing_today_letters
             else _("You get no letter on days without papers.")
         )
-
-
-def abstracts_in_words(length: str) -> str:
-    """Return the length of abstracts in words."""
-    return {"titles": _("Titles only"), "full": _("Whole abstracts")}.get(length, _("Short abstracts"))

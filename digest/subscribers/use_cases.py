@@ -182,10 +182,9 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
 ) -> bool:
     """Change the settings that are not None; return whether any setting changed.
 
-    If topics changed, a letter with the subscriber's topics is queued. Raises BadField or BadFilter, without
+    If any changed, a letter with the settings and topics is queued. Raises BadField or BadFilter, without
     changing anything, if a setting is invalid.
     """
-    previous = subscriber_topics.topics_of(session, subscriber)
     before = undo_changes.saved_settings(session, subscriber)
     try:
         preferences.edit(
@@ -203,7 +202,8 @@ def save_settings(  # noqa: PLR0913  (settings, by keyword)
         session.rollback()
         raise
     changed = undo_changes.record_change(session, subscriber, before, now=now)
-    change_letters.queue_changed_letter(session, site, subscriber, previous=previous, now=now)
+    if changed:
+        change_letters.queue_changed_letter(session, site, subscriber, now=now)
     session.commit()
     return changed
 
@@ -215,14 +215,13 @@ def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: da
     the undo is also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
     no longer valid.
     """
-    topics = subscriber_topics.topics_of(session, subscriber)
     try:
         undone = undo_changes.undo_last_change(session, subscriber, now=now)
     except UsageError:
         session.rollback()
         raise
     if undone and not withdraw_change_letter(session, subscriber, now=now):
-        change_letters.queue_changed_letter(session, site, subscriber, previous=topics, now=now)
+        change_letters.queue_changed_letter(session, site, subscriber, now=now)
     session.commit()
     return undone
 

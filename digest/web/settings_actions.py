@@ -27,7 +27,6 @@ from digest.web import forms, page_rendering, request_context, settings_page, to
 from digest.web.forms import field_text
 from digest.web.settings_page import FormState, TypedTopic
 from digest.web.sign_up_form import error_sentence
-from digest.web.unsubscribe_page import subscriber_of_link
 
 EMPTY_FIELD = "Fill this in."
 #: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
@@ -71,7 +70,7 @@ def handle_form(request: Request, form: FormData) -> Response:
     """Perform the action of the pressed button, then redirect to the page or show it with errors or matches."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
-        subscriber = subscriber_of_link(session, request, "manage")
+        subscriber = settings_page.subscriber_of_settings_link(session, request)
         action = field_text(form, "do")
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action == "reason":
             return unsubscribe_page.note_reason(request, session, subscriber, form)
@@ -84,7 +83,7 @@ def handle_form(request: Request, form: FormData) -> Response:
         )
         result = ACTIONS[action](sent) if action in ACTIONS else ""
         if isinstance(result, FormState):
-            current = subscriber_of_link(session, request, "manage")
+            current = settings_page.subscriber_of_settings_link(session, request)
             return settings_page.settings_page(request, session, current, result)
     return page_rendering.redirect_back(request, result)
 
@@ -134,6 +133,21 @@ def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
     use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
     return ""  # the page itself shows that they are unsubscribed
+
+
+def mail_link(form: SettingsForm) -> FormResult:
+    """Mail the settings link."""
+    return (
+        "mailed"
+        if use_cases.mail_link(form.session, form.context.site, form.subscriber, now=form.now)
+        else ""
+    )
+
+
+def keep_digests(form: SettingsForm) -> FormResult:
+    """Record that the reader still reads their digests."""
+    use_cases.keep_digests(form.session, form.subscriber, now=form.now)
+    return "kept"
 
 
 def mail_account_link(form: SettingsForm) -> FormResult:
@@ -315,6 +329,8 @@ ACTIONS: Mapping[str, Callable[[SettingsForm], FormResult]] = {
     "pause-until": pause,
     "resume": resume,
     "leave": leave,
+    "mail": mail_link,
+    "keep": keep_digests,
     "undo": return_after_leaving,
     "undo-change": undo_change,
     "account": mail_account_link,

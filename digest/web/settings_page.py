@@ -1,5 +1,8 @@
 """Show a subscriber's settings: topics, schedule, pause, past digests and unsubscribe.
 
+Digests are forwarded, so the page that a digest links to shows neither the address nor saved papers, past digests and
+the reader's data; a link to these is mailed. Each change is reported by a letter, from which it can be undone.
+
 The actions of this page are in `settings_actions`.
 """
 
@@ -17,7 +20,7 @@ from starlette.responses import Response
 from digest import addresses, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db import Session
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import schedule, time_zones
 from digest.errors import BadField, BadFilter
@@ -49,6 +52,7 @@ DONE_MESSAGES = {
     "resumed": "Welcome back. Your next digest will include the best papers you missed.",
     "back": "You are subscribed again.",
     "mailed": "We sent you a link. Check your inbox.",
+    "kept": "Thank you. You will keep getting your digests.",
 }
 ONLY_WHILE_ACTIVE = frozenset({"resumed", "back"})
 AS_ASKED = "Your settings are already as you asked."
@@ -106,17 +110,27 @@ NOTHING_TYPED = FormState()
 def show_settings(request: Request) -> Response:
     """Show the settings and any change requested by mail, without changing anything."""
     with db.read_session(request_context.context_of(request).engine) as session:
-        subscriber = subscriber_of_link(session, request, "manage")
+        subscriber = subscriber_of_settings_link(session, request)
         if subscriber.state == SubscriberState.UNSUBSCRIBED:
             return state_page(request, session, subscriber)
         return settings_page(request, session, subscriber)
+
+
+def subscriber_of_settings_link(session: Session, request: Request) -> Subscriber:
+    """Return the subscriber that a settings link or the link in a digest names; raise 404 if it is invalid."""
+    return subscriber_of_link(session, request, "topic-links" if is_from_digest(request) else "manage")
+
+
+def is_from_digest(request: Request) -> bool:
+    """Return whether the page was opened with the link that digests contain."""
+    return str(request.scope["path"]).startswith("/t/")
 
 
 def settings_page(
     request: Request, session: Session, subscriber: Subscriber, shown: FormState = NOTHING_TYPED
 ) -> Response:
     """Return the page, with each error next to its field."""
-    context = request_context.context_of(request)
+    context, from_digest = request_context.context_of(request), is_from_digest(request)
     topics = subscribers.topics_of(session, subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
     asked = requested_change(subscriber, topics, request.query_params)
@@ -125,7 +139,9 @@ def settings_page(
         request,
         "settings",
         status=422 if has_errors else 200,
-        email=addresses.readable_address(subscriber.email),
+        is_from_digest=from_digest,
+        is_asked=from_digest and subscriber.still_reading_step != StillReadingStep.NONE,
+        email=(addresses.masked_address if from_digest else addresses.readable_address)(subscriber.email),
         state=subscriber.state,
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
@@ -146,9 +162,9 @@ def settings_page(
         has_errors=has_errors,
         schedule_words=figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber)),
         saved_max=subscriber.max_papers,
-        abstracts_words=subscribers.abstracts_in_words(subscriber.abstracts).lower(),
+        abstracts_words=figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
         **page_choices(context, subscriber),
-        **page_links(context, subscriber),
+        **({} if from_digest else page_links(context, subscriber)),
         **{**schedule_fields(subscriber), **nothing_today_field(subscriber), **shown.fields},
     )
 
@@ -281,7 +297,7 @@ def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Itera
     if "max_papers" in changed:
         yield _("At most %s papers in a digest.") % changed["max_papers"]
     if "abstracts" in changed:
-        yield f"{subscribers.abstracts_in_words(changed['abstracts'])}."
+        yield f"{figures_in_words.abstracts_in_words(changed['abstracts'])}."
 
 
 def requested_fields(query: QueryParams | FormData) -> dict[str, str]:

@@ -461,19 +461,34 @@ def test_a_bookmarked_page_does_not_show_an_outdated_state(served, manage_path, 
     assert "subscribed again" not in page
 
 
-def test_the_page_linked_from_a_digest_shows_the_readers_current_state(served, alice, unsubscribe_path):
-    path = path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
+@pytest.fixture
+def digest_path(served, alice) -> str:
+    """The link to the settings that every digest contains."""
+    return path_of(links.topic_links_url(served.site, alice.id, alice.link_version))
 
-    assert buttons(served.client.get(path).text) == ["Mail me the link", "Pause for a week"]
-    paused = pressed(served, path, do="pause")
-    assert "Paused until 27 November 2026." in paused
-    assert buttons(paused) == ["Mail me the link", "Resume now"]
+
+def test_a_digest_opens_topics_hour_length_and_pause_and_nothing_private(
+    served, alice, digest_path, manage_path, unsubscribe_path
+):
+    private = [
+        url(served.site, alice.id, alice.link_version)
+        for url in (links.manage_url, links.archive_url, links.feed_url, links.saved_feed_url)
+    ]
+    page = served.client.get(digest_path).text
+
+    assert {"Add topic", "Save filter", "Save", "1 week", "Unsubscribe"} <= set(buttons(page))
+    assert "a•••@uni.edu" in page
+    assert [text for text in (*map(path_of, private), "alice@uni.edu") if text in page] == []
+    assert "video" in pressed(served, digest_path, do="add", name="Moving", filter="video")
+    assert "Paused until 27 November 2026." in pressed(served, digest_path, do="pause", days="7")
     assert "Paused until 27 November 2026." in served.client.get(unsubscribe_path).text
-    assert "Welcome back." in pressed(served, path, do="resume")
+    assert "Welcome back." in pressed(served, digest_path, do="resume")
+    assert "We sent you a link." in pressed(served, digest_path, do="mail")
+    assert "alice@uni.edu" in served.client.get(manage_path).text
     pressed(served, unsubscribe_path)
-    left = served.client.get(f"{path}?done=resumed").text
+    left = served.client.get(f"{digest_path}?done=resumed").text
     assert "You are unsubscribed." in left
-    assert buttons(left) == []
+    assert buttons(left) == ["Undo and subscribe again", "Send"]
 
 
 # ── confirmation by mail ──────────────────────────────────────────────────────────────────
@@ -528,14 +543,17 @@ def test_topic_changes_are_confirmed_by_one_letter_with_the_last_state(served, a
 
     ((subject, text),) = served.deliver_mail()
 
-    assert subject == "Your topics have changed"
+    assert subject == "Your settings have changed"
     assert "* Vision\n  title:image* OR video\n" in text
 
 
-def test_changing_only_the_hour_sends_no_letter(served, alice, manage_path):
+def test_a_changed_hour_is_confirmed_by_a_letter_from_which_it_is_undone(served, alice, digest_path):
     fields = {"cadence": "daily", "timezone": "UTC", "max_papers": "10", "abstracts": "short"}
-    served.client.post(manage_path, data={"do": "schedule", "at": "09:30", **fields})
-    served.clock.now += timedelta(minutes=10)
+    pressed(served, digest_path, do="schedule", at="09:30", **fields)
+    served.clock.now += timedelta(minutes=5)
 
-    assert f"{served.subscriber('alice@uni.edu').at:%H:%M}" == "09:30"
-    assert served.deliver_mail() == []
+    ((_, text),) = served.deliver_mail()
+    assert "Every day at 09:30, UTC · at most 10 papers · short abstracts" in " ".join(text.split())
+    (link,) = re.findall(r"Undo this, or change your settings:\n+(\S+)", text)
+    pressed(served, path_of(link), do="undo-change")
+    assert f"{served.subscriber('alice@uni.edu').at:%H:%M}" == "08:00"

@@ -9,7 +9,7 @@ from sqlalchemy import String, cast, literal, select, update
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import DeliveryState
+from digest.db.tables import DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
 from digest.delivery.outbox.transitions import NO_LEASE
 from digest.editions.compose import Digest
@@ -25,11 +25,15 @@ def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: date
 
 
 def withdraw_letters(session: Session, subscriber_id: int, letter: str, reason: str, *, now: datetime) -> int:
-    """Withdraw a subscriber's queued letters of one kind and return their number; their keys can be used again."""
+    """Withdraw a subscriber's queued prompt letters of one kind; return their number.
+
+    Their dedupe keys can be used again.
+    """
     table = DELIVERY_TABLE.c
     waiting = (
         table.subscriber_id == subscriber_id,
         table.letter == letter,
+        table.lane == Lane.PROMPT,
         table.state == DeliveryState.QUEUED,
     )
     key = table.dedupe_key + literal("-withdrawn-") + cast(table.id, String)
