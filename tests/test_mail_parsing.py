@@ -63,7 +63,7 @@ def steps_of(content: bytes) -> int:
     sys.setprofile(counted)
     try:
         mail = read_mail(content)
-        find_commands.parse_commands(mail)
+        find_commands.read_commands(mail)
         writer_checks.is_marked_as_spam(mail)
         sender_proof.usable_signatures(mail, BOB, to=US, now=NOW)
         writer_checks.address_of_writer(SITE, mail)

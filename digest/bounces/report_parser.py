@@ -20,6 +20,13 @@ from digest.bounces.failure_kinds import STATUS, FailureKind, failure_kind, fail
 STATUS_REPORTS = frozenset({"message/delivery-status", "message/global-delivery-status"})
 KNOWN_ACTIONS = frozenset({"failed", "delayed", "delivered", "relayed", "expanded"})
 
+MICROSOFT_HEADER = "X-HmXmrOriginalRecipient"  #: in the complaints of Outlook.com that are no abuse reports
+#: Parts that mail programs add by themselves, which need no answer.
+NOTICES = (
+    (frozenset({"message/disposition-notification"}), "a receipt"),
+    (frozenset({"text/calendar"}), "an invitation"),
+)
+
 #: Types of abuse reports made by machines: our signature failed, or our letter looked infected.
 SENDER_FAULT_TYPES = frozenset({"auth-failure", "dmarc", "virus"})
 
@@ -66,7 +73,7 @@ def read_report(message: Message) -> MailReport | None:
 
     The report precedes the quoted letter, so it is in the parsed beginning of a long message.
     """
-    complaint = abuse_report_in(message)
+    complaint = abuse_report_in(message) or complaint_of_microsoft(message)
     if complaint is not None:
         return complaint
     report = delivery_report_in(message)
@@ -75,9 +82,10 @@ def read_report(message: Message) -> MailReport | None:
     failure = failure_in_prose(message)
     if failure is not None:
         return failure
-    if is_automatic(message):
-        return AUTOMATIC_REPLY
-    return None
+    for kinds, reason in NOTICES:
+        if any(mail_parsing.parts_of_type(message, kinds)):
+            return NoActionNeeded(reason=reason)
+    return AUTOMATIC_REPLY if is_automatic(message) else None
 
 
 def is_automatic(message: Message) -> bool:
@@ -107,6 +115,18 @@ def abuse_report_in(message: Message) -> Complaint | Failure | NoActionNeeded | 
             return Failure(kind=FailureKind.POLICY, diagnostic=redacted_line(why), reported_by="report")
         return Complaint(diagnostic=redacted_line(f"{kind or 'abuse'} {values.get('user-agent', '')}"))
     return None
+
+
+def complaint_of_microsoft(message: Message) -> Complaint | None:
+    """Return the complaint in a message that quotes our letter with Microsoft's header, or None.
+
+    The header names the reader. It is in the header of the message itself, or of a letter that is a part of it.
+    """
+    quoting = mail_parsing.parts_of_type(message, mail_parsing.QUOTED_TYPES)
+    quoted = [part.get_payload() for part in quoting]
+    letters = [message, *(letter for inside in quoted if isinstance(inside, list) for letter in inside)]
+    is_complaint = any(isinstance(letter, Message) and MICROSOFT_HEADER in letter for letter in letters)
+    return Complaint(diagnostic="abuse Microsoft") if is_complaint else None
 
 
 def delivery_report_in(message: Message) -> Failure | NoActionNeeded | None:

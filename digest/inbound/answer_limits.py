@@ -13,81 +13,60 @@ from sqlalchemy.orm import Session
 from digest import addresses, links
 from digest.db.tables import Delivery, Subscriber
 from digest.delivery import outbox
+from digest.inbound.mail_rules import MailContext
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
 
-#: The maximum number of answers to one reader in each period; mail beyond it is stored for the operator to
-#: read.
-ANSWER_LIMITS = ((12, timedelta(hours=1), "within the hour"), (40, timedelta(days=1), "within a day"))
+#: The maximum number of answers to one address within a day; mail beyond it is stored for the operator to read.
+MAX_ANSWERS_A_DAY = 12
+DAILY, WEEKLY = "%Y-%m-%d", "%G-W%V"  #: the periods in which the same texts get one answer
 
 
-def queue_reply(
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
+def queue_answer(
+    context: MailContext,
+    reader: Subscriber | str,
     letter: str,
     decision: Mapping[str, Any],
-    now: datetime,
     *,
-    once_a_day: Sequence[str] = (),
+    once: Sequence[str] = (),
+    period: str = DAILY,
 ) -> None:
-    """Queue a reply to a reader, due at once; raise MailIgnored if the reader gets no further reply now.
+    """Queue an answer to a reader or to another address, due at once; raise MailIgnored at a limit.
 
-    A reader gets at most as many replies as `ANSWER_LIMITS` allows.
-    Messages with the same texts (`once_a_day`) get only one reply a day; otherwise an automatic reply that
+    Messages with the same texts (`once`) get only one answer in a period; otherwise an automatic reply that
     resembles a person's mail would be answered forever.
     """
-    prefix = answer_key(site, subscriber.email_key)
-    # The row is locked, so that two processes do not count at the same time.
-    session.refresh(subscriber, with_for_update=True)
-    counts = [replies_since(session, subscriber, prefix, now - period) for _, period, _ in ANSWER_LIMITS]
-    for count, (most, _, within) in zip(counts, ANSWER_LIMITS, strict=True):
-        if count >= most:
-            raise MailIgnored(f"its writer got {most} replies {within}")
-    same = f"{text_hash(once_a_day)}-{now.date()}" if once_a_day else f"{now.isoformat()}-{counts[0]}"
+    session, now, subscriber = context.session, context.now, None if isinstance(reader, str) else reader
+    key = addresses.fold_address(reader) if isinstance(reader, str) else reader.email_key
+    prefix = f"answer-{links.address_hash(context.site, key)}-"
+    if subscriber is not None:
+        # The row is locked, so that two processes do not count at the same time.
+        session.refresh(subscriber, with_for_update=True)
+    count = answers_since(session, prefix, now - timedelta(days=1))
+    if count >= MAX_ANSWERS_A_DAY:
+        raise MailIgnored(f"its writer got {MAX_ANSWERS_A_DAY} answers within a day")
+    same = f"{text_hash(once)}-{now:{period}}" if once else f"{now.isoformat()}-{count}"
     number = outbox.queue_letter(
         session,
         letter=letter,
-        subscriber_id=subscriber.id,
-        email=subscriber.contact_email,
+        subscriber_id=subscriber.id if subscriber is not None else None,
+        email=reader if isinstance(reader, str) else reader.contact_email,
         decision=decision,
         dedupe_key=f"{prefix}{same}",
-        site=site,
+        site=context.site,
         now=now,
     )
     if number is None:
-        raise MailIgnored("the writer was already asked about the same words today")
+        raise MailIgnored("its writer was already answered on the same words")
 
 
-def queue_answer_to_stranger(
-    session: Session, site: Site, email: str, letter: str, decision: Mapping[str, Any], now: datetime
-) -> None:
-    """Queue a day's only answer to an address that gets no digests; raise MailIgnored for a second one."""
-    number = outbox.queue_letter(
-        session,
-        letter=letter,
-        subscriber_id=None,
-        email=email,
-        decision=decision,
-        dedupe_key=f"{answer_key(site, addresses.fold_address(email))}{now.date()}",
-        site=site,
-        now=now,
-    )
-    if number is None:
-        raise MailIgnored("the writer gets no digests and was already answered today")
-
-
-def answer_key(site: Site, email_key: str) -> str:
-    """Return the prefix of the dedupe keys of all answers to an address."""
-    return f"answer-{links.address_hash(site, email_key)}-"
-
-
-def replies_since(session: Session, subscriber: Subscriber, prefix: str, moment: datetime) -> int:
-    """Return the number of replies queued for a reader since `moment`."""
+def answers_since(session: Session, prefix: str, moment: datetime) -> int:
+    """Return the number of answers queued for an address since `moment`."""
     found = select(func.count()).where(
-        Delivery.subscriber_id == subscriber.id,
-        Delivery.dated_at > moment,
+        Delivery.dedupe_key.between(
+            prefix, f"{prefix}zz"
+        ),  # the index of the keys serves this in any collation
         Delivery.dedupe_key.startswith(prefix, autoescape=True),
+        Delivery.dated_at > moment,
     )
     return session.scalar(found) or 0
 

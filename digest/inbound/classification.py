@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
@@ -30,8 +30,9 @@ from digest.inbound import (
     writer_checks,
 )
 from digest.inbound.mail_commands import Verb
-from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_rules import MailContext, MailRules
 from digest.inbound.mail_text import ReceivedMail
+from digest.inbound.mail_without_command import MailOutcome
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.sender_proof import SenderProof
 from digest.inbound.storage_quota import purpose_of
@@ -95,7 +96,7 @@ def may_be_kept(site: Site, recipient: str, mail: ReceivedMail | None) -> bool:
         case MailPurpose.SIGNED:
             return False
         case MailPurpose.COMMANDS if mail and not mail.report:
-            return not command_addresses.commands_in(site, recipient, mail)
+            return not command_addresses.read_at(site, recipient, mail).commands
     return True
 
 
@@ -264,31 +265,42 @@ def apply_personal_mail(
         raise UnclassifiedMail("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
     confirmation = links.read_confirm_address(site, row.recipient)
-    commands = command_addresses.commands_in(site, row.recipient, known.mail)
+    read = command_addresses.read_at(site, row.recipient, known.mail)
+    mail = CommandMail(
+        message=known.mail,
+        commands=read.commands,
+        unread=read.unread,
+        proof=known.proof,
+        answered=answered_letter.find(session, site, row.recipient),
+    )
+    context = MailContext(session=session, site=site, rules=rules, now=now)
     try:
-        leaves = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in commands)
-        if (confirmation is not None and not leaves) and (
-            outcome := confirm_replies.apply_reply(
-                session, site, confirmation, known.mail, choose_papers=known.choose_papers, now=now
-            )
-        ):
-            return outcome
-        mail = CommandMail(
-            message=known.mail,
-            commands=commands,
-            proof=known.proof,
-            answered=answered_letter.find(session, site, row.recipient),
-        )
-        done = (
-            command_handlers.run_commands(session, site, mail, rules, now=now)
-            if commands
-            else mail_without_command.answer(session, site, known.mail, mail.answered, rules, now=now)
-        )
+        done = None
+        if confirmation is not None and not mail.leaves:
+            done = apply_confirmation(context, confirmation, mail, known)
+        if done is None and mail.commands:
+            done = command_handlers.run_commands(context, mail)
+        done = done or mail_without_command.answer(context, mail)
     except MailIgnored as error:
         raise UnclassifiedMail(str(error)) from error
     if done.needs_human:
         stored_mail.keep(session, row, done.outcome)
     return done.outcome
+
+
+def apply_confirmation(
+    context: MailContext, number: int, mail: CommandMail, known: PreparedFacts
+) -> MailOutcome | None:
+    """Process a reply to a confirmation letter; commands below a `yes` change the new settings at once."""
+    reply = confirm_replies.apply_reply(context, number, mail, choose_papers=known.choose_papers)
+    if reply is None:
+        return None
+    others = [one for one in mail.commands if one.verb not in {Verb.APPLY, Verb.CONFIRM, Verb.SUBSCRIBE}]
+    if reply.confirmed is None or not others:
+        return MailOutcome(outcome=reply.outcome)
+    further = replace(mail, commands=others, is_confirmation=True)
+    done = command_handlers.reply_to_reader(context, reply.confirmed, further)
+    return MailOutcome(outcome=f"{reply.outcome}; {done.outcome}", needs_human=done.needs_human)
 
 
 def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from digest import links
 from digest.inbound import find_commands
+from digest.inbound.find_commands import ReadMail
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_text import ReceivedMail
 from digest.site_profile import Site
@@ -44,23 +46,25 @@ def word_of_address(site: Site, recipient: str) -> str:
     return local[len(site.mailbox) + 1 :] if is_own else ""
 
 
-def commands_in(site: Site, recipient: str, mail: ReceivedMail) -> list[Command]:
+def read_at(site: Site, recipient: str, message: ReceivedMail) -> ReadMail:
     """Return the commands of a message: the command given by its address, and the commands in its text.
 
-    In mail to a `subscribe` address, only topics are read. In mail to another address with a command, no text
-    is read.
+    In mail to a `subscribe` address, only the settings for the sign-up are read. In mail to another address with
+    a command, no text is read.
     """
     verb = VERBS.get(word_of_address(site, recipient))
     if verb is None:
-        return find_commands.parse_commands(mail)
-    found = find_commands.parse_commands(mail) if verb is Verb.SUBSCRIBE else []
-    given = [one for one in found if one.verb is Verb.SUBSCRIBE][:1] or [Command(verb=verb, line=verb)]
-    return [*given, *(one for one in found if one.verb is Verb.ADD)]
+        return find_commands.read_commands(message)
+    given = Command(verb=verb, line=verb)
+    if verb is not Verb.SUBSCRIBE:
+        return ReadMail(commands=(given,))
+    read = find_commands.read_commands(message, first=given)
+    asks = any(one.verb is Verb.SUBSCRIBE and one.argument for one in read.commands)
+    return replace(read, commands=read.commands[1:]) if asks else read
 
 
-def asks_to_subscribe(site: Site, recipient: str, mail: ReceivedMail) -> bool:
-    """Return whether the first command of a message subscribes the writer or a group."""
+def asks_to_subscribe(site: Site, recipient: str, message: ReceivedMail) -> bool:
+    """Return whether a command of a message subscribes the writer."""
     if not takes_commands_at(site, recipient):
         return False
-    commands = commands_in(site, recipient, mail)
-    return bool(commands) and commands[0].verb in {Verb.SUBSCRIBE, Verb.GROUP}
+    return any(one.verb is Verb.SUBSCRIBE for one in read_at(site, recipient, message).commands)

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import dropwhile
 
-from digest import addresses
 from digest.editions import schedule, time_zones
 from digest.errors import BadField
 from digest.inbound import words_around_commands
+from digest.inbound.words_around_commands import SENTENCE_WORDS
 from digest.letters import figures_in_words
+from digest.letters.figures_in_words import MONTHS, day_in_words
+
+_ = figures_in_words.TRANSLATIONS.gettext
 
 #: Maximum number of words in a filter that has neither operator nor name; a longer text is a sentence.
 MAX_WORDS = 6
@@ -24,31 +27,69 @@ OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
 #: wildcard.
 BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
+#: Words around the topic in `add a topic on robots` and `subscribe me to papers about robots`.
+BEFORE_TOPIC = re.compile(
+    r"(?:(?:me|us|to|for)\s+)*"
+    r"(?:(?:(?:a|an|the|new|my|this|following|all|recent)\s+)*topics?(?:\s+(?:called|named|on|about|for))*:?\s+"
+    r"|(?:(?:a|an|the|new|your|daily|all|recent)\s+)*(?:papers?|articles?|preprints?|publications?|research|work|news"
+    r"|updates?|digests?)\s+(?:on|about|in|for|regarding|related to|dealing with)\s+(?:the topic (?:of )?)?)",
+    re.IGNORECASE,
+)
 #: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
 NO_TOPIC_WORDS = words_around_commands.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 
-PAUSE_LENGTH = re.compile(r"(?:for\s+)?(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>d|days?|w|weeks?|months?)")
-PAUSE_END = re.compile(
-    r"(?:un)?til{1,2}\s+(?:(?P<iso>\d{4}-\d\d-\d\d)"
-    r"|(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})"
-    r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?"
-    r"|(?:next\s+)?(?P<weekday>[a-z]{3,9}))"
+LENGTH = r"(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>days?|d|weeks?|wks?|w|months?|mths?|mos?|m|years?|yrs?|y)\b"
+DATE = (
+    r"(?P<iso>\d{4}-\d\d-\d\d)"
+    r"|(?P<day_number>\d{1,2})(?P<mark>[./-])(?P<month_number>\d{1,2})(?:(?P=mark)(?P<year>\d{2,4})?)?(?![\w./-])"
+    r"|(?:the\s+)?(?:end|beginning|start)(?P<ends>\s+of\s+(?:the|this|next)?\s*(?:week|month|year))"
+    r"|next\s+(?P<next>week|month|year)\b"
+    r"|(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})(?:,?\s+(?P<their_year>\d{4}))?"
+    r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{4}))?"
+    r"|(?:next\s+)?(?P<day_or_month>[a-z]{3,9})\b"
 )
+PAUSE = re.compile(
+    rf"(?:(?:un)?til{{1,2}}|through|to)\s+(?:on\s+)?(?:{DATE})|(?:for\s+(?:the\s+next\s+)?)?{LENGTH}"
+)
+#: Matches a pause in the middle of a sentence, where its first word is needed.
+PAUSE_IN_SENTENCE = re.compile(
+    rf"\b(?:(?:(?:un)?til{{1,2}}|through)\s+(?:{DATE})|for\s+(?:the\s+next\s+)?{LENGTH})"
+)
+ENDLESS = re.compile(
+    r"(?:until )?(?:forever|indefinitely|further notice|i (?:resume|say so|come back|am back|return))"
+)
+#: Words between `pause` and its length: `pause my digests for 2 weeks`.
+PAUSED_THINGS = re.compile(
+    r"(?:(?:my|the|all|your|it|them|everything|digests?|e?-?mails?|letters?|delivery|sending|me|subscription|please)[ ,]+)*"
+)
+REASON = re.compile(r"\s*(?:[,.;(–-]|(?:as|because|since|while|due|i|we|i['’]m|i['’]ll)\b)")
 NUMBERS = {
     name: number
     for number, names in enumerate(
-        ("a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 1
+        (
+            "a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+        ),
+        1,
     )
     for name in names.split()
-}
-UNIT_DAYS = {"d": 1, "w": 7, "m": 30}
+}  # fmt: skip
+UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+NO_END = date.max  #: the end of a pause that lasts until the reader resumes
 
 SPLIT_HOUR = re.compile(r"(?<=\d)\s+(?=[ap]\.?m\b)", re.IGNORECASE)  #: matches the space in `9 am`
 TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?:[:.h](?P<minute>\d\d)|(?P<full>h))?(?P<half>[ap])?(?(half)\.?m\.?)", re.IGNORECASE
 )
+NAMED_TIMES = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
+NAMED_CADENCES = dict.fromkeys(("workdays", "mon-fri", "monday-friday", "mo-fr"), "weekdays")
+#: What `every` and `once a` name.
+PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "monthly", "weekday": "weekdays"}
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
-SCHEDULE_FILLERS = frozenset({"at", "on", "every", "timezone", "zone", "time"})
+#: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
+SCHEDULE_FILLERS = words_around_commands.word_set(
+    "at on every each timezone zone time to change set move switch send deliver my the digest digests mail mails email"
+    " emails it them me hour schedule delivery of from now instead only please once a"
+)
 PAPER_NUMBER = re.compile(r"(?:paper\s+|no\.?\s*|#)?(?P<number>\d{1,3})")
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 
@@ -56,29 +97,29 @@ PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word 
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_topic(rest: str) -> bool:
-    """Return whether `add` or `drop` is followed by a topic rather than a sentence."""
-    if not rest:
+def bare_topic(rest: str) -> str:
+    """Return the topic in `a topic on robots, please.`: the text without the words around the topic."""
+    return words_around_commands.without_thanks(BEFORE_TOPIC.sub("", rest, count=1))
+
+
+def is_topic(topic: str) -> bool:
+    """Return whether a text is a topic, rather than a sentence or an address."""
+    words = [bare_word(word) for word in topic.split()]
+    if not words or any("@" in word for word in words):
         return False
-    first = words_around_commands.strip_punctuation(rest.split(maxsplit=1)[0]).casefold()
-    is_short = len(rest.split()) <= MAX_WORDS and first not in words_around_commands.PERSON_WORDS
-    return bool(NAMED_FILTER.fullmatch(rest) or OPERATORS.search(rest)) or is_short
+    if NAMED_FILTER.fullmatch(topic) or OPERATORS.search(topic):
+        return True
+    is_sentence = words[0] in words_around_commands.PERSON_WORDS or SENTENCE_WORDS.intersection(words)
+    return len(words) <= MAX_WORDS and not is_sentence and not set("?!") & set(topic)
 
 
-def is_address(text: str) -> bool:
-    """Return whether a word is a mail address."""
-    try:
-        addresses.parse_address(text)
-    except BadField:
-        return False
-    return True
-
-
-def parse_topic(rest: str) -> tuple[str, str]:
+def parse_topic(topic: str) -> tuple[str, str]:
     """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text."""
-    named = NAMED_FILTER.fullmatch(rest)
+    named = NAMED_FILTER.fullmatch(topic)
     return (
-        (named["name"].strip(), named["filter"]) if named else (figures_in_words.cut_at_word(rest, 60), rest)
+        (named["name"].strip(), named["filter"])
+        if named
+        else (figures_in_words.cut_at_word(topic, 60), topic)
     )
 
 
@@ -91,7 +132,7 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
     every = [word for word in rest.split() if bare_word(word) not in words_around_commands.POLITE_WORDS]
     words = list(dropwhile(lambda word: bare_word(word) in names, every))
     words = words[1:] if words and bare_word(words[0]) == "to" else words
-    text = " ".join(words)
+    text = bare_topic(" ".join(words))
     if not words or NAMED_FILTER.fullmatch(text):
         return text
     if OPERATORS.search(text):
@@ -122,7 +163,7 @@ def is_name_of_writer(words: Sequence[str], names: frozenset[str]) -> bool:
 
 def with_name(text: str) -> str:
     """Return the text, with a colon inserted between a filter with operators and a name before it."""
-    begin = BEGIN_OF_FILTER.search(text)
+    begin = None if NAMED_FILTER.fullmatch(text) else BEGIN_OF_FILTER.search(text)
     name = text[: begin.start()].strip() if begin else ""
     return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text
 
@@ -144,51 +185,104 @@ def is_advertising(words: Sequence[str]) -> bool:
 def parse_pause(rest: str, today: date) -> date | None:
     """Return the day on which a pause such as `2 weeks` or `until 6 January` ends, or None if it is invalid.
 
-    Without text, the pause lasts a week.
+    Without text, the pause lasts a week. The result is NO_END for a pause until the reader resumes. Raises
+    BadField with two examples if the day may be one of two.
     """
-    text = rest.lower().rstrip(".!")
+    text = PAUSED_THINGS.sub("", f"{rest.lower().rstrip('.!')} ", count=1).strip()
     if not text:
         return today + DEFAULT_PAUSE
-    length = PAUSE_LENGTH.fullmatch(text)
-    many = pause_number(length["many"]) if length else None
-    if length and many:
-        return today + timedelta(days=many * UNIT_DAYS[length["unit"][0]])
-    until = PAUSE_END.fullmatch(text)
+    if ENDLESS.fullmatch(text):
+        return NO_END
+    found = PAUSE.fullmatch(text)
     try:
-        return end_of_pause(until, today) if until else None
-    except ValueError:
+        return end_of_pause(found, today) if found else None
+    except (ValueError, OverflowError):
         return None
 
 
-def pause_number(text: str) -> int | None:
-    """Return the number that a word such as `2` or `two` stands for, or None."""
-    return int(text) if text.isdecimal() else NUMBERS.get(text)
+def pause_said(rest: str) -> str | None:
+    """Return the length or end of a pause after `pause`, without a reason after it; "" for neither, else None."""
+    text = PAUSED_THINGS.sub("", f"{words_around_commands.without_thanks(rest).lower()} ", count=1).strip()
+    found = PAUSE.match(text)
+    if can_be_pause(text):
+        return text
+    is_said = found and can_be_pause(found[0]) and REASON.match(text, found.end())
+    return found[0] if found and is_said else None
 
 
-def end_of_pause(until: re.Match[str], today: date) -> date | None:
+def pause_in(sentence: str) -> str | None:
+    """Return the only length or end of a pause in a sentence, such as `until 6 January`; else None."""
+    found = [each[0].strip(" .") for each in PAUSE_IN_SENTENCE.finditer(sentence.lower())]
+    possible = [each for each in found if can_be_pause(each)]
+    return possible[0] if len(possible) == 1 else None
+
+
+def can_be_pause(rest: str) -> bool:
+    """Return whether a text is the length or the end of a pause, even if it may have two meanings."""
+    try:
+        return parse_pause(rest, date(2000, 1, 1)) is not None
+    except BadField:
+        return True
+
+
+def end_of_pause(found: re.Match[str], today: date) -> date | None:
     """Return the day on which a pause ends, or None for an unknown weekday or month.
 
-    Raises ValueError for a day that does not exist.
+    Raises ValueError for a day that does not exist, and BadField for a day that may be one of two.
     """
-    if until["iso"]:
-        return date.fromisoformat(until["iso"])
-    if until["weekday"]:
-        number = weekday_of(until["weekday"])
-        return None if number is None else today + timedelta(days=(number - today.weekday() - 1) % 7 + 1)
-    return next_date_named(
-        int(until["day"] or until["day_last"]), until["month"] or until["month_first"], today
-    )
+    if found["unit"]:
+        many = int(found["many"]) if found["many"].isdecimal() else NUMBERS.get(found["many"], 0)
+        return today + timedelta(days=many * UNIT_DAYS[found["unit"][0]]) if many else None
+    if found["iso"]:
+        return date.fromisoformat(found["iso"])
+    if found["day_number"]:
+        return numbered_date(found, today)
+    if period := found["ends"] or found["next"]:
+        return after_period(period.split()[-1], today)
+    return named_day(found, today)
 
 
-def next_date_named(day: int, month: str, today: date) -> date | None:
-    """Return the next date with this day and month, such as the next `6 January`."""
-    months = [
-        number for number, name in enumerate(figures_in_words.MONTHS, 1) if name.lower().startswith(month)
+def named_day(found: re.Match[str], today: date) -> date | None:
+    """Return the next weekday, date or first day of a month with this name, or None for an unknown name."""
+    named = found["month"] or found["month_first"] or found["day_or_month"]
+    if (weekday := weekday_of(named)) is not None:
+        return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+    months = [number for number, name in enumerate(MONTHS, 1) if name.lower().startswith(named)]
+    day, year = found["day"] or found["day_last"] or "1", found["their_year"] or found["last_year"]
+    return date_named(int(day), months[0], year, today) if len(months) == 1 else None
+
+
+def numbered_date(found: re.Match[str], today: date) -> date:
+    """Return the date in `6.1.` or `06.01.2027`, where the day comes first.
+
+    With slashes, Americans write the month first; BadField asks which of the two is meant.
+    """
+    first, second, year = int(found["day_number"]), int(found["month_number"]), found["year"]
+    if found["mark"] != "/" or second > 12:
+        return date_named(*((first, second) if second <= 12 else (second, first)), year, today)
+    day_first = date_named(first, second, year, today)
+    if first > 12 or first == second:
+        return day_first
+    choices = [
+        f"pause until {day_in_words(each)}" for each in (day_first, date_named(second, first, year, today))
     ]
-    if len(months) != 1:
-        return None
-    this_year = date(today.year, months[0], day)
+    raise BadField("pause", _("This date has two meanings. Write: %s, or: %s") % tuple(choices))
+
+
+def date_named(day: int, month: int, year: str | None, today: date) -> date:
+    """Return a date; without a year, the next date with this day and month, such as the next `6 January`."""
+    if year:
+        return date(int(year) + (2000 if len(year) == 2 else 0), month, day)
+    this_year = date(today.year, month, day)
     return this_year if this_year > today else this_year.replace(year=today.year + 1)
+
+
+def after_period(period: str, today: date) -> date:
+    """Return the first day after this week, month or year."""
+    if period == "week":
+        return today + timedelta(days=7 - today.weekday())
+    month = 12 if period == "year" else today.month
+    return (date(today.year, month, 28) + timedelta(days=4)).replace(day=1)
 
 
 def weekday_of(word: str) -> int | None:
@@ -203,35 +297,40 @@ def weekday_of(word: str) -> int | None:
 
 def parse_schedule(line: str) -> dict[str, str] | None:
     """Return the values of cadence, at and timezone in a line like `weekly fri 9am Europe/Oslo`, or None."""
-    fields: dict[str, str] = {}
-    before = ""
-    for word in re.split(r"[\s,]+|(?i:(?<=weekly))-", SPLIT_HOUR.sub("", line.strip().rstrip(".!"))):
-        found = schedule_field(word, before, fields)
-        if found is None or fields.keys() & found.keys():
+    fields, names, before, leads_to_zone = dict[str, str](), list[str](), "", False
+    line = SPLIT_HOUR.sub("", words_around_commands.without_thanks(line))
+    for word in filter(None, re.split(r"[\s,]+|(?i:(?<=weekly))-", line)):
+        found = schedule_field(word.lower(), before)
+        if found is None:
+            leads_to_zone = leads_to_zone or before in SCHEDULE_FILLERS
+            names.append(word)
+        elif fields.keys() & found.keys():
             return None
-        fields.update(found)
+        fields.update(found or {})
         before = word.lower()
+    is_alone = not (fields or leads_to_zone)
+    zone = zone_named(" ".join(names), is_alone=is_alone) if names else ""
+    if zone is None:
+        return None
     day = fields.pop("weekday", None)
     if day and fields.setdefault("cadence", "weekly") != "weekly":
         return None
     if day:
         fields["cadence"] = f"weekly-{day}"
-    return fields or None
+    return {**fields, "timezone": zone} if zone else fields or None
 
 
-def schedule_field(word: str, before: str, known: dict[str, str]) -> dict[str, str] | None:
+def schedule_field(word: str, before: str) -> dict[str, str] | None:
     """Return the schedule field that a word sets, {} for a filler word, or None for any other word."""
-    folded = word.lower()
-    if folded in SCHEDULE_FILLERS or not word:
+    cadence = PERIODS.get(word) if before in {"every", "each", "a"} else NAMED_CADENCES.get(word)
+    at = NAMED_TIMES.get(word) or time_of_day(word, is_after_at=before == "at")
+    if word in SCHEDULE_FILLERS:
         return {}
-    if folded in set(schedule.Cadence):
-        return {"cadence": folded}
+    if cadence or word in set(schedule.Cadence):
+        return {"cadence": cadence or word}
     if weekday_of(word) is not None:
-        return {"weekday": re.sub("days$", "day", folded)}
-    if at := time_of_day(word, is_after_at=before == "at"):
-        return {"at": at}
-    zone = zone_named(word) if known or before in SCHEDULE_FILLERS else exact_zone(word)
-    return {"timezone": zone} if zone else None
+        return {"weekday": re.sub("days$", "day", word)}
+    return {"at": at} if at else None
 
 
 def time_of_day(word: str, *, is_after_at: bool) -> str | None:
@@ -246,24 +345,28 @@ def time_of_day(word: str, *, is_after_at: bool) -> str | None:
     return f"{hour}:{minute}"
 
 
-def zone_named(word: str) -> str | None:
-    """Return the time zone that the word names, else None.
+def zone_named(text: str, *, is_alone: bool) -> str | None:
+    """Return the time zone that a text names, else None; alone, only a name with a slash is a zone.
 
-    A word that may mean several zones, or an unknown name with a slash, is returned unchanged.
+    A name that may mean several zones, or an unknown name with a slash, is returned unchanged.
     """
-    found = time_zones.zones_named(word)
+    found = time_zones.zones_named(text)
+    if is_alone:
+        return found[0] if found and "/" in text else None
     if len(found) == 1:
         return found[0]
-    return word if found or ZONE.fullmatch(word) else None
-
-
-def exact_zone(word: str) -> str | None:
-    """Return the time zone that the word names if the word contains a slash, else None."""
-    zone = zone_named(word) if "/" in word else None
-    return zone if zone in time_zones.zone_names() else None
+    return text if found or ZONE.fullmatch(text) else None
 
 
 # ── papers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_papers(rest: str) -> list[int | str] | None:
+    """Return the papers in `3, 5 and 7`: numbers in the answered letter, or identifiers; None for other text."""
+    text = re.sub(r"^(?:papers|nos?\.?|numbers)\s+", "", rest.rstrip(" ?!."), flags=re.IGNORECASE)
+    found = [parse_paper(part) for part in re.split(r"\s*(?:,|;|&|\band\b|\bund\b|\s)\s*", text) if part]
+    papers = [one for one in found if one is not None]
+    return papers if papers and len(papers) == len(found) else None
 
 
 def parse_paper(rest: str) -> int | str | None:

@@ -4,28 +4,27 @@ The From line of a message can be forged. A reply therefore goes only to the add
 to a pause or unsubscribe has a link to undo it. Lasting changes are only filled in on the settings page,
 where the reader saves them, unless two facts prove that the reader sent the message: it was sent to the reply
 address of one of the reader's letters, and DKIM, SPF or DMARC confirms its From line. Then the changes take
-effect at once, and the reply has the link that undoes them. A sentence that only begins like a command
-changes nothing: the reply asks what the writer meant and has the settings link, and the message is stored for
-the operator to read.
+effect at once, and the reply has the link that undoes them.
 
-Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times an hour or
-forty times a day. Like every letter, a reply has a signed envelope sender (links.bounce_address), and mail to
-that address is never answered. RFC 3834 (3.3) allows such a sender instead of an empty return path. With an
-empty return path, invalid addresses would go unnoticed, some servers would treat the reply as a report, and
-SPF would be checked against a name other than ours.
+Each command is applied whole or not at all, and the reply accounts for every line: what was done, what could
+not be read, and what was left unread. If a line only begins like a command, the reply asks what the writer meant.
+
+Automatic mail is never answered (RFC 3834), and no address is answered more than twelve times a day. Like every
+letter, a reply has a signed envelope sender (links.bounce_address), and mail to that address is never answered.
+RFC 3834 (3.3) allows such a sender instead of an empty return path. With an empty return path, invalid
+addresses would go unnoticed, some servers would treat the reply as a report, and SPF would be checked against a
+name other than ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from sqlalchemy.orm import Session
-
 from digest import bounces, subscribers
 from digest.db.tables import Subscriber, SubscriberState
+from digest.errors import NotFound, UsageError
 from digest.inbound import (
     answer_limits,
     answered_letter,
@@ -35,84 +34,98 @@ from digest.inbound import (
     sign_up_requests,
     writer_checks,
 )
-from digest.inbound.mail_commands import Command, Verb
-from digest.inbound.mail_rules import MailRules
-from digest.inbound.mail_text import ReceivedMail
+from digest.inbound.mail_commands import Command, Unsubscribe, Verb
+from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_without_command import MailOutcome
-from digest.inbound.reader_request import CommandMail, CommandReply, ReaderRequest
+from digest.inbound.reader_request import CommandMail, CommandReply, ReaderRequest, error_text, outcome_of
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
+from digest.letters import figures_in_words
+
+_ = figures_in_words.TRANSLATIONS.gettext
 
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
-def run_commands(
-    session: Session, site: Site, mail: CommandMail, rules: MailRules, *, now: datetime
-) -> MailOutcome:
+def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     """Run the commands of a message and queue the reply; raise MailIgnored if no command may be run."""
-    email = writer_checks.address_of_writer(site, mail.message)
-    subscriber = answered_letter.reader_of(session, email, mail.answered)
-    asks_to_leave = any(one.verb is Verb.UNSUBSCRIBE and one.is_clear for one in mail.commands)
-    if (
-        subscriber is not None
-        and asks_to_leave
-        and subscribers.unsubscribe(session, site, subscriber, now=now)
-    ):
+    email = writer_checks.address_of_writer(context.site, mail.message)
+    subscriber = answered_letter.reader_of(context.session, email, mail.answered)
+    reader = subscriber if subscriber is not None and subscriber.state in RECEIVING_STATES else None
+    is_forged = writer_checks.is_forged(mail.message)
+    if (is_forged or reader is None) and (outcome := send_leaving_link(context, mail)):
+        return outcome
+    if is_forged:
+        raise MailIgnored("the mail is marked as forged")
+    if subscriber is not None and mail.leaves and unsubscribe(context, subscriber):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
+    check_person(mail)
+    if len(mail.unclear) == len(mail.commands) and writer_checks.reads_as_automatic(mail.message):
+        return mail_without_command.answer(context, mail)
+    if reader is not None and not bounces.is_suppressed(context.session, context.site, email):
+        return reply_to_reader(context, reader, mail)
+    answer = sign_up_requests.ask_to_subscribe if mail.is_sign_up else mail_without_command.answer_stranger
+    return answer(context, mail, email, subscriber)
+
+
+def check_person(mail: CommandMail) -> None:
+    """Raise MailIgnored if the message is spam, or if a program or an advertiser may have written it."""
     if writer_checks.is_marked_as_spam(mail.message):
-        raise MailIgnored("the mail is marked as spam or as forged")
-    is_sign_up = mail.commands[0].verb is Verb.SUBSCRIBE
-    if (mail.unclear or is_sign_up) and not is_from_person(mail.message, mail.unclear):
-        raise MailIgnored("the mail reads like an automatic reply or spam")
-    is_reader = subscriber is not None and subscriber.state in RECEIVING_STATES
-    if mail.commands[0].verb is Verb.GROUP:
-        writer_of_it = subscriber if is_reader else None
-        return sign_up_requests.ask_group(session, site, email, writer_of_it, mail, rules=rules, now=now)
-    is_suppressed = bounces.is_suppressed(session, site, email)
-    if subscriber is not None and is_reader and not is_suppressed:
-        return reply_to_reader(session, site, subscriber, mail, rules, now)
-    if is_sign_up:
-        return MailOutcome(outcome=sign_up_requests.ask_to_subscribe(session, site, email, mail, rules, now))
-    return mail_without_command.answer_stranger(
-        session, site, mail.message, email, rules, is_command=True, now=now
+        raise MailIgnored("the mail is marked as spam")
+    is_advertising = any(
+        one.verb is Verb.UNSUBSCRIBE and writer_checks.LINK.search(one.line) for one in mail.unclear
     )
+    if mail.unclear and (is_advertising or writer_checks.is_automatic(mail.message)):
+        raise MailIgnored("the mail reads like an automatic reply or spam")
 
 
-def is_from_person(message: ReceivedMail, unclear: Sequence[Command]) -> bool:
-    """Return whether a person may have written the message, rather than a program or an advertiser."""
-    if writer_checks.reads_as_automatic(message):
-        return False
-    return all(one.verb is not Verb.UNSUBSCRIBE or writer_checks.safe_quote(one.line) for one in unclear)
+def unsubscribe(context: MailContext, subscriber: Subscriber) -> bool:
+    """Unsubscribe the writer of a message; return False if the writer was unsubscribed before."""
+    return subscribers.unsubscribe(context.session, context.site, subscriber, now=context.now)
 
 
-def reply_to_reader(
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
-    mail: CommandMail,
-    rules: MailRules,
-    now: datetime,
-) -> MailOutcome:
+def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | None:
+    """Send the unsubscribe link to the reader of the answered letter, if another address asks to leave.
+
+    The writer has the letter, but may have got it from its reader. Returns None for any other message.
+    """
+    reader = context.session.get(Subscriber, mail.answered.subscriber_id) if mail.answered else None
+    if reader is None or reader.state not in RECEIVING_STATES or not mail.wants_to_leave:
+        return None
+    leaving = next(command for command in mail.commands if command.verb is Verb.UNSUBSCRIBE)
+    said = _("Somebody replied to one of your letters, but not provably from your address.")
+    decision = {
+        "outcomes": [outcome_of(leaving, f"{said} {Unsubscribe.doubt}")],
+        "asks_to_unsubscribe": True,
+    }
+    answer_limits.queue_answer(context, reader, "reply", decision, once=["leaving link"])
+    return MailOutcome(outcome=f"sent subscriber {reader.id} the unsubscribe link, for another address asked")
+
+
+def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandMail) -> MailOutcome:
     """Run a reader's commands and queue the reply."""
     # A group's owner writes from another address, so the message was not recorded as the group's activity.
     if subscriber.is_group:
-        subscribers.note_activity(session, subscriber, now=now)
+        subscribers.note_activity(context.session, subscriber, now=context.now)
     reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))
     own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
     request = ReaderRequest(
-        session=session,
-        site=site,
-        rules=rules,
+        session=context.session,
+        site=context.site,
+        rules=context.rules,
+        now=context.now,
         subscriber=subscriber,
         answered=own_letter,
         reply=reply,
-        now=now,
     )
     undo = run_all(request, mail.commands)
     answered = writer_checks.answered_mail(mail.message)
+    if reply.wants_help:
+        help_letter = {**reader_commands.help_values(), **answered}
+        answer_limits.queue_answer(context, subscriber, "help", help_letter)
     if reply.outcomes:
         decision = {
             "outcomes": reply.outcomes,
+            "unread": mail.quoted_unread(is_proven=reply.is_trusted),
             "prefilled": urlencode(reply.prefilled),
             "undo": urlencode(undo),
             "links": reply.links,
@@ -122,12 +135,8 @@ def reply_to_reader(
             "state": reader_commands.state_sentences(request),
             **answered,
         }
-        answer_limits.queue_reply(
-            session, site, subscriber, "reply", decision, now, once_a_day=lines_of(mail.unclear)
-        )
-    elif reply.wants_help:
-        decision = {**reader_commands.help_values(), **answered}
-        answer_limits.queue_reply(session, site, subscriber, "help", decision, now)
+        lines = [command.line for command in mail.unclear]
+        answer_limits.queue_answer(context, subscriber, "reply", decision, once=lines)
     verbs = ", ".join(command.verb for command in mail.commands)
     if mail.unclear:
         return MailOutcome(
@@ -139,43 +148,48 @@ def reply_to_reader(
 
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> list[tuple[str, str]]:
     """Run a reader's commands and record the change; return the settings page values that undo it."""
-    session, subscriber = request.session, request.subscriber
+    session, subscriber, reply = request.session, request.subscriber, request.reply
     before = reader_commands.settings_before(session, subscriber)
     recorded = subscribers.saved_settings(session, subscriber)
     for command in commands:
-        HANDLERS[command.verb](request, command)
-    if request.reply.has_undone:
+        if result := run_command(request, command):
+            reply.add_outcome(command, result)
+    if reply.has_undone:
         return []
     subscribers.record_change(session, subscriber, recorded, now=request.now)
     return reader_commands.undo_fields(before, reader_commands.settings_before(session, subscriber))
 
 
-HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], None]] = MappingProxyType(
+def run_command(request: ReaderRequest, command: Command) -> str:
+    """Run a command whole or not at all; return its result, or "" if another letter answers it."""
+    if not command.is_clear:
+        request.reply.asks_to_unsubscribe |= command.verb is Verb.UNSUBSCRIBE
+        return command.doubt
+    try:
+        with request.session.begin_nested():
+            return HANDLERS[command.verb](request, command)
+    except (UsageError, NotFound) as error:
+        return error_text(error)
+
+
+HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], str]] = MappingProxyType(
     {
+        Verb.ACCOUNT: reader_commands.mail_account_link,
         Verb.ADD: reader_commands.add_topic,
         Verb.APPLY: paper_commands.apply_proposal,
         Verb.CONFIRM: reader_commands.answer_subscribed,
         Verb.DROP: reader_commands.drop_topic,
-        Verb.EXPORT: reader_commands.mail_account_link,
-        Verb.FORGET: reader_commands.mail_account_link,
-        Verb.GROUP: reader_commands.refuse_group,
         Verb.HELP: reader_commands.explain_command,
         Verb.LESS: paper_commands.propose_change,
         Verb.MORE: paper_commands.propose_change,
         Verb.PAUSE: reader_commands.pause_digests,
         Verb.RESUME: reader_commands.resume_digests,
-        Verb.SAVE: paper_commands.save_paper,
+        Verb.SAVE: paper_commands.save_papers,
         Verb.SCHEDULE: reader_commands.change_schedule,
         Verb.SUBSCRIBE: reader_commands.answer_subscribed,
         Verb.TEST: paper_commands.test_filter,
         Verb.TOPICS: reader_commands.list_topics,
         Verb.UNDO: reader_commands.undo_change,
-        Verb.UNSUBSCRIBE: reader_commands.question_unsubscribe,
         Verb.WHY: paper_commands.explain_paper,
     }
 )
-
-
-def lines_of(commands: Sequence[Command]) -> Sequence[str]:
-    """Return the lines in which these commands were written."""
-    return [command.line for command in commands]

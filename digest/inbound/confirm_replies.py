@@ -1,54 +1,55 @@
 """Confirm a subscription when the reader replies `yes` to the confirmation letter.
 
 The reply address is as secret as the link in the letter. Since mail programs send automatic replies, a reply
-confirms only if the writer's first line says yes. The first other reply is answered with the same letter again.
+confirms only if the writer's first line says yes. A reply that says no closes the request. Any other reply is
+answered with the same letter again, and so is a `yes` to another address, which proves nothing.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
 from digest import links, subscribers
-from digest.db.tables import Confirmation
+from digest.db.tables import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.inbound import mail_text, words_around_commands, writer_checks
-from digest.inbound.mail_text import ReceivedMail
+from digest.inbound import answer_limits, find_commands, mail_text, words_around_commands, writer_checks
+from digest.inbound.mail_rules import MailContext
+from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
-from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfirmReply:
+    """What a reply to a confirmation letter did."""
+
+    outcome: str
+    confirmed: Subscriber | None = None  #: the subscriber that it has just confirmed
+
+
 def apply_reply(
-    session: Session,
-    site: Site,
-    number: int,
-    message: ReceivedMail,
-    *,
-    choose_papers: ChoosePapers | None,
-    now: datetime,
-) -> str | None:
-    """Confirm the subscription or mail the link again; return the outcome.
+    context: MailContext, number: int, mail: CommandMail, *, choose_papers: ChoosePapers | None
+) -> ConfirmReply | None:
+    """Confirm the subscription, close the request or mail the link again.
 
     Returns None if the confirmation has expired, or was used and the message does not say yes. Raises
-    MailIgnored for an automatic reply or spam, for an answer to an invitation other than yes, and if the
-    subscriber's address is suppressed.
+    MailIgnored for automatic mail or spam, and if the subscriber's address is suppressed.
     """
+    session, site, now = context.session, context.site, context.now
     # This raises MailIgnored for an address whose mail no person reads.
-    writer_checks.address_of_writer(site, message)
-    if writer_checks.reads_as_automatic(message) or writer_checks.is_marked_as_spam(message):
+    writer_checks.address_of_writer(site, mail.message)
+    if writer_checks.is_automatic(mail.message) or writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))
     confirmation = subscribers.confirmation_in(session, site, token, now)
-    is_yes = words_around_commands.says_yes(list(mail_text.written_lines(message)))
+    is_yes = says_yes(mail)
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
-    if not is_yes and confirmation.requested_settings == INVITED_MARK:
-        raise MailIgnored("the mail answers an invitation, but not with yes")
     if not is_yes:
-        return ask_again(session, site, confirmation, message, now)
+        return ConfirmReply(outcome=close_or_ask_again(context, confirmation, mail))
     was_used = confirmation.used_at is not None
     subscriber = subscribers.confirm(
         session, site, token, now, how="confirmed by reply", choose_papers=choose_papers
@@ -57,30 +58,74 @@ def apply_reply(
         raise MailIgnored("the sender's address is suppressed")
     if was_used:
         subscribers.send_link(session, site, subscriber, now)
-        return f"subscriber {subscriber.id} had confirmed before"
-    return f"subscriber {subscriber.id} confirmed"
+        return ConfirmReply(outcome=f"subscriber {subscriber.id} had confirmed before")
+    return ConfirmReply(outcome=f"subscriber {subscriber.id} confirmed", confirmed=subscriber)
 
 
-def ask_again(
-    session: Session, site: Site, confirmation: Confirmation, message: ReceivedMail, now: datetime
+def says_yes(mail: CommandMail) -> bool:
+    """Return whether the writer's first line says yes, and nothing after it but commands and thanks."""
+    line = first_line(mail)
+    if not line or words_around_commands.says_no(line) or writer_checks.reads_as_automatic(mail.message):
+        return False
+    first, *others = find_commands.sentences_in(line)
+    return words_around_commands.says_yes(first) and all(
+        words_around_commands.is_polite(other)
+        or words_around_commands.says_yes(other)
+        or find_commands.commands_in(other, frozenset())
+        for other in others
+    )
+
+
+def first_line(mail: CommandMail) -> str:
+    """Return the first line of a message below any greeting, or ""."""
+    lines = (line for line in mail_text.written_lines(mail.message) if line)
+    return next((line for line in lines if not words_around_commands.is_greeting(line)), "")
+
+
+def close_or_ask_again(
+    context: MailContext, confirmation: Confirmation, mail: CommandMail, *, is_proven: bool = True
 ) -> str:
-    """Queue the letter with the link again, at most once per confirmation; return the outcome."""
-    subscriber = subscribers.subscriber_of(session, confirmation)
+    """Close the request if the mail says no, else queue the letter with the link again; return the outcome.
+
+    The same words get the letter once; words that were not sent to the letter's own address, once in all.
+    """
+    subscriber = subscribers.subscriber_of(context.session, confirmation)
+    if words_around_commands.says_no(first_line(mail)) and subscriber.state == SubscriberState.PENDING:
+        subscribers.mark_unsubscribed(context.session, subscriber, now=context.now)
+        confirmation.expires_at = context.now
+        return f"subscriber {subscriber.id} said no to the confirmation"
+    if confirmation.requested_settings == INVITED_MARK:
+        raise MailIgnored("the mail answers an invitation, but neither with yes nor with no")
+    words = [line for line in mail_text.written_lines(mail.message) if line] if is_proven else ["elsewhere"]
     number = outbox.queue_letter(
-        session,
+        context.session,
         letter="confirm",
         subscriber_id=subscriber.id,
         email=confirmation.email,
         decision={
-            **confirmation_decision(session, confirmation, subscriber),
-            **writer_checks.answered_mail(message),
+            **confirmation_decision(context.session, confirmation, subscriber),
+            **writer_checks.answered_mail(mail.message),
             "is_answer": True,
+            "is_unproven": not is_proven,
         },
-        dedupe_key=f"confirm-{confirmation.id}-again",
-        site=site,
-        now=now,
+        dedupe_key=f"confirm-{confirmation.id}-again-{answer_limits.text_hash(words)}",
+        site=context.site,
+        now=context.now,
         expires_at=confirmation.expires_at,
     )
     if number is None:
         raise MailIgnored("the writer was already asked to confirm again")
     return f"asked subscriber {subscriber.id} to confirm again"
+
+
+def answer_unproven(context: MailContext, subscriber: Subscriber, mail: CommandMail) -> str | None:
+    """Answer mail from an address that has yet to confirm, but not to the letter's own address.
+
+    Returns the outcome, or None if no confirmation is open.
+    """
+    is_open = Confirmation.used_at.is_(None), Confirmation.expires_at > context.now
+    found = select(Confirmation).where(Confirmation.subscriber_id == subscriber.id, *is_open)
+    confirmation = context.session.scalars(found.order_by(Confirmation.id.desc()).limit(1)).first()
+    if subscriber.state != SubscriberState.PENDING or confirmation is None:
+        return None
+    return close_or_ask_again(context, confirmation, mail, is_proven=False)

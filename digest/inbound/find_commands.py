@@ -1,117 +1,300 @@
-"""Find the commands in a message. Pure.
+"""Read a message into commands and the lines that are none. Pure.
 
-A command is a whole line: the subject, or one of the first lines of the body. The commands end at the first
-line that is not one, so signatures and quoted letters are never read. A line that begins like a command and
-continues like a sentence is unclear: it changes nothing, and the reply asks for its meaning.
+Each line of the subject and the text is one of these: a command; a line that only begins like a command, which
+is doubtful, changes nothing and is asked about; a line that is left unread, which the answer quotes; or a
+greeting, thanks, a signature or a quote. A command stands on a line or in a sentence of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from digest.inbound import command_arguments, mail_text, unsubscribe_words, words_around_commands
-from digest.inbound.mail_commands import KIND_OF_WORD, MAX_SENTENCE_LENGTH, Command, CommandLine, Verb
+from digest.inbound.mail_commands import (
+    KIND_OF_WORD,
+    MAX_SENTENCE_LENGTH,
+    PHRASES,
+    Command,
+    CommandLine,
+    Unsubscribe,
+    Verb,
+)
 from digest.inbound.mail_text import ReceivedMail
 
-MAX_COMMANDS = 10  #: maximum number of commands in one message
+MAX_COMMANDS = 20  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
+MAX_JOINED = 20  #: maximum number of lines into which a filter may be wrapped
+LONG_LINE = 60  #: a mail program may have wrapped a line with at least this many characters
 
-#: Commands that contradict an `unsubscribe` in the same message, so that it is unclear.
+#: Commands that contradict an `unsubscribe` in the same message, so that it is doubtful.
 CHANGING_VERBS = frozenset({Verb.ADD, Verb.DROP, Verb.SCHEDULE, Verb.PAUSE, Verb.RESUME})
+TOPIC_VERBS = frozenset({Verb.ADD, Verb.SUBSCRIBE, Verb.TEST})
+
+#: Matches the end of a sentence or clause after which another command may begin.
+SENTENCE_END = re.compile(
+    r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)"
+    r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
+)
+YES_AT_START = re.compile(r"(?:yes|yeah|ok|okay|ja|oui|sí|si|sim|да|tak)[,.!;]\s+", re.IGNORECASE)
+INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smith, J. ` or `Smith et al. `
+#: Polite beginnings of a command: `I would like to ...`, `could you please ...`.
+LEAD_IN = re.compile(
+    r"(?:(?:and|but|so|then|also)\s+)*"
+    r"(?P<polite>(?:could|can|would|will) you\s+|(?:i(?:'d|’d| would) like(?: you)? to|i want(?: you)? to|i wish to|i need to)\s+)?"
+    r"(?:also\s+|please\s+|kindly\s+)*",
+    re.IGNORECASE,
+)
+LIST_SETTING = re.compile(r"set\s+(?:\S+\s+)?(?P<option>nomail|mail)\W*$", re.IGNORECASE)
+OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
+CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
+QUOTED = re.compile(r'"[^"]*"')
 
 
-def parse_commands(mail: ReceivedMail) -> list[Command]:
-    """Return the commands of a message in order; the result is empty if the message contains none."""
-    names = mail_text.names_of(mail)
-    subject, is_answer = mail_text.subject_of(mail)
-    lines = list(mail_text.written_lines(mail))
-    if is_answer:
-        return commands_in_reply(subject, lines, names)
-    first = parse_command(subject, names)
-    found, below = leading_commands(lines if first is None else skip_greeting(lines), names)
-    if first is None and not found:
-        return unsubscribe_mentions(subject, *lines[:1])
-    return mark_unclear([*([first] if first else []), *found][:MAX_COMMANDS], below, names)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadMail:
+    """The commands of a message in order, and the lines that were left unread."""
+
+    commands: tuple[Command, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
-def commands_in_reply(subject: str, lines: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands in a reply, which stand above the quoted letter.
-
-    A reply usually keeps the subject of the answered letter. The subject therefore counts only if it says to
-    unsubscribe and the body is empty.
-    """
-    if lines:
-        found, below = leading_commands(lines, names)
-        return mark_unclear(found[:MAX_COMMANDS], below, names) if found else unsubscribe_mentions(*lines[:1])
-    command = parse_command(subject, names)
-    return [command] if command and command.verb is Verb.UNSUBSCRIBE and command.is_clear else []
-
-
-def leading_commands(lines: Sequence[str], names: frozenset[str]) -> tuple[list[Command], Sequence[str]]:
-    """Return the commands in the first lines after any greeting, and the lines after these commands."""
-    below, found = skip_greeting(lines), list[Command]()
-    for number, line in enumerate(below):
-        command = parse_command(line, names)
-        if command is None:
-            return found, below[number:]
-        found.append(command)
-    return found, ()
-
-
-def skip_greeting(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines without a greeting at the top."""
-    return lines[1:] if lines and words_around_commands.is_greeting(lines[0]) else lines
+def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMail:
+    """Return the commands of a message, and the lines that are none; `first` is given by the mail's address."""
+    names = mail_text.names_of(message)
+    subject, is_answer = mail_text.subject_of(message)
+    lines = joined_lines(mail_text.written_lines(message), names)
+    lines = lines[1:] if lines and words_around_commands.is_greeting(lines[0]) else lines
+    # A reply usually keeps the subject of the answered letter.
+    above, rest = ([], []) if is_answer else split_line(subject, names)
+    if is_answer and not any(lines):
+        above = leaving_subject(subject, names)
+    found = read_lines(lines, [first, *above] if first else above, names)
+    found = replace(found, unread=(*(rest if above else ()), *found.unread))
+    if not found.commands:
+        mentions = mentions_of_leaving("" if is_answer else subject, *lines)
+        unread = tuple(line for line in found.unread if line not in {one.line for one in mentions})
+        return ReadMail(commands=mentions, unread=unread)
+    kept = found.commands[:MAX_COMMANDS]
+    return ReadMail(
+        commands=marked_doubtful(kept, found.unread),
+        unread=(*found.unread, *(one.line for one in found.commands[MAX_COMMANDS:])),
+    )
 
 
-def mark_unclear(found: list[Command], below: Sequence[str], names: frozenset[str]) -> list[Command]:
-    """Return the commands, with each doubtful command marked as unclear.
+# ── lines ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[str]) -> ReadMail:
+    """Return the commands of the lines, below the commands of the subject, and the lines left unread."""
+    found, unread, is_signed = list(first), list[str](), False
+    for line in filter(None, lines):
+        commands, rest = split_line(line, names, takes_topics=takes_topics(found))
+        if unread or is_signed:  # below other text, only what nothing else can mean is a command
+            commands = [one for one in commands if is_unmistakable(one)]
+        if commands:
+            found += [one for one in commands if not repeats(one, found)]
+            unread += rest
+        elif words_around_commands.is_polite(line):
+            is_signed = is_signed or bool(found)
+        elif not (is_signed or is_in_signature(line, names, has_commands=bool(found))):
+            unread.append(line)
+    return ReadMail(commands=tuple(found), unread=tuple(unread))
+
+
+def repeats(command: Command, earlier: Sequence[Command]) -> bool:
+    """Return whether a command repeats one of the subject, or only says again to subscribe or unsubscribe."""
+    return any(
+        one.verb is command.verb
+        and one.is_clear == command.is_clear
+        and (one.argument == command.argument or (one.verb is Verb.UNSUBSCRIBE and one.is_clear))
+        for one in earlier
+    )
+
+
+def takes_topics(found: Sequence[Command]) -> bool:
+    """Return whether the lines below may be topics: below `subscribe`, and below topics after it."""
+    return bool(found) and found[0].verb is Verb.SUBSCRIBE and found[-1].verb in TOPIC_VERBS
+
+
+def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> bool:
+    """Return whether a line is a name, or only polite words."""
+    words = words_around_commands.words_in(line)
+    return names.issuperset(words) or (has_commands and words_around_commands.is_name(line))
+
+
+def is_unmistakable(command: Command) -> bool:
+    """Return whether a line is a command wherever it stands: a command word with its argument."""
+    if command.verb is Verb.UNSUBSCRIBE:
+        return command.is_clear and len(command.line.split()) > 1 and is_certain(command)
+    return command.is_clear and bool(command.argument) and command.verb not in {Verb.HELP, Verb.CONFIRM}
+
+
+def is_certain(command: Command) -> bool:
+    """Return whether an `unsubscribe` can only refer to the digests, unlike `stop` or `cancel`."""
+    return not set(unsubscribe_words.COMMAND_WORDS[1:4]).intersection(
+        words_around_commands.words_in(command.line)[:1]
+    )
+
+
+def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
+    """Return the lines; lines into which a filter was wrapped are joined."""
+    found = list[str]()
+    for line in lines:
+        joins = (
+            found and line and is_topic_line(found[-1]) and (is_open(found[-1]) or CONTINUATION.match(line))
+        )
+        if joins and not any(one.is_clear for one in commands_in(line, names)):
+            found[-1] = f"{found[-1]} {line}"
+        else:
+            found.append(line)
+    return found
+
+
+def is_topic_line(line: str) -> bool:
+    """Return whether a line names a topic or a filter."""
+    word = words_around_commands.words_in(line)[:1]
+    kind = KIND_OF_WORD.get(word[0]) if word else None
+    return bool(kind and kind.verb in TOPIC_VERBS) or bool(command_arguments.NAMED_FILTER.fullmatch(line))
+
+
+def is_open(line: str) -> bool:
+    """Return whether a filter goes on after this line: it ends with an operator, or within brackets or quotes."""
+    bare = QUOTED.sub("", line)
+    return bool(OPEN_END.search(line)) or bare.count("(") > bare.count(")") or '"' in bare
+
+
+# ── doubts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def marked_doubtful(found: Sequence[Command], unread: Sequence[str]) -> tuple[Command, ...]:
+    """Return the commands, each doubtful if it may mean something else in this message.
 
     `Cancel` above a text about a meeting refers to the meeting, and `stop` below an `add` only ends the list.
     """
-    has_text = not words_around_commands.is_signature(below, names) or any(
-        not command.is_clear for command in found
-    )
+    has_text = bool(unread) or any(not command.is_clear for command in found)
     changes = any(command.verb in CHANGING_VERBS for command in found)
-    return [
-        replace(command, is_clear=False)
-        if is_doubtful(command, has_text=has_text, changes=changes)
+    return tuple(
+        replace(command, doubt=KIND_OF_WORD[command.verb.value].doubt)
+        if command.is_clear and is_doubtful(command, has_text=has_text, changes=changes)
         else command
         for command in found
-    ]
+    )
 
 
 def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
     """Return whether this command, in this message, may be meant for something other than the digests."""
-    word = words_around_commands.words_in(command.line, polite=False)[:1]
     if command.verb is Verb.UNSUBSCRIBE:
-        return (has_text or changes) and not unsubscribe_words.CERTAIN_WORDS.intersection(word)
+        return changes or (has_text and not is_certain(command))
+    word = words_around_commands.words_in(command.line, polite=False)[:1]
     is_bare = command.verb in {Verb.PAUSE, Verb.RESUME} and not command.argument
     is_schedule = command.verb is Verb.SCHEDULE and not KIND_OF_WORD.keys() & set(word)
     return (is_bare or is_schedule) and has_text
 
 
-def unsubscribe_mentions(*lines: str) -> list[Command]:
-    """Return an unclear unsubscribe command if a line mentions unsubscribing (`how do I unsubscribe?`)."""
-    return [
-        Command(verb=Verb.UNSUBSCRIBE, line=line, is_clear=False)
+def leaving_subject(subject: str, names: frozenset[str]) -> list[Command]:
+    """Return the command of an empty reply whose subject says to unsubscribe, or ends with that word."""
+    leaves = unsubscribe_words.says_unsubscribe(subject, names) or subject.casefold().split()[-1:] == [
+        "unsubscribe"
+    ]
+    return [Command(verb=Verb.UNSUBSCRIBE, line=subject)] if leaves else []
+
+
+def mentions_of_leaving(*lines: str) -> tuple[Command, ...]:
+    """Return a doubtful unsubscribe if a line mentions unsubscribing (`how do I unsubscribe?`)."""
+    return tuple(
+        Command(verb=Verb.UNSUBSCRIBE, line=line, doubt=Unsubscribe.doubt)
         for line in lines
-        if len(line) <= MAX_SENTENCE_LENGTH and unsubscribe_words.UNSUBSCRIBE_PHRASE.search(line)
-    ][:1]
+        if len(line) <= MAX_SENTENCE_LENGTH and unsubscribe_words.PHRASE.search(line)
+    )[:1]
 
 
 # ── one line ────────────────────────────────────────────────────────────────────────────────────
 
 
+def commands_in(line: str, names: frozenset[str]) -> tuple[Command, ...]:
+    """Return the commands of a line."""
+    return tuple(split_line(line, names)[0])
+
+
+def split_line(
+    line: str, names: frozenset[str], *, takes_topics: bool = False
+) -> tuple[list[Command], list[str]]:
+    """Return the commands of a line, and its sentences that are none."""
+    sentences = list(sentences_in(line))
+    read = [(one, parse_command(one, names)) for one in sentences]
+    found = [command for _, command in read if command is not None]
+    if len(found) == 1 and found[0].verb is Verb.APPLY:  # `Yes, lovely papers` says yes to nothing
+        sentences, read = [line], [(line, parse_command(line, names))]
+        found = [command for _, command in read if command is not None]
+    rest = [one for one, command in read if command is None and not words_around_commands.is_polite(one)]
+    if len(sentences) > 1 and not any(command.is_clear for command in found):
+        found, rest = [one for one in [parse_command(line, names)] if one is not None], [line]
+        return found, [] if found else rest
+    if not found and takes_topics and is_bare_topic(line):
+        return [Command(verb=Verb.ADD, line=line, argument=command_arguments.with_name(line))], []
+    said = command_arguments.pause_in(" ".join(rest))
+    for place, command in enumerate(found):
+        if command.verb is Verb.PAUSE and not command.argument and command.is_clear and said:
+            found[place], rest = replace(command, argument=said), []
+    return [
+        replace(command, line=line) if len(sentences) > 1 and not rest else command for command in found
+    ], rest
+
+
+def is_bare_topic(line: str) -> bool:
+    """Return whether a line below `subscribe` is a topic: a filter, or a few words in lower case."""
+    is_filter = command_arguments.NAMED_FILTER.fullmatch(line) or command_arguments.OPERATORS.search(line)
+    return command_arguments.is_topic(line) and bool(
+        is_filter or (line[:1].islower() and not line.endswith("."))
+    )
+
+
+def sentences_in(line: str) -> Iterator[str]:
+    """Yield the sentences of a line, and the clauses with which a request begins."""
+    yes = YES_AT_START.match(line)
+    begin = yes.end() if yes else 0
+    if yes:
+        yield yes[0].rstrip(" ,;")
+    for end in SENTENCE_END.finditer(line, begin):
+        if INITIAL.search(line, begin, end.start() + 1) is None:
+            yield line[begin : end.start() + 1].strip(" ,")
+            begin = end.end()
+    yield line[begin:]
+
+
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:
     """Return the command that a line contains, or None.
 
-    For a sentence that begins like a command, an unclear command is returned.
+    For a sentence that begins like a command, a doubtful command is returned.
     """
-    bare = words_around_commands.without_please(line)
-    first, _, rest = bare.partition(" ")
+    lead = LEAD_IN.match(words_around_commands.without_please(line))
+    bare = words_around_commands.without_please(line)[lead.end() if lead else 0 :]
+    if unsubscribe_words.says_unsubscribe(bare, names):
+        return Command(verb=Verb.UNSUBSCRIBE, line=line)
+    setting = LIST_SETTING.match(bare)
+    if setting:
+        is_pause = setting["option"].lower() == "nomail"
+        return Command(verb=Verb.PAUSE if is_pause else Verb.RESUME, line=line, argument="forever")
+    is_request = bool(lead and lead["polite"])
+    first, _, rest = (
+        bare.rstrip("?") if is_request and not bare.startswith("subscribe") else bare
+    ).partition(" ")
     word = words_around_commands.strip_punctuation(first).casefold()
-    if kind := KIND_OF_WORD.get(word):
-        return kind.read(CommandLine(text=line, bare=bare, word=word, rest=rest.strip(), names=names))
+    for pattern, kind in PHRASES:
+        if pattern.match(line) or pattern.match(bare):
+            return Command(verb=kind.verb, line=line)
+    if kind_named := KIND_OF_WORD.get(word):
+        return kind_named.read(
+            CommandLine(
+                text=line,
+                bare=f"{first} {rest}".strip(),
+                word=word,
+                rest=rest.strip(),
+                names=names,
+                is_question="?" in line and not is_request,
+            )
+        )
     is_schedule = len(bare.split()) <= MAX_BARE_WORDS and command_arguments.parse_schedule(bare)
     return Command(verb=Verb.SCHEDULE, line=line, argument=bare) if is_schedule else None

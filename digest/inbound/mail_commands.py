@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from enum import StrEnum
+from types import MappingProxyType
 from typing import ClassVar
 
-from digest.inbound import command_arguments, unsubscribe_words, words_around_commands
+from digest.inbound import command_arguments, words_around_commands
+from digest.inbound.unsubscribe_words import COMMAND_WORDS, LIST_WORDS
+from digest.inbound.words_around_commands import POLITE_WORDS
 from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -36,9 +40,7 @@ class Verb(StrEnum):
     MORE = "more"
     SAVE = "save"
     APPLY = "yes"
-    EXPORT = "export"
-    FORGET = "forget"
-    GROUP = "group"
+    ACCOUNT = "export"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +49,14 @@ class Command:
 
     verb: Verb
     line: str  #: the line as the sender wrote it
-    argument: str = ""  #: the text after the command's word
-    topic: str = ""  #: the topic of a `subscribe` or `group` command, in the form of an `add` command
-    is_clear: bool = True  #: False if the line may be a sentence about something else
+    argument: str = ""  #: the text after the command's word, or the topic that it names
+    #: Why the line may be something else, with an example of the command; empty if the command is clear.
+    doubt: str = ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Return whether the line is certainly this command."""
+        return not self.doubt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,20 +67,12 @@ class CommandLine:
     bare: str  #: the line without polite words at the start
     word: str  #: the first word in lower case
     rest: str  #: the text after the first word of `bare`
+    is_question: bool  #: whether the line asks something, other than `could you ...?`
     names: frozenset[str] = frozenset()  #: the words in the writer's name and address
 
-    def command(self, verb: Verb, topic: str = "") -> Command:
+    def command(self, verb: Verb, argument: str | None = None) -> Command:
         """Return the command that this line gives."""
-        return Command(verb=verb, line=self.text, argument=self.rest, topic=topic)
-
-    def command_if_clear(self, verb: Verb, *, is_clear: bool) -> Command | None:
-        """Return the command, marked as clear or unclear.
-
-        The result is None if the line is long and only begins like the command.
-        """
-        if is_clear or len(self.text) <= MAX_SENTENCE_LENGTH:
-            return replace(self.command(verb), is_clear=is_clear)
-        return None
+        return Command(verb=verb, line=self.text, argument=self.rest if argument is None else argument)
 
 
 class MailCommand:
@@ -85,12 +84,20 @@ class MailCommand:
     effect: ClassVar[str]  #: what the command does, in one sentence
     context: ClassVar[str] = ""  #: the mails in which the command works, if it does not work in all
     description: ClassVar[str] = ""  #: more sentences for `help NAME`
+    #: The answer to a line that only begins like the command.
+    doubt: ClassVar[str] = ""
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command if the line has no further words; None for a sentence."""
-        has_more = words_around_commands.words_in(line.rest) or "?" in line.text
+        has_more = words_around_commands.words_in(line.rest) or line.is_question
         return None if has_more else line.command(cls.verb)
+
+    @classmethod
+    def unless_long(cls, line: CommandLine) -> Command | None:
+        """Return the command as a doubtful one; None for a long line, which only begins like it."""
+        is_short = len(line.text) <= MAX_SENTENCE_LENGTH
+        return replace(line.command(cls.verb), doubt=cls.doubt) if is_short else None
 
 
 class TopicCommand(MailCommand):
@@ -98,8 +105,11 @@ class TopicCommand(MailCommand):
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that names a topic."""
-        return line.command(cls.verb) if command_arguments.is_topic(line.rest) else None
+        """Return the command of a line that names a topic; it is doubtful if an address follows."""
+        topic = command_arguments.bare_topic(line.rest)
+        if command_arguments.is_topic(topic):
+            return line.command(cls.verb, topic)
+        return cls.unless_long(line) if "@" in topic else None
 
 
 class AddTopic(TopicCommand):
@@ -113,6 +123,17 @@ class AddTopic(TopicCommand):
         "The words after the colon are the topic’s filter. Quotes, AND, OR, NOT and fields such as ti: work. "
         "Without a name and a colon, the topic is named after its filter."
     )
+    doubt = _("This is no topic. Write: add flows: flow matching, or: add diffusion models")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command; a name before a filter with operators needs no colon."""
+        command = super().read(line)
+        if command is None or not command.is_clear:
+            return command
+        if line.is_question:
+            return cls.unless_long(line)
+        return replace(command, argument=command_arguments.with_name(command.argument))
 
 
 class DropTopic(TopicCommand):
@@ -123,13 +144,7 @@ class DropTopic(TopicCommand):
     usage = "drop flows"
     effect = _("Remove the topic called flows.")
     description = _("You can also write the number of the topic in your list: drop 2.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that names a topic; `remove me` unsubscribes the writer."""
-        if unsubscribe_words.is_about_writer(line.rest):
-            return replace(line.command(Verb.UNSUBSCRIBE), is_clear="?" not in line.text)
-        return super().read(line)
+    doubt = _("To remove a topic, write: drop flows, or: drop 2")
 
 
 class ShowTopics(MailCommand):
@@ -146,47 +161,51 @@ class ChangeSchedule(MailCommand):
 
     verb = Verb.SCHEDULE
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
+    #: Words that begin the command only if the rest of the line is a schedule.
+    verbs = ("change", "set", "move", "switch", "send", "deliver", "make", "every", "on", "once", "time")
     usage = "weekly fri at 8:00"
     effect = _("Change the day or the hour.")
     description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
+    doubt = _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command, marked as unclear unless the whole line is a schedule."""
-        line = replace(line, rest=words_around_commands.without_thanks(line.bare))
-        return line.command_if_clear(
-            cls.verb, is_clear=command_arguments.parse_schedule(line.rest) is not None
-        )
+        """Return the command; it is doubtful if it begins like one and has other words."""
+        if command_arguments.parse_schedule(line.bare) is not None:
+            return line.command(cls.verb, line.bare)
+        return cls.unless_long(line) if line.word in cls.words else None
 
 
 class PauseDigests(MailCommand):
     """Pause the digests."""
 
     verb = Verb.PAUSE
-    words = ("pause", "vacation")
+    words = ("pause", "vacation", "nomail", "suspend")
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks.")
     description = _(
         "You then get one catch-up digest; “resume” ends the pause sooner. "
         "Examples: pause until 6 January; pause for three days. A pause without a length lasts a week."
     )
+    doubt = _("Not understood. Write: pause 2 weeks, or: pause until 6 January")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command; it is unclear if it is followed by text other than a length or an end."""
-        line = replace(line, rest=words_around_commands.without_thanks(line.rest))
-        return line.command_if_clear(
-            cls.verb, is_clear=command_arguments.parse_pause(line.rest, date.min) is not None
-        )
+        """Return the command; it is doubtful if its text is no length or end, even in a sentence."""
+        if line.word == "nomail":  # LISTSERV's command, which ends with its command `mail`
+            return line.command(cls.verb, "forever")
+        said = None if line.is_question else command_arguments.pause_said(line.rest)
+        return cls.unless_long(line) if said is None else line.command(cls.verb, said)
 
 
 class ResumeDigests(MailCommand):
     """End a pause."""
 
     verb = Verb.RESUME
-    words = ("resume",)
+    words = ("resume", "unpause", "restart")
     usage = "resume"
     effect = _("End a pause.")
+    doubt = _("Not understood. To get digests again, write only the word “resume”.")
 
 
 class UndoChange(MailCommand):
@@ -256,6 +275,12 @@ class KeepPaper(PaperCommand):
     words = ("save",)
     usage = "save 3"
     effect = _("Save paper 3 to your list.")
+    description = _("Several papers: save 3, 5 and 7.")
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line that names papers and nothing else."""
+        return line.command(cls.verb) if command_arguments.parse_papers(line.rest) else None
 
 
 class ApplyProposal(MailCommand):
@@ -273,35 +298,22 @@ class ApplyProposal(MailCommand):
         return line.command(cls.verb) if is_number else super().read(line)
 
 
-class ExportData(MailCommand):
+class MyData(MailCommand):
     """Mail the link to the reader's data."""
 
-    verb = Verb.EXPORT
-    words = ("export",)
-    usage = "export"
-    effect = _("Get a link to download your data.")
+    verb = Verb.ACCOUNT
+    words = ("export", "forget", "erase")
+    usage = "change my address"
+    effect = _("Get a link to change your address, or to download or erase your data.")
+    description = _("You can also write “export” or “forget me”.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command if the line asks for the reader's data and for nothing else."""
-        is_about_data = set(words_around_commands.words_in(line.rest)) <= {"my", "data", "all", "everything"}
-        return line.command(cls.verb) if is_about_data else None
-
-
-class ForgetReader(MailCommand):
-    """Mail the link that erases the reader's data."""
-
-    verb = Verb.FORGET
-    words = ("forget", "erase")
-    usage = "forget me"
-    effect = _("Get a link to erase everything we know about you.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that asks us to erase the writer's data."""
-        rest = " ".join(words_around_commands.words_in(line.rest, polite=False)).removesuffix(" please")
-        is_about_writer = rest in {"me", "myself", "my data", "all my data", "everything about me"}
-        return line.command(cls.verb) if is_about_writer else None
+        rest = set(words_around_commands.words_in(line.rest, polite=False)) - POLITE_WORDS
+        is_about_data = rest <= {"my", "data", "all", "everything", "myself", "about"}
+        is_bare = not line.rest and line.word != "export"
+        return line.command(cls.verb) if is_about_data and not is_bare and not line.is_question else None
 
 
 class Subscribe(MailCommand):
@@ -311,42 +323,23 @@ class Subscribe(MailCommand):
     words = ("subscribe", "sub", "join")
     usage = "subscribe flows: flow matching"
     effect = _("Subscribe to a daily digest (here, on one topic).")
+    doubt = _("We subscribe only the address from which you write. Its owner can write: subscribe")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command if nothing follows except a name and a topic, both optional."""
-        if not unsubscribe_words.other_words(line.rest, line.names):
-            is_plain = words_around_commands.ADVERTISING_WORDS.isdisjoint(
-                words_around_commands.words_in(line.rest)
-            )
-            return line.command(cls.verb) if is_plain else None
+        """Return the command with the topic that it names, if nothing but a name and a topic follows."""
+        if set("!?") & set(line.rest):
+            return None
+        rest = [word for word in words_around_commands.words_in(line.rest) if word not in line.names]
+        if not set(rest) - LIST_WORDS:
+            is_plain = words_around_commands.ADVERTISING_WORDS.isdisjoint(rest)
+            return line.command(cls.verb, "") if is_plain else None
+        if any("@" in word for word in rest):
+            return cls.unless_long(line)
         topic = command_arguments.topic_after_name(line.rest, line.names)
-        if topic is None or set("!?") & set(line.rest) or (line.word == "join" and ":" not in topic):
+        if topic is None or (line.word == "join" and ":" not in topic):
             return None
-        return line.command(cls.verb, topic=topic)
-
-
-class SubscribeGroup(MailCommand):
-    """Subscribe a group address that the writer manages."""
-
-    verb = Verb.GROUP
-    words = ("group",)
-    usage = "group lab@lists.example.org flows: flow matching"
-    effect = _(
-        "Subscribe a mailing list to a daily digest (here, on one topic). You manage the subscription."
-    )
-    description = _(
-        "The list gets one email; the digests begin when somebody there confirms. Only you get the links to change or end them."
-    )
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with an address, optionally followed by a topic."""
-        address, _space, topic = line.rest.partition(" ")
-        address, topic = address.strip("<>,:;"), topic.strip(" :")
-        if not command_arguments.is_address(address) or (topic and not command_arguments.is_topic(topic)):
-            return None
-        return replace(line.command(cls.verb, topic=topic), argument=address)
+        return line.command(cls.verb, topic)
 
 
 class Confirm(MailCommand):
@@ -368,24 +361,27 @@ class Unsubscribe(MailCommand):
     """Unsubscribe."""
 
     verb = Verb.UNSUBSCRIBE
-    words = unsubscribe_words.COMMAND_WORDS
+    words = COMMAND_WORDS
     usage = "leave"
     effect = _("Unsubscribe.")
     description = _("You can also write unsubscribe, cancel or stop. The answer has a link to undo it.")
 
+    doubt = _("Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.")
+
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return the command, which is unclear unless the line only says to unsubscribe."""
-        return line.command_if_clear(
-            cls.verb, is_clear=unsubscribe_words.says_unsubscribe(line.word, line.bare, line.names)
-        )
+        """Return a doubtful command: `find_commands` has recognised each line that only says to unsubscribe."""
+        return cls.unless_long(line)
 
 
 class Help(MailCommand):
     """Send the list of commands."""
 
     verb = Verb.HELP
-    words = ("help", "commands")
+    words = (
+        "help", "commands", "hilfe", "aide", "ayuda", "aiuto", "ajuda", "hulp", "hjelp", "hjälp", "pomoc", "помощь",
+        "帮助", "ヘルプ", "도움말", "usage", "instructions",
+    )  # fmt: skip
     usage = "help"
     effect = _("See all commands; help pause says more about one.")
 
@@ -402,8 +398,20 @@ COMMON_KINDS: tuple[type[MailCommand], ...] = (
     AddTopic, DropTopic, ShowTopics, ChangeSchedule, PauseDigests, FewerLikeThis, KeepPaper, Unsubscribe,
 )  # fmt: skip
 OTHER_KINDS: tuple[type[MailCommand], ...] = (
-    TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, ExportData, ForgetReader, SubscribeGroup,
+    TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, MyData,
 )  # fmt: skip
 KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, ApplyProposal, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
-KIND_OF_WORD = {word: kind for kind in KINDS for word in kind.words}
+KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
+    {word: kind for kind in KINDS for word in kind.words}
+    | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
+)
+#: Sentences without a command word at the start.
+PHRASES: tuple[tuple[re.Pattern[str], type[MailCommand]], ...] = (
+    (re.compile(r"what (?:am i|are we) subscribed to|(?:what|which) (?:topics|are my topics)|my (?:topics|settings)\W*$"
+                r"|show (?:me )?my (?:topics|settings|subscriptions?)", re.IGNORECASE), ShowTopics),
+    (re.compile(r"(?:i want to |how (?:do|can) i )?(?:change|update) (?:my|the) (?:e-?mail )?(?:address|e-?mail)\b"
+                r"|(?:i have|i've|i) (?:changed|moved to) (?:my|a new) (?:e-?mail )?(?:address|e-?mail)"
+                r"|my (?:new )?(?:e-?mail )?(?:address|e-?mail) (?:has changed|is now|is changing|will change)"
+                r"|(?:my )?new (?:e-?mail )?address\b", re.IGNORECASE), MyData),
+)  # fmt: skip

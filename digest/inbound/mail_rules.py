@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy.orm import Session
 
 from digest import publishing
 from digest.app_context import AppContext
 from digest.caches import Caches
 from digest.letters import Templates
 from digest.letters.dkim_verification import Lookup
+from digest.site_profile import Site
 from digest.subscribers.confirmations import ChoosePapers
 
 MaySignUp = frozenset[str] | None  #: domains whose addresses may subscribe; None allows every domain
@@ -36,6 +40,16 @@ class MailRules:
     templates: Templates | None = None  #: the templates needed to explain why a paper was or was not sent
     #: a function that prepares the choice of papers for welcome letters
     prepare_welcome: Callable[[], ChoosePapers] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailContext:
+    """What the processing of one message needs: the database, the site, the rules and the time."""
+
+    session: Session
+    site: Site
+    rules: MailRules
+    now: datetime
 
 
 def rules_of(context: AppContext, lookup: Lookup | None = None) -> MailRules:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from html import unescape
-from itertools import dropwhile, islice, zip_longest
+from itertools import dropwhile, zip_longest
 
 from digest import mail_parsing
 from digest.bounces.report_parser import MailReport, read_report
@@ -19,13 +18,17 @@ MAX_TEXT_LENGTH = 32 * 1024
 #: Maximum number of characters read from a line; more than allowed in a filter, so that a longer filter is
 #: reported.
 MAX_LINE_LENGTH = 2000
-MAX_LINES = 20  #: maximum number of lines in a message that are searched for commands
+MAX_LINES = 50  #: maximum number of lines in a message that are read
+MAX_WRAPPED = 20  #: maximum number of lines into which a mail program is expected to wrap a line
 
 # Each of these patterns ends at the next `<` or consumes the text up to its end, so that none takes quadratic time.
 HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^<>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
     r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
 )
+HTML_RULE = re.compile(
+    r"<hr\b[^<>]*>", re.IGNORECASE
+)  #: Outlook draws a line above the letter that it quotes
 HTML_TAG = re.compile(r"<[^<>]*>")
 
 
@@ -80,36 +83,72 @@ def subject_of(mail: ReceivedMail) -> tuple[str, bool]:
     return ("", True) if words_around_commands.is_forwarded(subject) else (bare, bare != subject)
 
 
-def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> Iterator[str]:
-    """Yield the first lines that the sender wrote, leaving out quoted and empty lines."""
-    visible = (one_line(line[:MAX_LINE_LENGTH]) for line in mail.text.splitlines())
-    lines = list(islice(below_quote(list(filter(None, visible))), most))
-    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
-        if words_around_commands.is_end_of_text(line, following):
-            return
-        yield line
+def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> list[str]:
+    """Return the first lines that the sender wrote, leaving out quotes and signatures; "" ends a paragraph.
+
+    Lines that the sender's mail program wrapped are joined again.
+    """
+    lines = [one_line(line[:MAX_LINE_LENGTH]) for line in mail.text.splitlines()]
+    own, found = below_quote(lines), list[str]()
+    for line, following in zip_longest(own, own[1:], fillvalue=""):
+        if words_around_commands.is_end_of_text(line, following) or sum(map(bool, found)) == most:
+            break
+        found.append(line)
+    return found
 
 
-def below_quote(lines: list[str]) -> Iterator[str]:
-    """Yield the lines; if the sender wrote below a quoted letter, leave out the quote at the top."""
+def below_quote(lines: list[str]) -> list[str]:
+    """Return the lines; if the sender wrote below a quoted letter, leave out the quote at the top."""
+    lines = list(dropwhile(lambda line: not line, lines))
     quoted = words_around_commands.attribution_length(lines)
-    rest = list(dropwhile(lambda line: line.startswith(">"), lines[quoted:]))
-    yield from rest if len(rest) < len(lines) - quoted else lines
+    rest = list(dropwhile(lambda line: line.startswith(">") or not line, lines[quoted:]))
+    return rest if any(line.startswith(">") for line in lines[quoted : len(lines) - len(rest)]) else lines
 
 
 def body_text(message: Message) -> str:
-    """Return a message's plain text, or else its HTML converted to text; "" if neither is readable."""
+    """Return a message's text as its writer saw it, from the plain part or else the HTML; "" if unreadable."""
     parts = list(mail_parsing.parts_of_type(message, frozenset({"text/plain", "text/html"})))
     shown = [part for part in parts if part.get_content_disposition() != "attachment"]
-    shown.sort(key=lambda part: part.get_content_subtype() != "plain")
-    if not shown:
-        return ""
-    text = mail_parsing.text_of(shown[0])
-    is_html = shown[0].get_content_subtype() == "html"
-    return (text_of_html(text) if is_html else text)[:MAX_TEXT_LENGTH]
+    plain = next((part for part in shown if part.get_content_subtype() == "plain"), None)
+    html = next((part for part in shown if part.get_content_subtype() == "html"), None)
+    written = text_of_html(mail_parsing.text_of(html))[:MAX_TEXT_LENGTH] if html is not None else ""
+    text = mail_parsing.text_of(plain)[:MAX_TEXT_LENGTH] if plain is not None else ""
+    if plain is not None and str(plain.get_param("format")).lower() == "flowed":
+        text = unflowed(text, has_extra_spaces=str(plain.get_param("delsp")).lower() == "yes")
+    if not text.strip():
+        return written
+    return unwrapped(text, written) if written else text
+
+
+def unflowed(text: str, *, has_extra_spaces: bool) -> str:
+    """Join the lines of a `format=flowed` text (RFC 3676); extra spaces at line ends are removed (`delsp`)."""
+    lines, is_open = list[str](), False
+    for written in text.splitlines():
+        is_quoted = written.startswith(">")
+        line = written.removeprefix(" ")
+        if is_open and not is_quoted and line != "-- ":
+            lines[-1] += line
+        else:
+            lines.append(line)
+        is_open = line.endswith(" ") and line != "-- " and not is_quoted
+        if is_open and has_extra_spaces:
+            lines[-1] = lines[-1][:-1]
+    return "\n".join(lines)
+
+
+def unwrapped(text: str, written: str) -> str:
+    """Join the lines of a text that are one line in the other version of the message, which is HTML."""
+    whole = {one_line(line) for line in written.splitlines()}
+    lines, found = [one_line(line[:MAX_LINE_LENGTH]) for line in text.splitlines()], list[str]()
+    while lines:
+        parts = (count for count in range(MAX_WRAPPED, 1, -1) if " ".join(lines[:count]) in whole)
+        count = next(parts, 1) if lines[0] and lines[0] not in whole else 1
+        found.append(" ".join(lines[:count]))
+        del lines[:count]
+    return "\n".join(found)
 
 
 def text_of_html(html: str) -> str:
     """Return the text of an HTML mail, with line breaks between its blocks."""
-    flat = " ".join(HIDDEN_HTML.sub("\n", html).split())
+    flat = HTML_RULE.sub("<br>-----<br>", " ".join(HIDDEN_HTML.sub("\n", html).split()))
     return unescape(HTML_TAG.sub("", HTML_LINE_BREAK.sub("\n", flat)))

@@ -1,32 +1,49 @@
-"""Answer mail that contains no command with examples of commands, and pass it on to the operator.
+"""Answer mail that contains no command, and pass it on to the operator.
 
-Each address gets only one such answer a day; its later messages are still passed on, up to a limit. Spam,
-automatic replies and mail with links from strangers get no answer, since their From lines may be forged.
+A question is answered with examples of commands and the unsubscribe link; thanks and remarks get one short
+answer a week. Spam, automatic mail, and mail with links from strangers get no answer, since their From lines may
+be forged.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext, suppress
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-
-from sqlalchemy.orm import Session
+from typing import Any
 
 from digest import addresses, bounces, links
-from digest.db.tables import SubscriberState
+from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.inbound import answer_limits, answered_letter, mail_text, reader_commands, writer_checks
-from digest.inbound.answered_letter import AnsweredLetter
-from digest.inbound.mail_commands import AddTopic, MailCommand, PauseDigests, Subscribe, Unsubscribe
-from digest.inbound.mail_rules import MailRules
+from digest.inbound import (
+    answer_limits,
+    answered_letter,
+    confirm_replies,
+    mail_text,
+    reader_commands,
+    writer_checks,
+)
+from digest.inbound.mail_commands import ChangeSchedule, MailCommand, MyData, ShowTopics, Subscribe
+from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
+from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
-from digest.site_profile import Site
 
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 MAX_PASSED_ON_A_DAY = 5  #: maximum number of messages of one writer passed on to the operator per day
-READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, PauseDigests, Unsubscribe)
+READER_EXAMPLES: tuple[type[MailCommand], ...] = (ShowTopics, ChangeSchedule, MyData)
+#: Words of a request; a message without them, which thanks or answers a digest, needs no answer.
+REQUEST = re.compile(
+    r"[?？]|\b(?:how|can|could|would|i'd like|please|stop|(?:un)?subscri\w*|change|add|remove|help|send|want|need|delete"
+    r"|pause|receiv\w*|getting|wrong (?:mail|address))\b",
+    re.IGNORECASE,
+)
+THANKS = re.compile(
+    r"\b(?:thanks?|thank you|thx|great|lovely|nice|love|like|useful|well done|danke|merci|gracias|grazie|takk?)\b",
+    re.IGNORECASE,
+)
+RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,93 +55,111 @@ class MailOutcome:
     needs_human: bool = False
 
 
-def answer(
-    session: Session,
-    site: Site,
-    message: ReceivedMail,
-    answered: AnsweredLetter | None,
-    rules: MailRules,
-    *,
-    now: datetime,
-) -> MailOutcome:
-    """Answer a message without commands, or raise MailIgnored; it replies to the letter `answered`, if any."""
-    email = writer_checks.address_of_writer(site, message)
-    subscriber = answered_letter.reader_of(session, email, answered)
-    is_reader = subscriber is not None and subscriber.state in {
-        SubscriberState.ACTIVE,
-        SubscriberState.PAUSED,
-    }
-    if subscriber is None or not is_reader:
-        return answer_stranger(session, site, message, email, rules, is_command=False, now=now)
-    check_writer(session, site, message, email)
-    is_passed_on = pass_on(session, site, message, email, rules, now)
-    decision = {
-        "examples": reader_commands.help_lines(READER_EXAMPLES),
-        "is_passed_on": is_passed_on,
-        **writer_checks.answered_mail(message),
-    }
-    with kept_if(is_passed_on):
-        answer_limits.queue_reply(
-            session, site, subscriber, "no_command", decision, now, once_a_day=["no command"]
-        )
+def answer(context: MailContext, mail: CommandMail) -> MailOutcome:
+    """Answer a message without commands, or raise MailIgnored."""
+    email = writer_checks.address_of_writer(context.site, mail.message)
+    subscriber = answered_letter.reader_of(context.session, email, mail.answered)
+    if subscriber is None or subscriber.state not in RECEIVING_STATES:
+        return answer_stranger(context, mail, email, subscriber)
+    check_writer(context, mail, email)
+    is_talk = reads_as_talk(mail.message)
+    answered = pass_on_and_answer(
+        context,
+        mail,
+        subscriber,
+        "no_command",
+        {"examples": reader_commands.help_lines(READER_EXAMPLES), "is_talk": is_talk},
+        once=["talk"] if is_talk else [],
+        period=answer_limits.WEEKLY if is_talk else answer_limits.DAILY,
+    )
     return MailOutcome(
-        outcome=f"it has no command; subscriber {subscriber.id} was sent examples", needs_human=True
+        outcome=f"it has no command; subscriber {subscriber.id} {answered or 'was sent examples'}",
+        needs_human=True,
     )
 
 
-def kept_if(is_passed_on: bool) -> AbstractContextManager[None]:  # noqa: FBT001  (a condition)
-    """Return a context that suppresses MailIgnored if the message was passed on to the operator."""
-    return suppress(MailIgnored) if is_passed_on else nullcontext()
+def reads_as_talk(message: ReceivedMail) -> bool:
+    """Return whether a message is thanks, a remark about a paper or an absence, which need no answer."""
+    subject, is_reply = mail_text.subject_of(message)
+    lines = [line for line in mail_text.written_lines(message) if line]
+    text = " ".join([*lines, "" if is_reply else subject])
+    is_sign = not any(map(str.isalnum, " ".join(lines))) and bool(lines)
+    is_remark = bool(THANKS.search(text)) or (is_reply and bool(lines)) or is_sign
+    return writer_checks.reads_as_automatic(message) or (is_remark and not REQUEST.search(text))
 
 
 def answer_stranger(
-    session: Session,
-    site: Site,
-    message: ReceivedMail,
-    email: str,
-    rules: MailRules,
-    *,
-    is_command: bool,
-    now: datetime,
+    context: MailContext, mail: CommandMail, email: str, subscriber: Subscriber | None, *, problem: str = ""
 ) -> MailOutcome:
-    """Send a writer who gets no digests instructions to subscribe, once a day, or raise MailIgnored."""
-    check_writer(session, site, message, email)
-    if writer_checks.has_links(message):
+    """Answer a writer who gets no digests with instructions to subscribe, or raise MailIgnored.
+
+    `subscriber` is the writer's row if the writer has yet to confirm or has unsubscribed. `problem` says why a
+    sign-up was not accepted.
+    """
+    check_writer(context, mail, email)
+    if subscriber is not None and (outcome := confirm_replies.answer_unproven(context, subscriber, mail)):
+        return MailOutcome(outcome=outcome, needs_human=not mail.commands)
+    if writer_checks.has_links(mail.message) and not (mail.answered or problem):
         raise MailIgnored("the writer gets no digests, and the mail has links")
-    is_passed_on = not is_command and pass_on(session, site, message, email, rules, now)
     decision = {
         "word": Subscribe.words[0],
         "example": Subscribe.usage,
-        "is_passed_on": is_passed_on,
-        **writer_checks.answered_mail(message),
+        "address": addresses.readable_address(email),
+        "is_for_readers": bool(mail.commands) and not mail.is_sign_up,
+        "problem": problem,
     }
-    with kept_if(is_passed_on):
-        answer_limits.queue_answer_to_stranger(session, site, email, "how_to_subscribe", decision, now)
+    answered = pass_on_and_answer(context, mail, email, "how_to_subscribe", decision)
     return MailOutcome(
-        outcome="the writer gets no digests and was sent instructions to subscribe",
-        needs_human=not is_command,
+        outcome=f"the writer gets no digests and {answered or 'was sent instructions to subscribe'}",
+        needs_human=not mail.commands,
     )
 
 
-def check_writer(session: Session, site: Site, message: ReceivedMail, email: str) -> None:
+def pass_on_and_answer(
+    context: MailContext,
+    mail: CommandMail,
+    reader: Subscriber | str,
+    letter: str,
+    decision: Mapping[str, Any],
+    *,
+    once: Sequence[str] = (),
+    period: str = answer_limits.DAILY,
+) -> str:
+    """Pass a message without commands on, and queue the answer; return why no answer was queued, or "".
+
+    By default, the same words are answered once a day. Raises MailIgnored if the message was neither answered
+    nor passed on.
+    """
+    message, email = mail.message, reader if isinstance(reader, str) else reader.contact_email
+    is_passed_on = not mail.commands and pass_on(context, message, email)
+    content = {**decision, "is_passed_on": is_passed_on, **writer_checks.answered_mail(message)}
+    words = once or [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)]
+    try:
+        answer_limits.queue_answer(context, reader, letter, content, once=words, period=period)
+    except MailIgnored as error:
+        if not is_passed_on:
+            raise
+        return f"got no answer ({error})"
+    return ""
+
+
+def check_writer(context: MailContext, mail: CommandMail, email: str) -> None:
     """Raise MailIgnored if the writer of this message may not be answered."""
-    if writer_checks.is_marked_as_spam(message):
+    if writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail is marked as spam or as forged")
-    if writer_checks.reads_as_automatic(message):
-        raise MailIgnored("the mail reads like an automatic reply")
-    if bounces.is_suppressed(session, site, email):
+    if writer_checks.is_automatic(mail.message):
+        raise MailIgnored("a mail program wrote the message")
+    if bounces.is_suppressed(context.session, context.site, email):
         raise MailIgnored("the writer's address is suppressed")
 
 
-def pass_on(
-    session: Session, site: Site, message: ReceivedMail, email: str, rules: MailRules, now: datetime
-) -> bool:
+def pass_on(context: MailContext, message: ReceivedMail, email: str) -> bool:
     """Queue a letter that passes this message on to the operator; return whether it was queued.
 
     Only a few messages from each sender are passed on per day, to protect the operator from a flood.
     """
-    writer = addresses.fold_address(email)
-    if not rules.operator or addresses.fold_address(rules.operator) == writer:
+    writer, operator = addresses.fold_address(email), context.rules.operator
+    if not operator or addresses.fold_address(operator) == writer:
         return False
     text = message.text[:MAX_PASSED_ON]
     decision = {
@@ -132,17 +167,17 @@ def pass_on(
         "mail_subject": one_line(mail_text.header_value(message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
-    prefix = f"passed-on-{links.address_hash(site, writer)}-{now.date()}"
+    prefix = f"passed-on-{links.address_hash(context.site, writer)}-{context.now.date()}"
     queued = (
         outbox.queue_letter(
-            session,
+            context.session,
             letter="passed_on",
             subscriber_id=None,
-            email=rules.operator,
+            email=operator,
             decision=decision,
             dedupe_key=f"{prefix}-{number}",
-            site=site,
-            now=now,
+            site=context.site,
+            now=context.now,
         )
         for number in range(MAX_PASSED_ON_A_DAY)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -13,33 +13,24 @@ from digest import subscribers
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import schedule, time_zones
 from digest.editions.schedule import Schedule
-from digest.errors import BadField, UsageError
-from digest.inbound import command_arguments
-from digest.inbound.mail_commands import COMMON_KINDS, KIND_OF_WORD, OTHER_KINDS, Command, MailCommand
-from digest.inbound.reader_request import ReaderRequest, error_text, topics_of
+from digest.inbound import command_arguments, paper_commands
+from digest.inbound.mail_commands import (
+    COMMON_KINDS,
+    KIND_OF_WORD,
+    OTHER_KINDS,
+    Command,
+    MailCommand,
+    PauseDigests,
+)
+from digest.inbound.reader_request import ReaderRequest, topics_of
 from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
 
-def question_unsubscribe(request: ReaderRequest, command: Command) -> None:
-    """Ask whether the reader wants to unsubscribe, and give the link for it."""
-    request.reply.asks_to_unsubscribe = True
-    said = _("Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.")
-    request.reply.add_outcome(command, said)
-
-
-def answer_subscribed(request: ReaderRequest, command: Command) -> None:
-    """Add the topic given after `subscribe`, or reply that the reader is already subscribed."""
-    if command.topic:
-        add_topic(request, replace(command, argument=command.topic))
-    else:
-        request.reply.add_outcome(command, _("You are subscribed already."))
-
-
-def refuse_group(request: ReaderRequest, command: Command) -> None:
-    """Reply that the command to subscribe a group must be at the beginning of a message."""
-    request.reply.add_outcome(command, _("Not done. Write this as the first line of a new email."))
+def answer_subscribed(request: ReaderRequest, command: Command) -> str:
+    """Add the topic given after `subscribe`, or say that the reader is already subscribed."""
+    return add_topic(request, command) if command.argument else _("You are subscribed already.")
 
 
 # ── undo ────────────────────────────────────────────────────────────────────────────────────────
@@ -83,79 +74,66 @@ def schedule_fields(current: Schedule) -> dict[str, str]:
 # ── the pause ───────────────────────────────────────────────────────────────────────────────────
 
 
-def pause_digests(request: ReaderRequest, command: Command) -> None:
+def pause_digests(request: ReaderRequest, command: Command) -> str:
     """Pause the reader's digests, as the command says."""
     today = request.now.astimezone(time_zones.zone_of(request.subscriber.timezone)).date()
-    until = command_arguments.parse_pause(command.argument, today) if command.is_clear else None
+    until = command_arguments.parse_pause(command.argument, today)
     if until is None:
-        said = _("Not understood. Write: pause 2 weeks, or: pause until 6 January")
-        request.reply.add_outcome(command, said)
-        return
-    try:
-        subscribers.pause(request.session, request.subscriber, until, request.now)
-    except BadField as error:
-        request.reply.add_outcome(command, error_text(error))
-        return
+        return PauseDigests.doubt
+    ends = None if until == command_arguments.NO_END else until
+    subscribers.pause(request.session, request.subscriber, ends, request.now)
+    request.reply.has_paused = True
+    if ends is None:
+        return _("Paused. Write “resume” to get digests again.")
     said = _(
         "Paused until %s. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."
     )
-    request.reply.add_outcome(command, said % figures_in_words.day_in_words(until))
-    request.reply.has_paused = True
+    week = "" if command.argument else _("This is one week; write “pause until 6 January” for longer.")
+    return f"{said % figures_in_words.day_in_words(until)} {week}".strip()
 
 
-def resume_digests(request: ReaderRequest, command: Command) -> None:
+def resume_digests(request: ReaderRequest, command: Command) -> str:
     """End a pause."""
-    if not command.is_clear:
-        said = _("Not understood. To get digests again, write only the word “resume”.")
-    elif subscribers.resume(request.session, request.subscriber, request.now):
-        said = _("Resumed. Your next digest will include the best papers you missed.")
-    else:
-        said = _("You were not paused.")
-    request.reply.add_outcome(command, said)
+    del command
+    if subscribers.resume(request.session, request.subscriber, request.now):
+        return _("Resumed. Your next digest will include the best papers you missed.")
+    return _("You were not paused.")
 
 
-SAVE_ON_PAGE = _("Open the link below and press Save to confirm.")
+# ── lasting changes ─────────────────────────────────────────────────────────────────────────────
 
 
-# ── topics ──────────────────────────────────────────────────────────────────────────────────────
+def save_or_prefill(request: ReaderRequest, done: str, *prefilled: tuple[str, str], **changes: Any) -> str:
+    """Apply a lasting change if the sender is proven, else fill it in on the settings page; return the result."""
+    if not request.reply.is_trusted:
+        request.reply.prefilled += prefilled
+        return _("Open the link below and press Save to confirm.")
+    subscribers.edit(request.session, request.subscriber, now=request.now, **changes)
+    return done
 
 
-def add_topic(request: ReaderRequest, command: Command) -> None:
-    """Add a topic, or replace the filter of the topic that already has this name."""
-    session, subscriber, reply = request.session, request.subscriber, request.reply
+def add_topic(request: ReaderRequest, command: Command) -> str:
+    """Add a topic, or replace the filter of the topic that already has this name; say what the filter finds."""
     name, text = command_arguments.parse_topic(command.argument)
-    topics = topics_of(session, subscriber)
+    topics = topics_of(request.session, request.subscriber)
     known = next((each for each in topics if each.casefold() == name.casefold()), None)
-    try:
-        if reply.is_trusted:
-            changed = {**topics, known or name: text}
-            subscribers.edit(session, subscriber, now=request.now, topics=changed)
-        else:
-            subscribers.check_topics({name: text}, subscribers.FilterRegistry(session))
-    except UsageError as error:
-        reply.add_outcome(command, error_text(error))
-        return
-    if not reply.is_trusted:
-        reply.add_outcome(command, SAVE_ON_PAGE, ("name", name), ("filter", text))
-    else:
-        reply.add_outcome(command, (_("Changed: %s.") if known else _("Added: %s.")) % (known or name))
+    subscribers.check_topics({name: text}, subscribers.FilterRegistry(request.session))
+    done = (_("Changed: %s.") if known else _("Added: %s.")) % (known or name)
+    changed = {**topics, known or name: text}
+    said = save_or_prefill(request, done, ("name", name), ("filter", text), topics=changed)
+    return f"{said} {paper_commands.matches_in_words(request, text)}"
 
 
-def drop_topic(request: ReaderRequest, command: Command) -> None:
+def drop_topic(request: ReaderRequest, command: Command) -> str:
     """Remove the topic with this name or with this number in the list."""
-    reply, topics = request.reply, topics_of(request.session, request.subscriber)
+    topics = topics_of(request.session, request.subscriber)
     name = named_topic(command.argument, list(topics))
     if not topics:
-        reply.add_outcome(command, _("You have no topics. You get trending papers."))
-    elif name is None:
-        said = _("You have no topic of that name. Yours are: %s") % ", ".join(topics)
-        reply.add_outcome(command, said)
-    elif reply.is_trusted:
-        del topics[name]
-        subscribers.edit(request.session, request.subscriber, now=request.now, topics=topics)
-        reply.add_outcome(command, _("Removed: %s.") % name)
-    else:
-        reply.add_outcome(command, SAVE_ON_PAGE, ("drop", name))
+        return _("You have no topics. You get trending papers.")
+    if name is None:
+        return _("You have no topic of that name. Yours are: %s") % ", ".join(topics)
+    del topics[name]
+    return save_or_prefill(request, _("Removed: %s.") % name, ("drop", name), topics=topics)
 
 
 def named_topic(given: str, names: list[str]) -> str | None:
@@ -167,59 +145,46 @@ def named_topic(given: str, names: list[str]) -> str | None:
     return found
 
 
-def list_topics(request: ReaderRequest, command: Command) -> None:
+def list_topics(request: ReaderRequest, command: Command) -> str:
     """List the reader's topics and filters, numbered."""
+    del command
     topics = topics_of(request.session, request.subscriber)
     said = "; ".join(f"{number}. {name}: {text}" for number, (name, text) in enumerate(topics.items(), 1))
-    request.reply.add_outcome(command, said or _("You have no topics. You get trending papers."))
+    return said or _("You have no topics. You get trending papers.")
 
 
-# ── the schedule ────────────────────────────────────────────────────────────────────────────────
-
-
-def change_schedule(request: ReaderRequest, command: Command) -> None:
+def change_schedule(request: ReaderRequest, command: Command) -> str:
     """Change the hour, the time zone or the cadence of the reader's digests."""
-    reply, changes = request.reply, command_arguments.parse_schedule(command.argument)
-    if changes is None:
-        reply.add_outcome(command, _("Not understood. Write: weekly fri at 8:00, or: at 7:30 Europe/Oslo"))
-        return
-    try:
-        changed = subscribers.changed_schedule(request.subscriber, **changes)
-        if reply.is_trusted:
-            subscribers.edit(request.session, request.subscriber, now=request.now, schedule=changed)
-    except BadField as error:
-        reply.add_outcome(command, error_text(error))
-        return
-    if reply.is_trusted:
-        reply.add_outcome(command, _("Changed to: %s.") % figures_in_words.schedule_in_words(changed))
-    else:
-        reply.add_outcome(command, SAVE_ON_PAGE, *changes.items())
+    changes = command_arguments.parse_schedule(command.argument) or {}
+    changed = subscribers.changed_schedule(request.subscriber, **changes)
+    done = _("Changed to: %s.") % figures_in_words.schedule_in_words(changed)
+    return save_or_prefill(request, done, *changes.items(), schedule=changed)
 
 
 # ── undo, export, erase ─────────────────────────────────────────────────────────────────────────
 
 
-def undo_change(request: ReaderRequest, command: Command) -> None:
+def undo_change(request: ReaderRequest, command: Command) -> str:
     """Undo the latest change of settings; if the sender is unproven, refer to the settings page instead."""
-    reply, session, subscriber = request.reply, request.session, request.subscriber
-    if not reply.is_trusted:
-        reply.add_outcome(command, _("Open the link below: the latest change can be undone there."))
-        return
-    try:
-        undone = subscribers.undo_last_change(session, subscriber, now=request.now)
-    except UsageError as error:
-        reply.add_outcome(command, error_text(error))
-        return
-    reply.has_undone = True
-    is_paused = subscriber.state == SubscriberState.PAUSED
-    nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")
-    reply.add_outcome(command, " ".join(undone) or nothing)
-
-
-def mail_account_link(request: ReaderRequest, command: Command) -> None:
-    """Mail the link to the page where the reader can download or erase their data."""
     del command
-    subscribers.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
+    if not request.reply.is_trusted:
+        return _("Open the link below: the latest change can be undone there.")
+    undone = subscribers.undo_last_change(request.session, request.subscriber, now=request.now)
+    request.reply.has_undone = True
+    is_paused = request.subscriber.state == SubscriberState.PAUSED
+    nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")
+    return " ".join(undone) or nothing
+
+
+def mail_account_link(request: ReaderRequest, command: Command) -> str:
+    """Mail the link to the page where the reader can download or erase their data or change their address."""
+    del command
+    is_new = subscribers.queue_account_link(
+        request.session, request.site, request.subscriber, now=request.now
+    )
+    if is_new and not request.reply.outcomes:
+        return ""
+    return _("The link to your data is in a letter of its own, which we send at most once an hour.")
 
 
 # ── the answer ──────────────────────────────────────────────────────────────────────────────────
@@ -251,15 +216,15 @@ def pause_sentence(until: date | None) -> str:
     return _("It is paused until %s.") % figures_in_words.day_in_words(until) if until else _("It is paused.")
 
 
-def explain_command(request: ReaderRequest, command: Command) -> None:
-    """Explain the command named after `help`; without a name, record that the reader wants the list."""
+def explain_command(request: ReaderRequest, command: Command) -> str:
+    """Explain the command named after `help`; without a name, have the list of commands sent."""
     kind = KIND_OF_WORD.get(command.argument.strip(" .?").casefold())
     if kind is None:
         request.reply.wants_help = True
-        return
+        return ""
     words = _("Also: %s.") % ", ".join(kind.words[1:]) if kind.words[1:] else ""
     said = (_("Write: %s.") % kind.usage, kind.effect, kind.context, kind.description, words)
-    request.reply.add_outcome(command, " ".join(filter(None, said)))
+    return " ".join(filter(None, said))
 
 
 def help_lines(kinds: Sequence[type[MailCommand]]) -> list[dict[str, str]]:

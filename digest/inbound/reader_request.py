@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from sqlalchemy.orm import Session
 
 from digest import subscribers
 from digest.db.tables import Subscriber
-from digest.errors import BadField, BadFilter, UsageError
+from digest.errors import BadField, BadFilter, DigestError
 from digest.inbound import writer_checks
 from digest.inbound.answered_letter import AnsweredLetter
-from digest.inbound.mail_commands import Command
-from digest.inbound.mail_rules import MailRules
+from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
-from digest.site_profile import Site
 
 _ = figures_in_words.TRANSLATIONS.gettext
+ngettext = figures_in_words.TRANSLATIONS.ngettext
+
+MAX_UNREAD_QUOTED = 6  #: maximum number of unread lines that an answer quotes
 
 
 @dataclass(kw_only=True, slots=True)
@@ -39,30 +40,34 @@ class CommandReply:
     proposals: list[dict[str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)  #: further links, as {label, url}
 
-    def add_outcome(self, command: Command, result: str, *prefilled: tuple[str, str]) -> None:
+    def add_outcome(self, command: Command, result: str) -> None:
         """Record the result of a command."""
-        self.outcomes.append(
-            {"command": writer_checks.safe_quote(command.line) or command.verb, "result": result}
-        )
-        self.prefilled.extend(prefilled)
+        self.outcomes.append(outcome_of(command, result, is_proven=self.is_trusted))
 
     def add_link(self, label: str, url: str) -> None:
         """Add a link, which the reply shows below the outcomes."""
         self.links.append({"label": label, "url": url})
 
 
+def outcome_of(command: Command, result: str, *, is_proven: bool = False) -> dict[str, str]:
+    """Return the result of a command with the line that gave it, for our answer.
+
+    A result may repeat words of the line.
+    """
+    return {
+        "command": writer_checks.quote(command.line, is_proven=is_proven),
+        "result": result if is_proven else writer_checks.without_links(result),
+    }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReaderRequest:
+class ReaderRequest(MailContext):
     """A message in which a reader sends commands, and our reply to it."""
 
-    session: Session
-    site: Site
-    rules: MailRules
     subscriber: Subscriber
     #: The letter that the message answers, if that letter was sent to this reader.
     answered: AnsweredLetter | None
     reply: CommandReply
-    now: datetime
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
@@ -70,13 +75,10 @@ def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
     return {topic.name: topic.text for topic in subscribers.topics_of(session, subscriber)}
 
 
-def error_text(error: UsageError) -> str:
-    """Return an error as text for a reply, without field names; quote a filter only if that is safe."""
+def error_text(error: DigestError) -> str:
+    """Return an error as text for an answer, without field names."""
     if isinstance(error, BadFilter):
-        # The error message quotes words of the filter, which may be advertising.
-        shown = writer_checks.safe_quote(error.text)
-        message = _("In %(filter)s: %(mistake)s") % {"filter": shown, "mistake": error}
-        return message if shown else _("The filter cannot be read, from column %d on.") % error.column
+        return _("In %(filter)s: %(mistake)s") % {"filter": error.text, "mistake": error}
     return str(error).removeprefix(f"{error.field}: ") if isinstance(error, BadField) else str(error)
 
 
@@ -86,13 +88,37 @@ class CommandMail:
 
     message: ReceivedMail
     commands: Sequence[Command]
+    unread: Sequence[str] = ()  #: the lines that are neither commands nor polite words
     proof: SenderProof | None = None
     answered: AnsweredLetter | None = None  #: the letter that the message answers, found by its reply address
+    #: whether the message was sent to the address in a confirmation letter, which is as secret as its link
+    is_confirmation: bool = False
 
     @property
     def unclear(self) -> list[Command]:
-        """Return the unclear commands, which may be sentences about something else."""
+        """Return the doubtful commands, which may be sentences about something else."""
         return [command for command in self.commands if not command.is_clear]
+
+    @property
+    def is_sign_up(self) -> bool:
+        """Return whether a command of the message subscribes the writer."""
+        return any(command.verb is Verb.SUBSCRIBE for command in self.commands)
+
+    @property
+    def leaves(self) -> bool:
+        """Return whether the message certainly asks to unsubscribe the writer."""
+        return any(command.verb is Verb.UNSUBSCRIBE and command.is_clear for command in self.commands)
+
+    @property
+    def wants_to_leave(self) -> bool:
+        """Return whether the message may ask to unsubscribe the writer."""
+        return any(command.verb is Verb.UNSUBSCRIBE for command in self.commands)
+
+    def quoted_unread(self, *, is_proven: bool = False) -> list[str]:
+        """Return the first lines that were left unread, for our answer, and how many more there are."""
+        more = len(self.unread) - MAX_UNREAD_QUOTED
+        shown = [writer_checks.quote(line, is_proven=is_proven) for line in self.unread[:MAX_UNREAD_QUOTED]]
+        return [*shown, ngettext("and %d more line", "and %d more lines", more) % more] if more > 0 else shown
 
     def answers_letter_of(self, subscriber: Subscriber) -> bool:
         """Return whether the answered letter was sent to this subscriber; a forwarded letter was not."""
@@ -100,4 +126,4 @@ class CommandMail:
 
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
         """Return whether it is proven that this subscriber sent the message."""
-        return self.proof is not None and self.answers_letter_of(subscriber)
+        return self.is_confirmation or (self.proof is not None and self.answers_letter_of(subscriber))

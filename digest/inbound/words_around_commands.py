@@ -26,13 +26,29 @@ POLITE_WORDS = word_set(
     " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
 )
 #: Words that confirm in a reply; "yes, I confirm" consists only of these words and fillers.
-YES_WORDS = word_set("yes yep yeah ok okay confirm confirmed agreed")
-YES_FILLERS = word_set("i it do that this my the subscription")
+YES_WORDS = word_set(
+    "yes yep yeah yea sure ok okay confirm confirmed agreed ja jawohl bestätigt bestätige oui confirme d'accord"
+    " sí si confirmo claro sì confermo va bene sim da да подтверждаю tak potwierdzam joo kyllä evet"
+    " 是 是的 好 好的 确认 同意 はい 承認 네 예 확인"
+)
+YES_FILLERS = word_set("i it do that this my the subscription of course ich je es lo le please")
+#: Words and phrases that refuse in a reply.
+NO = re.compile(
+    r"(?:no|nope|nein|non|não|nao|nej|nei|nie|nee|нет|不|不是|否|いいえ|아니요|아니오)(?=[\s,.!;:。！，]|$)"
+    r"|.{0,40}\b(?:(?:did ?n.?t|did not|never|have ?n.?t|have not) (?:\w+ )?(?:ask|request|subscrib|sign|want)"
+    r"|(?:was ?n.?t|was not|not) me\b|ich habe (?:das |dies )?nicht|je n.ai (?:pas|rien) demandé|yo no (?:lo )?he pedido)",
+    re.IGNORECASE,
+)
 #: Words with which advertisements continue after `subscribe`.
 ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
 #: Words that, right after a command, show that the text is written to a person and is not a topic:
 #: `add me to the thread`.
 PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
+#: Words that make a text without operators a sentence, which is no topic.
+SENTENCE_WORDS = word_set(
+    "i you we me us my your our i'm i'd i've is are was were am be have has had do does did can could would will"
+    " should may might please yesterday tomorrow tonight sorry"
+)
 
 REPLY_PREFIXES = (
     "re|aw|sv|antw|antwort|odp|vs|ynt|rif|res|ref|r|bls|atb|vá|απ|σχετ|ответ|на|отв|回复|回覆|答复|答覆|返信|회신|답장"
@@ -46,6 +62,14 @@ PREFIX = re.compile(
     re.IGNORECASE,
 )
 
+#: Sentences that companies add below every mail.
+DISCLAIMER = re.compile(
+    r"\W*(?:confidential|disclaimer|legal notice|privileged|vertraulich|avis de confidentialité|aviso legal"
+    r"|(?:this|the information in this|the contents of this) (?:e-?mail|message|communication)"
+    r"|diese (?:e-?mail|nachricht) (?:ist|kann|enthält)|ce (?:message|courriel|mail) (?:est|et|peut)|este (?:mensaje|correo)"
+    r"|please consider the environment|think before (?:you )?print|virus-?free)",
+    re.IGNORECASE,
+)
 QUOTE_START = re.compile(
     r">|--\s*$|end$|-----|_____"
     r"|\*?(?:from|von|de|da|fra|från|van|od|от|发件人|差出人)\*?\s?[:：].*@"
@@ -78,7 +102,21 @@ CLOSING = re.compile(
     re.IGNORECASE,
 )
 
-#: Phrases in automatic replies whose headers do not mark them as automatic.
+#: Subjects that mail programs write: automatic replies, receipts, answers to invitations.
+AUTOMATIC_SUBJECT = re.compile(
+    r"\W*(?:auto(?:matic|mated)?[- ]?(?:reply|response|answer)|out of (?:the )?office|automatische antwort|abwesenheit"
+    r"|réponse automatique|respuesta automática|risposta automatica|resposta automática|autosvar|automatisk svar"
+    r"|automatisch antwoord|автоответ|自动回复|自動回覆|자동 회신|(?:not )?read: |delivered: |gelesen: |ungelesen"
+    r"|lu ?: |leído: |letto: |(?:updated )?invitation: |(?:accepted|declined|tentative|cancell?ed event): )",
+    re.IGNORECASE,
+)
+#: Mail with a link, in which a spam filter asks the sender to prove that they are a person.
+CHALLENGE = re.compile(
+    r"verification required|(?:sender|email) verification|(?:prove|verify|confirm) (?:that )?you(?: are|'re) (?:a )?(?:human|person|not)"
+    r"|to (?:deliver|release|approve) your (?:e-?mail|message)|approved senders?|whitelist|challenge[-/ ]response|boxbe|mailinblack",
+    re.IGNORECASE,
+)
+#: Phrases of automatic replies, which people write, too.
 AUTOMATIC_REPLY_PHRASE = re.compile(
     r"out[- ]of[- ](?:the[- ])?office|on (?:(?:annual|parental|maternity|paternity|sick|medical|my|a) )?(?:leave|vacation"
     r"|holidays?)\b|away (?:from|until|on)|auto(?:matic|mated)?[- ]?(?:reply|response|answer)"
@@ -128,11 +166,15 @@ def without_thanks(text: str) -> str:
     return text
 
 
-def says_yes(lines: Sequence[str]) -> bool:
-    """Return whether the writer's first line after any greeting says only yes, ok or confirm."""
-    below = lines[1:] if lines and is_greeting(lines[0]) else lines
-    words = [word for word in words_in(below[0]) if word not in YES_FILLERS] if below else []
-    return bool(words) and "?" not in below[0] and YES_WORDS.issuperset(words)
+def says_yes(line: str) -> bool:
+    """Return whether a line says only yes, ok or confirm, in one of ten languages."""
+    words = [word for word in words_in(line) if word not in YES_FILLERS]
+    return bool(words) and "?" not in line and YES_WORDS.issuperset(words)
+
+
+def says_no(line: str) -> bool:
+    """Return whether a line says that the writer did not ask for the digests."""
+    return "?" not in line and bool(NO.match(line)) and not says_yes(line.partition(",")[0])
 
 
 # ── subjects ────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +203,7 @@ def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
 
 def is_end_of_text(line: str, following: str) -> bool:
     """Return whether the writer's text ends before this line; `On Friday Ada wrote:` may take two lines."""
-    if QUOTE_START.match(line) or DEVICE_SIGNATURE.match(line) or ATTRIBUTION_LINE.match(line):
+    if any(kind.match(line) for kind in (QUOTE_START, DEVICE_SIGNATURE, ATTRIBUTION_LINE, DISCLAIMER)):
         return True
     return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
 
@@ -180,16 +222,6 @@ def is_greeting(line: str) -> bool:
     return len(line.split()) <= MAX_WORDS_IN_NAME and bool(GREETING.match(line))
 
 
-def is_signature(lines: Sequence[str], names: frozenset[str]) -> bool:
-    """Return whether the lines are only thanks, names and addresses."""
-    for line in lines:
-        if CLOSING.match(line) or DEVICE_SIGNATURE.match(line):
-            return True
-        if not is_name(line) and not names.issuperset(words_in(line)):
-            return False
-    return True
-
-
 def is_name(line: str) -> bool:
     """Return whether a line may be part of a signature: a few words spelled like names."""
     found = line.split()
@@ -200,3 +232,8 @@ def is_name_like(word: str) -> bool:
     """Return whether a word is spelled like part of a name, an address or a number."""
     is_short = len(strip_punctuation(word)) <= 3 or "@" in word or "/" in word
     return len(word) <= MAX_NAME_LENGTH and (is_short or not strip_punctuation(word)[:1].islower())
+
+
+def is_polite(line: str) -> bool:
+    """Return whether a line is only a greeting, thanks, or a formula that ends a letter."""
+    return is_greeting(line) or bool(CLOSING.match(line)) or not words_in(line)

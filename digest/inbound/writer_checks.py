@@ -8,8 +8,10 @@ from digest import addresses
 from digest.errors import BadField
 from digest.inbound import mail_text, words_around_commands
 from digest.inbound.mail_text import ReceivedMail
-from digest.letters import figures_in_words, subject_lines
+from digest.inbound.words_around_commands import MAX_CHARS_SEARCHED
+from digest.letters.figures_in_words import cut_at_word
 from digest.letters.headers import one_line
+from digest.letters.subject_lines import MAX_SUBJECT_LENGTH
 from digest.site_profile import Site
 
 #: Local parts of addresses at which no person reads mail (RFC 3834, 5.2).
@@ -17,16 +19,23 @@ AUTOMATIC_SENDERS = re.compile(
     r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
     re.IGNORECASE,
 )
-#: Text that mail programs may turn into links.
-ADVERTISING = re.compile(r"[/\\@]|\w\.\w\w|\+?\d[\d ()-]{6,}")
+#: Text that mail programs may turn into links, but not `cs.CL`, `2411.01234`, `7.30` or `Europe/Oslo`.
+LINK = re.compile(
+    r"\S*(?:://|\\\\|@|www\.)\S*"
+    r"|(?<![\w.])(?!(?:\w+:)?(?:cs|math|stat|eess|econ|nlin|physics|q-bio|q-fin|astro-ph|cond-mat)\.[A-Za-z-]{2,}\b)"
+    r"[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}(?:/\S*)?"
+    r"|\+\d[\d ()-]{6,}|\b(?!\d{4}-\d\d-\d\d\b)\d[\d ()-]{8,}",
+    re.IGNORECASE,
+)
+MAX_QUOTED = 300  #: maximum number of characters of a line that an answer quotes
 WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 MAX_LINES_SEARCHED = 200  #: maximum number of lines in a stranger's mail that are searched for links
-#: The headers in which upstream mail servers mark spam and forgeries, with a pattern for each value.
+FORGED = re.compile(r"\bdmarc=fail\b", re.IGNORECASE)  #: in the results of a mail server upstream
+#: The headers in which upstream mail servers mark spam, with a pattern for each value.
 SPAM_HEADERS = {
     "X-Spam-Flag": re.compile(r"yes", re.IGNORECASE),
     "X-Spam-Status": re.compile(r"yes", re.IGNORECASE),
     "X-Spam": re.compile(r"yes", re.IGNORECASE),
-    "Authentication-Results": re.compile(r".*\bdmarc=fail\b", re.IGNORECASE | re.DOTALL),
     "Subject": re.compile(r"\W*spam\W", re.IGNORECASE),
 }
 
@@ -35,9 +44,9 @@ class MailIgnored(Exception):
     """The reason why a message is neither processed nor answered, but kept for the operator to read."""
 
 
-def address_of_writer(site: Site, mail: ReceivedMail) -> str:
+def address_of_writer(site: Site, message: ReceivedMail) -> str:
     """Return the address in the From line; raise MailIgnored unless it is a single address of a person."""
-    named = mail_text.writers_of(mail)
+    named = mail_text.writers_of(message)
     try:
         ((_name, address),) = named
         email = addresses.parse_address(address).email
@@ -56,47 +65,58 @@ def is_own_address(site: Site, email: str) -> bool:
     return local == site.mailbox or local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
 
 
-def is_marked_as_spam(mail: ReceivedMail) -> bool:
+def is_marked_as_spam(message: ReceivedMail) -> bool:
     """Return whether an upstream mail server marked a message as spam or as forged."""
-    return any(
+    return is_forged(message) or any(
         sign.match(value)
         for name, sign in SPAM_HEADERS.items()
-        for value in mail_text.header_values(mail, name)
+        for value in mail_text.header_values(message, name)
     )
 
 
-def reads_as_automatic(mail: ReceivedMail) -> bool:
-    """Return whether a message contains a phrase that is typical of automatic replies.
+def is_forged(message: ReceivedMail) -> bool:
+    """Return whether a mail server found that the From line is forged (DMARC)."""
+    return any(map(FORGED.search, mail_text.header_values(message, "Authentication-Results")))
 
-    This catches automatic replies without the headers that mark such mail.
-    """
-    text = "\n".join([mail_text.header_value(mail, "Subject"), *mail_text.written_lines(mail)])
+
+def is_automatic(message: ReceivedMail) -> bool:
+    """Return whether a mail program wrote a message: by its subject, or since it asks the sender for a proof."""
+    subject = mail_text.header_value(message, "Subject")
+    text = "\n".join([subject, *mail_text.written_lines(message)])
+    is_challenge = words_around_commands.CHALLENGE.search(text[:MAX_CHARS_SEARCHED])
     return bool(
-        words_around_commands.AUTOMATIC_REPLY_PHRASE.search(text[: words_around_commands.MAX_CHARS_SEARCHED])
+        words_around_commands.AUTOMATIC_SUBJECT.match(subject) or (is_challenge and has_links(message))
     )
 
 
-def has_links(mail: ReceivedMail) -> bool:
+def reads_as_automatic(message: ReceivedMail) -> bool:
+    """Return whether a message contains a phrase of automatic replies, which people write, too."""
+    text = "\n".join([mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)])
+    return bool(words_around_commands.AUTOMATIC_REPLY_PHRASE.search(text[:MAX_CHARS_SEARCHED]))
+
+
+def has_links(message: ReceivedMail) -> bool:
     """Return whether the subject or the text that the sender wrote contains a web address."""
     text = "\n".join(
-        [mail_text.header_value(mail, "Subject"), *mail_text.written_lines(mail, MAX_LINES_SEARCHED)]
+        [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message, MAX_LINES_SEARCHED)]
     )
     return bool(WEB_ADDRESS.search(text))
 
 
-def answered_mail(mail: ReceivedMail) -> dict[str, str]:
+def answered_mail(message: ReceivedMail) -> dict[str, str]:
     """Return those fields of a message that our answer needs: its subject and its Message-ID."""
-    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(mail, "Subject")))
+    subject = words_around_commands.without_prefixes(one_line(mail_text.header_value(message, "Subject")))
     return {
-        "answered_subject": safe_quote(subject),
-        "answered_id": mail_text.header_value(mail, "Message-ID").strip(),
+        "answered_subject": "" if LINK.search(subject) else cut_at_word(subject, MAX_SUBJECT_LENGTH),
+        "answered_id": mail_text.header_value(message, "Message-ID").strip(),
     }
 
 
-def safe_quote(text: str) -> str:
-    """Return a quotation from a message for our reply, or "" if the quotation may be forged advertising."""
-    return (
-        ""
-        if ADVERTISING.search(text)
-        else figures_in_words.cut_at_word(text, subject_lines.MAX_SUBJECT_LENGTH)
-    )
+def quote(text: str, *, is_proven: bool = False) -> str:
+    """Return a quotation for our answer; without links if the From line may be forged to send advertising."""
+    return cut_at_word(text if is_proven else without_links(text), MAX_QUOTED)
+
+
+def without_links(text: str) -> str:
+    """Return a text in which an ellipsis replaces addresses, links and telephone numbers."""
+    return LINK.sub("…", text)

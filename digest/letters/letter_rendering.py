@@ -58,7 +58,8 @@ class Personalization(Struct, frozen=True, kw_only=True):
 
 #: Every kind of letter except the digest, with the context values that the kind requires besides `site`.
 REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
-    "confirm": ("confirm_url",),  #: optional: `requested` and `schedule`, both in words
+    #: optional: `requested` and `schedule`, both in words; `remarks` as (line, result)
+    "confirm": ("confirm_url",),
     "reminder": ("confirm_url",),  #: sent once, a day later; optional: the same values as in `confirm`
     "invite": ("confirm_url", "unsubscribe_url"),  #: to an imported address; optional: `topics`, `invited_by`
     #: optional: `cards` (Card.to_json) with `until_then` and `is_on_topics`; `has_topics`
@@ -77,16 +78,15 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the pause begins
     "goodbye": ("undo_url",),
-    #: `outcomes` as {command, result}; optional: `answered_subject`, `prefilled`, `undo`, `links`, `state`,
-    #: `asks_to_unsubscribe`
+    #: `outcomes` as {command, result}; optional: `unread`, `answered_subject`, `prefilled`, `undo`, `links`,
+    #: `state`, `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
     #: `commands` as {spelled, does}; optional: `others`, the words of further commands
     "help": ("manage_url", "commands"),
-    #: to a reader whose mail has no command; `examples` are {spelled, does}
-    "no_command": ("manage_url", "examples"),
-    #: to somebody who asked for digests for a group; optional: `answered_subject`
-    "group_request": ("address", "requested", "problem"),
-    "how_to_subscribe": ("word", "example"),  #: to somebody who mailed the service but gets no digests
+    #: to a reader whose mail has no command; `examples` are {spelled, does}; optional: `is_talk`
+    "no_command": ("manage_url", "unsubscribe_url", "examples"),
+    #: to somebody who mailed the service but gets no digests; optional: `address`, `is_for_readers`, `problem`
+    "how_to_subscribe": ("word", "example"),
     #: to the operator, with the text of a message that contains no command
     "passed_on": ("writer", "mail_subject", "lines"),
     "alarm": ("message", "fix"),  #: to the operator; optional: `since`, `facts`
@@ -106,7 +106,13 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "cards": (),
     "email": "",
     "group": "",  #: the address of the group, in a letter to the owner of the group's digests
-    "owner": "",  #: the future manager of a group's digests, in the letter that asks the group to confirm
+    "remarks": (),
+    "unread": (),
+    "address": "",
+    "problem": "",
+    "is_talk": False,
+    "is_for_readers": False,
+    "is_unproven": False,
     "next_due": "",
     "manage_url": "",
     "topics": (),
@@ -157,7 +163,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
 
 #: The names of the context values that differ from reader to reader; templates print these values unchanged.
 PERSONAL_VALUES = (
-    "subject", "email", "group", "owner", "next_due", "until", "asked_at", "requested", "schedule",
+    "subject", "email", "group", "next_due", "until", "asked_at", "requested", "schedule",
     "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
 )  # fmt: skip
 

@@ -41,9 +41,9 @@ MAX_NEW_ADDRESSES = 3
 READABLE_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
-def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue a letter with a new link to the subscriber's data, at most once an hour."""
-    outbox.queue_letter(
+def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Queue a letter with a new link to the subscriber's data, at most once an hour; return whether it was."""
+    number = outbox.queue_letter(
         session,
         letter="account_link",
         subscriber_id=subscriber.id,
@@ -54,6 +54,7 @@ def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, 
         now=now,
         expires_at=now + ACCOUNT_LINK_LIFETIME,
     )
+    return number is not None
 
 
 def subscriber_of_account_link(

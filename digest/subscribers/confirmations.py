@@ -36,7 +36,7 @@ from digest.subscribers import (
     subscriber_rows,
     subscriber_topics,
 )
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
+from digest.subscribers.requested_settings import NOTHING_REQUESTED, Remark, RequestedSettings
 from digest.subscribers.sign_up_counts import counts
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def confirmation_decision(
     """Return the variables of a letter with a confirmation link: the requested digest and its schedule."""
     asked = request_of(session, confirmation, subscriber)
     decision = {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
-    return {**decision, "owner": asked.owner} if asked.owner else decision
+    return {**decision, "remarks": asked.remarks} if asked.remarks else decision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,7 +244,7 @@ class Request:
     digest: str  #: such as `a daily digest of papers on diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
-    owner: str = ""  #: the future owner of the group's digests, if the group's members are asked to confirm
+    remarks: tuple[Remark, ...] = ()  #: what the lines of a sign-up by mail gave
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
@@ -257,7 +257,7 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
         digest=figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
         schedule=figures_in_words.schedule_in_words(schedule),
         topics=topics,
-        owner="" if subscriber.is_group else requested.owner or "",
+        remarks=requested.remarks,
     )
 
 
@@ -322,8 +322,7 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     """Queue a reminder for each confirmation that is unused after a day; return how many were queued.
 
     An address gets only one reminder, however often it is signed up. Invited and suppressed addresses get no
-    reminder, and neither does a group whose members were asked to confirm. No reminders are sent while too
-    many unused confirmations slow down sign-ups.
+    reminder. No reminders are sent while too many unused confirmations slow down sign-ups.
     """
     if sign_up_limits.is_slower(counts(session, now)):
         return 0
@@ -352,17 +351,8 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
             expires_at=confirmation.expires_at,
         )
         for confirmation, subscriber in session.execute(unanswered).all()
-        if not is_group_asked(confirmation, subscriber)
     ]
     return sum(number is not None for number in queued)
-
-
-def is_group_asked(confirmation: Confirmation, subscriber: Subscriber) -> bool:
-    """Return whether the confirmation went to a group's members; the group then has no owner yet."""
-    return (
-        RequestedSettings.from_json(confirmation.requested_settings).owner is not None
-        and not subscriber.is_group
-    )
 
 
 def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) -> int:

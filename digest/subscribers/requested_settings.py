@@ -21,6 +21,9 @@ from digest.topics.filter_registry import FilterRegistry
 log = logging.getLogger(__name__)
 
 
+Remark = tuple[str, str]  #: a line of a mail, and what it gave
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestedSettings:
     """The requested settings; None or an empty value leaves a setting unchanged."""
@@ -29,7 +32,7 @@ class RequestedSettings:
     schedule: Schedule | None = None
     max_papers: int | None = None
     abstracts: str | None = None
-    owner: str | None = None  #: the person who would manage the subscription, if the address is a group's
+    remarks: tuple[Remark, ...] = ()  #: for the confirmation letter: what the lines of a sign-up by mail gave
 
     def to_json(self) -> str:
         """Return the JSON that is stored with a sign-up and with a confirmation."""
@@ -44,8 +47,8 @@ class RequestedSettings:
             values["max_papers"] = self.max_papers
         if self.abstracts is not None:
             values["abstracts"] = self.abstracts
-        if self.owner is not None:
-            values["owner"] = self.owner
+        if self.remarks:
+            values["remarks"] = self.remarks
         return json.dumps(values, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
@@ -62,7 +65,7 @@ class RequestedSettings:
             schedule=schedule,
             max_papers=values.get("max_papers"),
             abstracts=values.get("abstracts"),
-            owner=values.get("owner"),
+            remarks=tuple((line, result) for line, result in values.get("remarks", ())),
         )
 
 
@@ -80,8 +83,6 @@ def check(session: Session, requested: RequestedSettings) -> None:
 
 def apply(session: Session, subscriber: Subscriber, requested: RequestedSettings) -> None:
     """Apply the requested settings to the subscriber."""
-    if requested.owner is not None and not subscriber.is_group:
-        subscriber_rows.set_owner(subscriber, requested.owner)
     if requested.schedule is not None:
         for column, value in subscriber_rows.schedule_columns(requested.schedule).items():
             setattr(subscriber, column, value)

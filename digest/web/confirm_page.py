@@ -49,13 +49,12 @@ def button_page(
     context = request_context.context_of(request)
     subscriber = subscribers.subscriber_of(session, confirmation)
     asked = subscribers.request_of(session, confirmation, subscriber)
-    owner = asked.owner or subscriber.owner_email or ""
     return page_rendering.render_page(
         request,
         "confirm",
         is_early=is_early,
         email=addresses.readable_address(subscriber.email),
-        owner=addresses.readable_address(owner),
+        owner=addresses.readable_address(subscriber.owner_email or ""),
         requested=asked.digest,
         schedule=asked.schedule,
         has_topics=bool(asked.topics),

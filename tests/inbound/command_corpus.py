@@ -26,6 +26,10 @@ class MailCase:
     says: str = ""  #: in the letter that comes back
     sign_up: str | None = None  #: the topics of the queued sign-up, as JSON text; None: no sign-up
 
+    def __str__(self) -> str:
+        named = f"{self.subject} | {self.body[:60]}" if self.subject or self.body else str(self.raw[60:140])
+        return f"{named} {self.to} {self.envelope} {dict(self.headers)}"
+
     def content(self) -> bytes:
         """Return the mail as it travels."""
         if self.raw:
@@ -73,6 +77,7 @@ def machine(
 
 SAVE = "Open the link below and press Save to confirm."
 EXAMPLES = "Three examples"
+SHORT = "Thank you for your message. A program reads this address"
 BIG = b"QUJD" * 350_000  #: a megabyte of an attachment
 
 OF_READERS = [
@@ -102,7 +107,8 @@ OF_READERS = [
     reads("at 8:00", SAVE),
     reads("at 21:30 Europe/Oslo", SAVE),
     reads("at 8:00 Europe/Olso", "Did you mean Europe/Oslo?"),
-    reads("at noon", "Not understood. Write: weekly fri at 8:00"),
+    reads("at noon", SAVE),
+    reads("at dawn", "Not understood. Write: weekly fri at 8:00"),
     reads("fri", SAVE),
     reads("9am", SAVE),
     reads("Europe/Oslo", SAVE),
@@ -149,8 +155,9 @@ OF_READERS = [
     raw("text/plain", b"a " * 500_000, EXAMPLES, letter="no_command"),
     raw("text/plain", b"pause 2 weeks" + b" thanks" * 4_000, "Paused until 4 December 2026."),
     raw("text/plain", b"", EXAMPLES, letter="no_command", subject="Re: " * 5_000 + "papers"),
-    MailCase(subject="Thank you", body="I like it very much!", letters=["no_command"], says=EXAMPLES),
-    MailCase(subject="Re: papers", body="👍", letters=["no_command"], says=EXAMPLES),
+    MailCase(subject="Thank you", body="I like it very much!", letters=["no_command"], says=SHORT),
+    MailCase(subject="Re: papers", body="👍", letters=["no_command"], says=SHORT),
+    MailCase(body="I am out of the office.", letters=["no_command"], says=SHORT),
 ]  # fmt: skip
 
 HOW = ["how_to_subscribe"]
@@ -191,7 +198,7 @@ OF_MACHINES = [
     machine(List_Id="<papers.example.org>"),
     machine(X_Spam_Flag="YES"),
     machine(Authentication_Results="mx.example.org; dmarc=fail header.from=uni.example"),
-    machine("I am out of the office."),
+    MailCase(subject="Automatic reply: papers", body="I am out of the office."),
 ]
 
 ALL = [*OF_READERS, *OF_STRANGERS, *OF_MACHINES]

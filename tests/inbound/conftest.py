@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from email.message import EmailMessage
+from typing import TypeVar
 
 import pytest
+from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
 from digest import subscribers
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables import Base, Subscriber, SubscriberState
 from digest.letters import Templates
 from digest.site_profile import Site
 from tests.inbound.signed_replies import ADA
 from tests.support.delivered_mail import deliver_due
 
 Deliver = Callable[[], list[EmailMessage]]
+Case = TypeVar("Case")
+
+
+@pytest.fixture
+def engine(sqlite_engine: Engine) -> Engine:
+    """SQLite alone: what is read and answered does not depend on the database."""
+    return sqlite_engine
+
+
+def empty(session: Session) -> None:
+    """Delete all rows, so that the next case of a corpus meets an empty database."""
+    for table in reversed(Base.metadata.sorted_tables):
+        session.execute(delete(table))
+    session.commit()
+    session.expunge_all()
+
+
+def failing(cases: Iterable[Case], check: Callable[[Case], object]) -> dict[str, object]:
+    """Return what `check` finds wrong with each case, keyed by the case; it finds nothing if a case passes."""
+    return {str(case): wrong for case in cases if (wrong := check(case))}
 
 
 @pytest.fixture

@@ -28,9 +28,7 @@ class CorpusMail:
         """Return the letters that come back, unless the mail unsubscribes."""
         return ["reply"] if self.is_answered else ["no_command"] if self.has_no_command else []
 
-    @property
-    def name(self) -> str:
-        """Return how a test calls it."""
+    def __str__(self) -> str:
         return f"{self.subject} | {self.body.strip()[:40]}".replace("\n", " / ")
 
     def content(self) -> bytes:
@@ -165,17 +163,17 @@ FORWARDED = """\
     """
 
 MUST_NOT = [
-    # out of office, in six languages; half of the programs do not say that they answered by themselves
+    # out of office, in six languages; without a mark of automatic mail, it is answered once a week
     quiet("Leave until 6 January", "I am on annual leave until 6 January and will answer then.\n", **AUTOMATIC),
-    quiet("Leave until 6 January", "I am on annual leave until 6 January and will answer then.\n"),
+    plain("Leave until 6 January", "I am on annual leave until 6 January and will answer then.\n"),
     quiet("Automatic reply: Flow matching on meshes", "Leave from 20 November. I will be back on 6 January.\n"),
-    quiet("Leave", "I am out of the office with limited access to e-mail.\n"),
+    plain("Leave", "I am out of the office with limited access to e-mail.\n"),
     quiet("Abwesenheitsnotiz", "Ich bin bis 6. Januar im Urlaub und nicht im Büro.\n"),
-    quiet("Stop! Ich bin abwesend", "Bis 6. Januar bin ich abwesend. Vielen Dank!\n"),
+    plain("Stop! Ich bin abwesend", "Bis 6. Januar bin ich abwesend. Vielen Dank!\n"),
     quiet("Réponse automatique : Flow matching", "Je suis en congés jusqu'au 6 janvier. Stop aux urgences.\n"),
     quiet("Stop, je suis absente", "Absente jusqu'au 6 janvier.\n", Precedence="bulk"),
     quiet("Respuesta automática", "Estoy de vacaciones hasta el 6 de enero.\n", **AUTOMATIC),
-    quiet("Cancel: fuera de la oficina", "Fuera de la oficina hasta el 6 de enero.\n"),
+    plain("Cancel: fuera de la oficina", "Fuera de la oficina hasta el 6 de enero.\n"),
     quiet("Risposta automatica: Stop", "Sono in ferie fino al 6 gennaio.\n"),
     quiet("Autosvar: Stop", "Jeg er på ferie til 6. januar.\n", X_Auto_Response_Suppress="All"),
     quiet("自动回复：Stop", "您好，我正在休假，1月6日回来。\n"),
@@ -196,7 +194,7 @@ MUST_NOT = [
     asks("", "add flows: flow matching\nstop\n"),
     asks("How do I unsubscribe from only one of my topics?"),
     plain("Meeting on Monday", "We leave at nine. Cancel if you cannot come.\n"),
-    quiet("Parental leave from March", "Who takes over the lecture?\n"),
+    plain("Parental leave from March", "Who takes over the lecture?\n"),
     plain("Invitation", "Shall we stop at the lab first?\n\nleave\n"),
     plain("Re: Stop by my office at noon", "Fine with me.\n"),
     # answers about a paper

@@ -77,6 +77,12 @@ def test_the_letter_says_that_a_reply_confirms(question: EmailMessage, site: Sit
         "Hi,\n\nyes please\n\nBob",
         f"yes\n{QUOTED}",
         "okay\n\nSent from my phone",
+        "ja",
+        "Oui !",
+        "sí, gracias",
+        "да",
+        "是的",
+        "はい",
     ],
 )
 def test_a_reply_of_yes_confirms(body: str, answer: Answer, deliver: Deliver, session: Session) -> None:
@@ -93,13 +99,15 @@ def test_a_reply_of_yes_confirms(body: str, answer: Answer, deliver: Deliver, se
     "body",
     [
         "",
-        "no",
         "yes?",
         "Who are you?",
         "yes, but I did not ask for this",
         f"Hello\n{QUOTED}",
         QUOTED,
         "confirm later",
+        "👍",
+        "yes\nI am out of the office until 6 January.",
+        "I am on annual leave.",
     ],
 )
 def test_any_other_reply_is_answered_once_with_the_link(
@@ -122,8 +130,6 @@ def test_any_other_reply_is_answered_once_with_the_link(
         ("yes", {"Auto_Submitted": "auto-replied"}),
         ("ok", {"Precedence": "bulk"}),
         ("ok", {"X_Auto_Response_Suppress": "All"}),
-        ("yes\nI am out of the office until 6 January.", {}),
-        ("I am on annual leave.", {}),
     ],
 )
 def test_an_automatic_reply_neither_confirms_nor_is_answered(

@@ -15,18 +15,15 @@ from digest import bounces, inbound, links, publishing, subscribers
 from digest.bounces import FailureKind
 from digest.db.tables import (
     BounceRow,
-    Consent,
     Delivery,
     DeliveryState,
     DumpRow,
     DumpState,
     Lane,
-    SignUp,
     StillReadingStep,
     Subscriber,
     SubscriberState,
 )
-from digest.delivery import outbox
 from digest.delivery.transports import MailUrl
 from digest.errors import BadField
 from digest.inbound import MailRules
@@ -366,89 +363,3 @@ def test_only_failures_of_the_groups_own_address_count_against_it(
 
     receive(sample_mails.dsn(recipient=GROUP), to, sender="")
     assert session.scalars(select(BounceRow.kind)).all() == [FailureKind.HARD]
-
-
-# ── a first letter to a list ────────────────────────────────────────────────────────────────────
-
-ASKED = f"group {GROUP} Flows: flow matching\nadd robots: robot*\n"
-
-
-def test_an_owner_subscribes_a_group_by_mail_and_the_group_confirms(
-    session: Session, deliver: Deliver, receive: Receive, papers: None
-) -> None:
-    outcome = receive(signed_reply(US, ASKED), US)
-
-    assert outcome == "asked a group to confirm"
-    question, answer = sorted(deliver(), key=lambda one: one["To"] != GROUP)
-    assert (question["To"], answer["To"]) == (GROUP, OWNER)
-    said = " ".join(text_of(question).split())
-    assert (
-        f"{OWNER} asked Example Digest to send this group a daily digest of papers on Flows and robots."
-        in said
-    )
-    assert (
-        "We sent one email to lab@lists.example, which asks the group to confirm a daily digest of papers on Flows and robots."
-        in " ".join(text_of(answer).split())
-    )
-    assert answer["Reply-To"] is None
-
-    receive(reply(question["Reply-To"], "yes\n", sender=MEMBER), question["Reply-To"], sender=MEMBER)
-
-    group = subscribers.get(session, GROUP)
-    assert (group.state, group.contact_email) == (SubscriberState.ACTIVE, OWNER)
-    assert [topic.name for topic in subscribers.topics_of(session, group)] == ["Flows", "robots"]
-    how = session.scalars(select(Consent.how)).one()
-    assert how.startswith("confirmed by reply, requested by mail <reply@uni.example>")
-    (welcome,) = deliver()
-    assert welcome["To"] == OWNER
-    assert "Flow matching in" not in text_of(
-        welcome
-    )  # its papers would be missing from the group's first digest
-
-
-def test_a_group_is_asked_once_and_not_reminded(
-    session: Session, site: Site, receive: Receive, now: datetime
-) -> None:
-    receive(signed_reply(US, ASKED), US)
-    receive(signed_reply(US, ASKED), US, after=timedelta(hours=1))
-
-    assert subscribers.queue_reminders(session, site, now + timedelta(hours=25)) == 0
-    assert [email for _, email in letters(session)].count(GROUP) == 1
-
-
-def test_an_unsigned_mail_asks_no_group(session: Session, deliver: Deliver, receive: Receive) -> None:
-    receive(reply(US, ASKED), US)
-
-    assert letters(session) == [("group_request", OWNER)]
-    assert session.scalars(select(SignUp.email)).all() == []
-    (answer,) = deliver()
-    assert "We did not write to the group" in text_of(answer)
-
-
-def test_a_wrong_filter_for_a_group_is_explained(deliver: Deliver, receive: Receive) -> None:
-    receive(signed_reply(US, f"group {GROUP} Flows: (flow OR\n"), US)
-
-    (answer,) = deliver()
-    assert "Add a word after OR." in " ".join(text_of(answer).split())
-
-
-def test_somebody_elses_request_takes_no_group_from_its_owner(
-    session: Session, group: Subscriber, receive: Receive
-) -> None:
-    receive(signed_reply(US, ASKED, sender=MEMBER), US, sender=MEMBER)
-
-    assert letters(session) == [("settings", OWNER), ("group_request", MEMBER)]
-    session.refresh(group)
-    assert group.contact_email == OWNER
-
-
-def test_a_list_that_confirmed_for_itself_can_become_a_group(
-    session: Session, site: Site, now: datetime
-) -> None:
-    reader = subscribers.add(session, GROUP, state=SubscriberState.ACTIVE, consent="a test", now=now)
-    outbox.queue_letter(
-        session, letter="settings", subscriber_id=reader.id, email=GROUP, decision={}, dedupe_key="one", site=site, now=now
-    )  # fmt: skip
-    use_cases.change_by_operator(session, reader, owner=OWNER, now=now)
-
-    assert (reader.is_group, reader.link_version) == (True, 1)

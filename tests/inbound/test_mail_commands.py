@@ -50,14 +50,17 @@ def written(body: str = "", *, subject: str = "", sender: str = f"Ada <{ADA}>", 
 
 
 def asked(content: bytes) -> list[tuple[Verb, str]]:
-    return [(command.verb, command.argument) for command in find_commands.parse_commands(read_mail(content))]
+    return [
+        (command.verb, command.argument)
+        for command in find_commands.read_commands(read_mail(content)).commands
+    ]
 
 
 def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
     assert asked(written(subject="Unsubscribe")) == [(Verb.UNSUBSCRIBE, "")]
     assert asked(written("pause 2 weeks\nhelp\n")) == [(Verb.PAUSE, "2 weeks"), (Verb.HELP, "")]
     assert asked(written("add flows: flow matching", subject="SUBSCRIBE Ada Ito")) == [
-        (Verb.SUBSCRIBE, "Ada Ito"),
+        (Verb.SUBSCRIBE, ""),
         (Verb.ADD, "flows: flow matching"),
     ]
 
@@ -96,7 +99,7 @@ def test_a_mail_with_only_html_is_read() -> None:
         subtype="html",
     )
 
-    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 January")]
+    assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 january")]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +126,11 @@ def test_a_mail_without_any_text_has_the_command_of_its_subject() -> None:
     assert asked(content) == [(Verb.PAUSE, "2 weeks")]
 
 
-def test_a_mail_has_at_most_ten_commands() -> None:
-    assert len(asked(written("help\n" * 50))) == find_commands.MAX_COMMANDS
+def test_commands_above_the_limit_are_left_unread() -> None:
+    read = find_commands.read_commands(read_mail(written("".join(f"drop {n}\n" for n in range(30)))))
+
+    assert (len(read.commands), len(read.unread)) == (find_commands.MAX_COMMANDS, 10)
+    assert len(asked(written("help\n" * 50))) == 1
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,19 @@ def test_a_mail_has_at_most_ten_commands() -> None:
         ("until Monday", date(2026, 11, 23)),
         ("until fri", date(2026, 11, 27)),
         ("for ten days", date(2026, 11, 30)),
-        ("for eleven days", None),
+        ("for eleven days", date(2026, 12, 1)),
+        ("for 3 wks", date(2026, 12, 11)),
+        ("my digests for 2 weeks", date(2026, 12, 4)),
+        ("until 6.1.", date(2027, 1, 6)),
+        ("until 06.01.2027", date(2027, 1, 6)),
+        ("until 13/1/2027", date(2027, 1, 13)),
+        ("until 1/13/27", date(2027, 1, 13)),
+        ("until 6 January 2027", date(2027, 1, 6)),
+        ("until the end of the year", date(2027, 1, 1)),
+        ("until the end of November", None),
+        ("until next week", date(2026, 11, 23)),
+        ("until January", date(2027, 1, 1)),
+        ("until further notice", command_arguments.NO_END),
         ("until 2026-99-99", None),
         ("for thought", None),
     ],
@@ -182,7 +200,18 @@ def test_pauses_are_understood_in_everyday_words(rest: str, until: date | None) 
         ("at 8:00 9:00", None),
         ("8", None),
         ("and/or", None),
-        ("at noon", None),
+        ("at noon", {"at": "12:00"}),
+        ("9.30 please", {"at": "9:30"}),
+        ("change time to 07:15 America/New_York", {"at": "07:15", "timezone": "America/New_York"}),
+        ("mon-fri at 6", {"cadence": "weekdays", "at": "6:00"}),
+        ("send my digest at 7:30 New York", {"at": "7:30", "timezone": "America/New_York"}),
+        ("at 7:30 PST", {"at": "7:30", "timezone": "America/Los_Angeles"}),
+        ("at 7:30 EST", {"at": "7:30", "timezone": "EST"}),  # asked: New York, or UTC-5 all year
+        ("every day at 7", {"cadence": "daily", "at": "7:00"}),
+        ("every Friday", {"cadence": "weekly-friday"}),
+        ("once a week", {"cadence": "weekly"}),
+        ("day", None),
+        ("Ada", None),
         ("at", None),
     ],
 )
@@ -276,7 +305,7 @@ def test_the_same_unclear_words_are_questioned_once_a_day(
 
     outcomes = [receive(robot, at=now + timedelta(hours=hour)) for hour in range(3)]
 
-    assert outcomes[1:] == ["shunted: the writer was already asked about the same words today"] * 2
+    assert outcomes[1:] == ["shunted: its writer was already answered on the same words"] * 2
     assert len(deliver_mail(at=now + timedelta(hours=3))) == 1
 
 
@@ -382,7 +411,7 @@ def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
 def test_a_mistake_in_a_filter_is_reported_with_its_position(
     receive: Receive, deliver_mail: DeliverMail, ada: Subscriber
 ) -> None:
-    receive(written("add flows: (flow OR\ndrop robots\nat noon\npause for thought\n"))
+    receive(written("add flows: (flow OR\ndrop robots\nat dawn\npause for thought\n"))
 
     said = text_of(*deliver_mail())
 
@@ -396,7 +425,9 @@ def test_help_names_only_commands_that_work(
 ) -> None:
     receive(written(subject="help"))
 
-    lines = [line for line in text_of(*deliver_mail()).splitlines() if find_commands.parse_command(line)]
+    listed, _more, _words = text_of(*deliver_mail()).partition("More commands")
+    flush = [line for line in listed.splitlines() if not line.startswith(" ")]
+    lines = [line for line in flush if find_commands.parse_command(line)]
 
     assert len(lines) == len(COMMON_KINDS) == 8
     assert all(command_arguments.parse_schedule(line) for line in lines if line.startswith("weekly"))
@@ -476,17 +507,19 @@ def test_a_reader_suppressed_for_bounces_can_subscribe_again_by_mail(
     assert (question["To"], question["Subject"]) == (ADA, "Confirm your subscription")
 
 
-def test_a_closed_site_accepts_no_sign_ups_by_mail(receive: Receive, session: Session) -> None:
-    asked = written(subject="subscribe", sender="bob@else.example")
+def test_a_closed_site_says_that_it_accepts_no_sign_up(
+    receive: Receive, deliver_mail: DeliverMail, session: Session
+) -> None:
+    receive(written(subject="subscribe", sender="bob@else.example"), open_to=frozenset({"uni.example"}))
 
-    assert receive(asked, open_to=frozenset({"uni.example"})).startswith(
-        "shunted: the address cannot be subscribed"
-    )
+    (answer,) = deliver_mail()
+    assert "Nothing has changed." in text_of(answer)
     assert subscribers.find(session, "bob@else.example") is None
 
 
 @pytest.mark.parametrize(
-    "said", ["help", "leave", "pause", "topics", "add robots", "Could you subscribe me to this, please?"]
+    "said",
+    ["help", "leave", "pause", "topics", "add robots", "Could you please subscribe me to your papers?"],
 )
 def test_a_stranger_is_sent_how_to_subscribe_once_a_day(
     said: str, receive: Receive, deliver_mail: DeliverMail, session: Session, now: datetime
@@ -497,7 +530,7 @@ def test_a_stranger_is_sent_how_to_subscribe_once_a_day(
 
     assert outcomes == [
         "the writer gets no digests and was sent instructions to subscribe",
-        *["shunted: the writer gets no digests and was already answered today"] * 2,
+        *["shunted: its writer was already answered on the same words"] * 2,
     ]
     (answer,) = deliver_mail()
     assert (answer["To"], answer["In-Reply-To"]) == ("bob@else.example", "<question@uni.example>")
@@ -563,28 +596,19 @@ def test_a_bounced_reply_gets_no_reply(
     assert waiting(session) == ["help"]
 
 
-def test_twelve_mails_an_hour_are_answered_and_later_ones_kept_for_a_person(
+def test_twelve_mails_a_day_are_answered_and_later_ones_kept_for_a_person(
     receive: Receive, deliver_mail: DeliverMail, now: datetime, ada: Subscriber
 ) -> None:
-    words = ["help", "topics", "pause 2 weeks"] * 4
-
-    outcomes = [receive(written(subject=word)) for word in words]
+    """Each mail differs, so only the total for an address limits the answers."""
+    outcomes = [receive(written(f"drop {number}"), at=now + timedelta(hours=number)) for number in range(12)]
 
     assert not any(outcome.startswith("shunted") for outcome in outcomes)
-    assert len(deliver_mail()) == 12
-    assert receive(written(subject="resume")) == "shunted: its writer got 12 replies within the hour"
-    later = now + timedelta(minutes=61)
-    assert not receive(written(subject="help"), at=later).startswith("shunted")
+    assert len(deliver_mail(at=now + timedelta(hours=12))) == 12
+    late = receive(written("resume"), at=now + timedelta(hours=13))
+    assert late == "shunted: its writer got 12 answers within a day"
+    later = now + timedelta(hours=25)
+    assert not receive(written("help"), at=later).startswith("shunted")
     assert len(deliver_mail(at=later)) == 1
-
-
-def test_the_reply_limit_is_a_sliding_hour(
-    receive: Receive, deliver_mail: DeliverMail, now: datetime, ada: Subscriber
-) -> None:
-    for number in range(14):
-        receive(written(subject="help"), at=now + timedelta(minutes=5 * number))
-
-    assert len(deliver_mail(at=now + timedelta(minutes=70))) == 14
 
 
 @pytest.mark.parametrize(
@@ -608,7 +632,7 @@ def test_a_reply_does_not_repeat_advertisements(
     (answer,) = deliver_mail()
     said = re.sub(r"https://digest\.example\.org/m/\S+", "", text_of(answer))  # it waits on their own page
     assert bait not in said + str(answer["Subject"])
-    assert "The filter cannot be read, from column" in text_of(answer)
+    assert "…" in said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Only the bare command unsubscribes: of a hundred invented mails, fifty must and fifty must not."""
+"""Only a certain command unsubscribes: of a hundred invented mails, fifty must and fifty must not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from digest import inbound, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.inbound import MailRules
 from digest.site_profile import Site
+from tests.inbound.conftest import empty, failing
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, CorpusMail
 
 Became = Callable[[CorpusMail], tuple[str, list[str]]]
@@ -21,13 +22,13 @@ Became = Callable[[CorpusMail], tuple[str, list[str]]]
 @pytest.fixture
 def became(session: Session, site: Site, now: datetime) -> Became:
     """Process a mail of an active reader; return the reader's new state and the letters sent in reply."""
-    row = subscribers.add(
-        session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
-    )  # fmt: skip
-    row.confirmed_at = now
-    session.commit()
 
     def arrived(case: CorpusMail) -> tuple[str, list[str]]:
+        empty(session)
+        row = subscribers.add(
+            session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
+        )  # fmt: skip
+        row.confirmed_at = now
         (number,) = inbound.store_mail(
             session, sender=WRITER, recipients=[US], content=case.content(), now=now
         )
@@ -43,11 +44,15 @@ def test_the_corpus_is_a_hundred_mails() -> None:
     assert len({case.content() for case in [*MUST_ACT, *MUST_NOT]}) == 100
 
 
-@pytest.mark.parametrize("case", MUST_ACT, ids=lambda case: case.name)
-def test_a_bare_command_unsubscribes(case: CorpusMail, became: Became) -> None:
-    assert became(case) == (SubscriberState.UNSUBSCRIBED, ["goodbye"])
+def test_a_bare_command_unsubscribes(became: Became) -> None:
+    expected = SubscriberState.UNSUBSCRIBED, ["goodbye"]
+
+    assert failing(MUST_ACT, lambda case: (found := became(case)) != expected and found) == {}
 
 
-@pytest.mark.parametrize("case", MUST_NOT, ids=lambda case: case.name)
-def test_ordinary_mail_unsubscribes_nobody(case: CorpusMail, became: Became) -> None:
-    assert became(case) == (SubscriberState.ACTIVE, case.letters)
+def test_ordinary_mail_unsubscribes_nobody(became: Became) -> None:
+    def wrong(case: CorpusMail) -> object:
+        found = became(case)
+        return found != (SubscriberState.ACTIVE, case.letters) and found
+
+    assert failing(MUST_NOT, wrong) == {}

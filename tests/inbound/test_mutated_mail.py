@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from digest.inbound import find_commands, mail_text, sender_proof, words_around_commands, writer_checks
+from digest.inbound import find_commands, mail_text, sender_proof, writer_checks
 from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
 from tests.inbound.command_corpus import ALL, READER, US
@@ -41,23 +41,21 @@ def mutated(seed: int, count: int = 100) -> Iterator[bytes]:
         yield bytes(mail)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_mail_with_mistakes_is_read_without_an_error(seed: int) -> None:
-    for content in mutated(seed):
-        mail = mail_text.read_mail(content)
+def test_a_mail_with_mistakes_is_read_without_an_error() -> None:
+    for content in mutated(0, count=200):
+        message = mail_text.read_mail(content)
 
         with suppress(MailIgnored):
-            writer_checks.address_of_writer(SITE, mail)
-        commands = find_commands.parse_commands(mail)
-        words_around_commands.says_yes(list(mail_text.written_lines(mail)))
-        proof = sender_proof.trusted_result(mail, READER, to=US, authserv_id="mx.example.org")
+            writer_checks.address_of_writer(SITE, message)
+        read = find_commands.read_commands(message)
+        proof = sender_proof.trusted_result(message, READER, to=US, authserv_id="mx.example.org")
 
-        assert len(commands) <= find_commands.MAX_COMMANDS
+        assert len(read.commands) <= find_commands.MAX_COMMANDS
         assert all(
             isinstance(found, bool)
-            for found in (writer_checks.is_marked_as_spam(mail), writer_checks.has_links(mail))
+            for found in (writer_checks.is_marked_as_spam(message), writer_checks.is_automatic(message))
         )
-        assert set(writer_checks.answered_mail(mail)) == {"answered_subject", "answered_id"}
+        assert set(writer_checks.answered_mail(message)) == {"answered_subject", "answered_id"}
         assert proof is None
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from digest import inbound, links, subscribers
@@ -192,7 +192,10 @@ def test_a_stranger_with_a_forwarded_letter_is_sent_how_to_subscribe(
     receive(signed_reply(token, "add robots: robot*\n", sender="eve@uni.example"), token)
 
     (answer,) = deliver()
-    assert (answer["To"], "How to subscribe" in text_of(answer)) == ("eve@uni.example", True)
+    assert (answer["To"], "You get no digests at this address" in text_of(answer)) == (
+        "eve@uni.example",
+        True,
+    )
     assert topics(session, ada) == ["Flows"]
 
 
@@ -335,13 +338,19 @@ def test_what_a_forged_from_line_does_is_undone_in_one_step(
     assert (ada.state, topics(session, ada)) == (SubscriberState.ACTIVE, ["Flows"])
 
 
-def test_an_automatic_reply_to_a_letter_is_never_answered(
-    receive: Receive, session: Session, ada: Subscriber, token: str
+def test_an_automatic_reply_to_a_letter_is_answered_once_a_week_if_unmarked_and_never_if_marked(
+    receive: Receive, deliver: Deliver, session: Session, ada: Subscriber, token: str
 ) -> None:
-    before = len(session.scalars(select(Delivery)).all())
+    away = "I am out of the office until 6 January, and will be back then.\n"
 
-    receive(reply(token, "I am out of the office until 6 January.\n"), token)
     receive(reply(token, "add robots: robot*\n", Auto_Submitted="auto-replied"), token)
+    receive(reply(token, away, subject="Automatic reply: papers"), token)
+    assert deliver() == []
+    outcomes = [receive(reply(token, away), token, after=timedelta(days=day)) for day in (0, 1, 3)]
 
-    assert len(session.scalars(select(Delivery)).all()) == before
+    assert ["was sent examples" in outcome for outcome in outcomes] == [
+        True,
+        False,
+        True,
+    ]  # Friday, Saturday, Monday
     assert topics(session, ada) == ["Flows"]

@@ -76,7 +76,7 @@ WAYS = {
     }.items()
 }
 IN_THREAD = frozenset(
-    {"reply", "no_command", "how_to_subscribe", "group_request", "group request, unsigned"}
+    {"reply", "no_command", "how_to_subscribe", "group_request"}
 )  #: letters in the thread of a reader's mail
 
 
@@ -122,7 +122,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "cards": stored_cards("Matches “flow matching” · 42 upvotes since yesterday", "Matches “robot…” and “ask…”", "Third day on the list"),
     "answered_subject": "topics",
     "outcomes": [
-        {"command": "add flows: flow matching OR diffusion", "result": reader_commands.SAVE_ON_PAGE},
+        {"command": "add flows: flow matching OR diffusion", "result": "Open the link below and press Save to confirm."},
         {"command": "pause 2 weeks", "result": "Paused until 4 December 2026. The digest after that will include the best papers you missed. Write “resume” to end the pause sooner."},
     ],
     "prefilled": "name=flows&filter=flow+matching+OR+diffusion",
@@ -221,17 +221,15 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ),
     ("confirm, after a reply without yes", "confirm", {"is_answer": True}),
     ("weekly report, of a quiet week", "weekly_report", {"rows": [], "summary": "0 active subscribers now."}),
-    ("confirm, by a group", "confirm", {"owner": "kari@uni.example"}),
     ("confirm, by the owner of a group", "confirm", {"group": "lab@lists.example"}),
     ("settings link, of a group", "settings_link", {"group": "lab@lists.example"}),
-    ("group request, unsigned", "group_request", {"problem": sign_up_requests.UNSIGNED}),
 )
 
 GROUP_DIGEST = "digest, for a group"
 #: The names of the letters that every judge reads, besides a reader's digest.
 JUDGED = (
-    *REQUIRED_CONTEXT, GROUP_DIGEST, "confirm, by a group", "confirm, by the owner of a group",
-    "settings link, of a group", "group request, unsigned",
+    *REQUIRED_CONTEXT, GROUP_DIGEST, "confirm, by the owner of a group",
+    "settings link, of a group",
 )  # fmt: skip
 
 #: Six answers to mail, by the names of their cases.
