@@ -86,10 +86,7 @@ NAMED_CADENCES = dict.fromkeys(("workdays", "mon-fri", "monday-friday", "mo-fr")
 PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "monthly", "weekday": "weekdays"}
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 #: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
-SCHEDULE_FILLERS = words_around_commands.word_set(
-    "at on every each timezone zone time to change set move switch send deliver my the digest digests mail mails email"
-    " emails it them me hour schedule delivery of from now instead only please once a"
-)
+SCHEDULE_FILLERS = words_around_commands.words_of("schedule_fillers")
 PAPER_NUMBER = re.compile(r"(?:paper\s+|no\.?\s*|#)?(?P<number>\d{1,3})")
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 

@@ -117,7 +117,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         answered=own_letter,
         reply=reply,
     )
-    undo = run_all(request, mail.commands)
+    is_changed = run_all(request, mail.commands)
     answered = writer_checks.answered_mail(mail.message)
     if reply.wants_help:
         help_letter = {**reader_commands.help_values(), **answered}
@@ -127,7 +127,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
             "outcomes": reply.outcomes,
             "unread": mail.quoted_unread(is_proven=reply.is_trusted),
             "prefilled": urlencode(reply.prefilled),
-            "undo": urlencode(undo),
+            "is_changed": is_changed,
             "links": reply.links,
             "proposals": reply.proposals,
             "papers": list(own_letter.papers) if own_letter else [],
@@ -142,22 +142,18 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         return MailOutcome(
             outcome=f"asked subscriber {subscriber.id} what they meant: {verbs}", needs_human=True
         )
-    at_once = ", at once" if undo else ""
+    at_once = ", at once" if is_changed else ""
     return MailOutcome(outcome=f"ran for subscriber {subscriber.id}{at_once}: {verbs}")
 
 
-def run_all(request: ReaderRequest, commands: Sequence[Command]) -> list[tuple[str, str]]:
-    """Run a reader's commands and record the change; return the settings page values that undo it."""
+def run_all(request: ReaderRequest, commands: Sequence[Command]) -> bool:
+    """Run a reader's commands and record the change; return whether there is one that can be undone."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
-    before = reader_commands.settings_before(session, subscriber)
-    recorded = subscribers.saved_settings(session, subscriber)
+    before = subscribers.saved_settings(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
             reply.add_outcome(command, result)
-    if reply.has_undone:
-        return []
-    subscribers.record_change(session, subscriber, recorded, now=request.now)
-    return reader_commands.undo_fields(before, reader_commands.settings_before(session, subscriber))
+    return not reply.has_undone and subscribers.record_change(session, subscriber, before, now=request.now)
 
 
 def run_command(request: ReaderRequest, command: Command) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,7 +10,7 @@ from typing import ClassVar
 
 from digest.inbound import command_arguments, words_around_commands
 from digest.inbound.unsubscribe_words import COMMAND_WORDS, LIST_WORDS
-from digest.inbound.words_around_commands import POLITE_WORDS
+from digest.inbound.words_around_commands import POLITE_WORDS, pattern_of, words_of
 from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -378,10 +377,7 @@ class Help(MailCommand):
     """Send the list of commands."""
 
     verb = Verb.HELP
-    words = (
-        "help", "commands", "hilfe", "aide", "ayuda", "aiuto", "ajuda", "hulp", "hjelp", "hjälp", "pomoc", "помощь",
-        "帮助", "ヘルプ", "도움말", "usage", "instructions",
-    )  # fmt: skip
+    words = tuple(sorted(words_of("help"), key=lambda word: word != "help"))
     usage = "help"
     effect = _("See all commands; help pause says more about one.")
 
@@ -407,11 +403,4 @@ KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
     | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
 )
 #: Sentences without a command word at the start.
-PHRASES: tuple[tuple[re.Pattern[str], type[MailCommand]], ...] = (
-    (re.compile(r"what (?:am i|are we) subscribed to|(?:what|which) (?:topics|are my topics)|my (?:topics|settings)\W*$"
-                r"|show (?:me )?my (?:topics|settings|subscriptions?)", re.IGNORECASE), ShowTopics),
-    (re.compile(r"(?:i want to |how (?:do|can) i )?(?:change|update) (?:my|the) (?:e-?mail )?(?:address|e-?mail)\b"
-                r"|(?:i have|i've|i) (?:changed|moved to) (?:my|a new) (?:e-?mail )?(?:address|e-?mail)"
-                r"|my (?:new )?(?:e-?mail )?(?:address|e-?mail) (?:has changed|is now|is changing|will change)"
-                r"|(?:my )?new (?:e-?mail )?address\b", re.IGNORECASE), MyData),
-)  # fmt: skip
+PHRASES = ((pattern_of("asks_for_topics"), ShowTopics), (pattern_of("changes_address"), MyData))

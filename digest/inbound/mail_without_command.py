@@ -7,7 +7,6 @@ be forged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,22 +26,14 @@ from digest.inbound.mail_commands import ChangeSchedule, MailCommand, MyData, Sh
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.reader_request import CommandMail
+from digest.inbound.words_around_commands import pattern_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
 
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 MAX_PASSED_ON_A_DAY = 5  #: maximum number of messages of one writer passed on to the operator per day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (ShowTopics, ChangeSchedule, MyData)
-#: Words of a request; a message without them, which thanks or answers a digest, needs no answer.
-REQUEST = re.compile(
-    r"[?？]|\b(?:how|can|could|would|i'd like|please|stop|(?:un)?subscri\w*|change|add|remove|help|send|want|need|delete"
-    r"|pause|receiv\w*|getting|wrong (?:mail|address))\b",
-    re.IGNORECASE,
-)
-THANKS = re.compile(
-    r"\b(?:thanks?|thank you|thx|great|lovely|nice|love|like|useful|well done|danke|merci|gracias|grazie|takk?)\b",
-    re.IGNORECASE,
-)
+REQUEST, PRAISE = pattern_of("request"), pattern_of("praise")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -84,7 +75,7 @@ def reads_as_talk(message: ReceivedMail) -> bool:
     lines = [line for line in mail_text.written_lines(message) if line]
     text = " ".join([*lines, "" if is_reply else subject])
     is_sign = not any(map(str.isalnum, " ".join(lines))) and bool(lines)
-    is_remark = bool(THANKS.search(text)) or (is_reply and bool(lines)) or is_sign
+    is_remark = bool(PRAISE.search(text)) or (is_reply and bool(lines)) or is_sign
     return writer_checks.reads_as_automatic(message) or (is_remark and not REQUEST.search(text))
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy.orm import Session
-
 from digest import subscribers
-from digest.db.tables import Subscriber, SubscriberState
-from digest.editions import schedule, time_zones
-from digest.editions.schedule import Schedule
+from digest.db.tables import SubscriberState
+from digest.editions import time_zones
 from digest.inbound import command_arguments, paper_commands
 from digest.inbound.mail_commands import (
     COMMON_KINDS,
@@ -31,44 +27,6 @@ _ = figures_in_words.TRANSLATIONS.gettext
 def answer_subscribed(request: ReaderRequest, command: Command) -> str:
     """Add the topic given after `subscribe`, or say that the reader is already subscribed."""
     return add_topic(request, command) if command.argument else _("You are subscribed already.")
-
-
-# ── undo ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettingsBefore:
-    """The settings that commands can change at once, as they were before the message's commands ran."""
-
-    topics: dict[str, str]
-    schedule: Schedule
-
-
-def settings_before(session: Session, subscriber: Subscriber) -> SettingsBefore:
-    """Return the reader's topics and schedule."""
-    return SettingsBefore(topics=topics_of(session, subscriber), schedule=subscribers.schedule_of(subscriber))
-
-
-def undo_fields(before: SettingsBefore, after: SettingsBefore) -> list[tuple[str, str]]:
-    """Return the values that restore the earlier settings when they are saved on the settings page."""
-    added = [("drop", name) for name in after.topics if name not in before.topics]
-    restored = [
-        field
-        for name, text in before.topics.items()
-        if after.topics.get(name) != text
-        for field in (("name", name), ("filter", text))
-    ]
-    earlier, later = schedule_fields(before.schedule), schedule_fields(after.schedule)
-    return [*added, *restored, *((name, text) for name, text in earlier.items() if text != later[name])]
-
-
-def schedule_fields(current: Schedule) -> dict[str, str]:
-    """Return a schedule as field values of the settings page."""
-    return {
-        "cadence": schedule.cadence_text(current),
-        "at": f"{current.at:%H:%M}",
-        "timezone": current.timezone,
-    }
 
 
 # ── the pause ───────────────────────────────────────────────────────────────────────────────────

@@ -365,7 +365,7 @@ class LongLineSmtp(SMTP):
         """Reserve memory for a line; return "", or the reply with which the message is refused."""
         size = content.size + len(line)
         if size > MAX_BYTES:
-            return "552 5.3.4 the mail is too large"
+            return "552 5.3.4 The message is larger than 2 MB. Send your commands in a message without attachments."
         if size > SMALL_BYTES and not content.is_large and not await self.handler.admit_large(content):
             return BUSY
         return "" if self.handler.memory.take(len(line)) else BUSY

@@ -7,130 +7,47 @@ and the phrases of automatic replies and advertisements.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 MAX_NAME_LENGTH = 30  #: maximum number of characters in a word of a signature
 MAX_WORDS_IN_NAME = 6  #: maximum number of words in a line of a signature
 #: Maximum number of characters in a message that are searched for phrases of automatic replies.
 MAX_CHARS_SEARCHED = 4000
+PHRASES: Mapping[str, str] = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a space-separated list."""
-    return frozenset(text.split())
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a list in `phrases.toml`."""
+    return frozenset(PHRASES[name].split())
 
 
-#: Polite words that may surround a command without changing its meaning.
-POLITE_WORDS = word_set(
-    "please pls plz kindly me thanks thank thx ty you very much many a lot in advance cheers"
-    " bitte danke merci gracias grazie obrigado obrigada takk tack tak dank"
-)
-#: Words that confirm in a reply; "yes, I confirm" consists only of these words and fillers.
-YES_WORDS = word_set(
-    "yes yep yeah yea sure ok okay confirm confirmed agreed ja jawohl bestätigt bestätige oui confirme d'accord"
-    " sí si confirmo claro sì confermo va bene sim da да подтверждаю tak potwierdzam joo kyllä evet"
-    " 是 是的 好 好的 确认 同意 はい 承認 네 예 확인"
-)
-YES_FILLERS = word_set("i it do that this my the subscription of course ich je es lo le please")
-#: Words and phrases that refuse in a reply.
-NO = re.compile(
-    r"(?:no|nope|nein|non|não|nao|nej|nei|nie|nee|нет|不|不是|否|いいえ|아니요|아니오)(?=[\s,.!;:。！，]|$)"
-    r"|.{0,40}\b(?:(?:did ?n.?t|did not|never|have ?n.?t|have not) (?:\w+ )?(?:ask|request|subscrib|sign|want)"
-    r"|(?:was ?n.?t|was not|not) me\b|ich habe (?:das |dies )?nicht|je n.ai (?:pas|rien) demandé|yo no (?:lo )?he pedido)",
-    re.IGNORECASE,
-)
-#: Words with which advertisements continue after `subscribe`.
-ADVERTISING_WORDS = word_set("now today free here newsletter immediately")
-#: Words that, right after a command, show that the text is written to a person and is not a topic:
-#: `add me to the thread`.
-PERSON_WORDS = word_set("me us him her them this that these those the my your our a an it to")
-#: Words that make a text without operators a sentence, which is no topic.
-SENTENCE_WORDS = word_set(
-    "i you we me us my your our i'm i'd i've is are was were am be have has had do does did can could would will"
-    " should may might please yesterday tomorrow tonight sorry"
-)
+def pattern_of(name: str, *, before: str = "", after: str = "") -> re.Pattern[str]:
+    """Return the pattern of the phrases with this name, between two other patterns."""
+    return re.compile(f"{before}(?:{alternatives(name)}){after}", re.IGNORECASE)
 
-REPLY_PREFIXES = (
-    "re|aw|sv|antw|antwort|odp|vs|ynt|rif|res|ref|r|bls|atb|vá|απ|σχετ|ответ|на|отв|回复|回覆|答复|答覆|返信|회신|답장"
-    "|رد|תשובה|השב|ตอบกลับ"
-)
-FORWARD_PREFIXES = (
-    "fwd?|fw|wg|tr|rv|enc|i|pd|vl|vb|doorst|továbbítás|πρθ|пересл|הועבר|转发|轉寄|転送|전달|ilt|inoltra"
-)
+
+def alternatives(name: str) -> str:
+    """Return the lines of an entry in `phrases.toml` as the alternatives of a regular expression."""
+    return "|".join(PHRASES[name].strip("\n").split("\n"))
+
+
+POLITE_WORDS = words_of("polite_words")
+YES_WORDS, YES_FILLERS, NO = words_of("yes_words"), words_of("yes_fillers"), pattern_of("no")
+ADVERTISING_WORDS = words_of("advertising_words")
+PERSON_WORDS, SENTENCE_WORDS = words_of("person_words"), words_of("sentence_words")
 PREFIX = re.compile(
-    rf"\s*(?:(?P<forward>{FORWARD_PREFIXES})|{REPLY_PREFIXES})\s*(?:[\[(]\d+[\])]|\^\d+)?\s*[:：]\s*",
+    rf"\s*(?:(?P<forward>{alternatives('forward_prefixes')})|{alternatives('reply_prefixes')})"
+    r"\s*(?:[\[(]\d+[\])]|\^\d+)?\s*[:：]\s*",
     re.IGNORECASE,
 )
-
-#: Sentences that companies add below every mail.
-DISCLAIMER = re.compile(
-    r"\W*(?:confidential|disclaimer|legal notice|privileged|vertraulich|avis de confidentialité|aviso legal"
-    r"|(?:this|the information in this|the contents of this) (?:e-?mail|message|communication)"
-    r"|diese (?:e-?mail|nachricht) (?:ist|kann|enthält)|ce (?:message|courriel|mail) (?:est|et|peut)|este (?:mensaje|correo)"
-    r"|please consider the environment|think before (?:you )?print|virus-?free)",
-    re.IGNORECASE,
-)
-QUOTE_START = re.compile(
-    r">|--\s*$|end$|-----|_____"
-    r"|\*?(?:from|von|de|da|fra|från|van|od|от|发件人|差出人)\*?\s?[:：].*@"
-    r"|(?:begin forwarded message|anfang der weitergeleiteten)",
-    re.IGNORECASE,
-)
-ATTRIBUTION_LINE = re.compile(
-    r".{0,300}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|skrev|schreef|escreveu|kirjoitti|napisała?|napisał\(a\)"
-    r"|написала?|yazdı)\b.{0,200}[:：]$"
-    r"|.{0,300}(?:写道|寫道|のメール|님이 작성)\s?[:：]$",
-    re.IGNORECASE,
-)
-DATED_ATTRIBUTION = re.compile(r"(?:on|am|le|el|il|den|op|em|dnia|w dniu|pe|\d)\b.{0,60}\d", re.IGNORECASE)
-DEVICE_SIGNATURE = re.compile(
-    r"(?:sent|gesendet|envoyé|enviado|inviato|skickat|sendt|verzonden) (?:from|with|von|mit|depuis|desde|da|från|fra"
-    r"|vanaf|via) |von meinem .{1,40} gesendet|get outlook for",
-    re.IGNORECASE,
-)
-GREETING = re.compile(
-    r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day)|hallo|hei|hej|moin|guten (?:morgen|tag|abend)"
-    r"|bonjour|hola|buenos días|ciao|buongiorno|olá|sehr geehrte|liebe[rs]?|cher|chère)\b"
-    r"(?:[ ,][^,.!?:]{0,40})?[,.!:]?$",
-    re.IGNORECASE,
-)
-CLOSING = re.compile(
-    r"(?:(?:many |kind |best |warm |with |all the )*(?:thanks|thank you|regards|wishes|cheers|best|sincerely|greetings)"
-    r"|yours|mit (?:freundlichen|besten)|(?:viele|beste|liebe|schöne) gr[üu]|freundliche gr|gruß|mfg|lg|vg"
-    r"|cordialement|bien à vous|merci|saludos|un saludo|gracias|cordiali|saluti|grazie|atenciosamente|abraços"
-    r"|obrigad|med vennlig|mvh|vennlig|hilsen|med vänlig|hälsning|met vriendelijke|groet|takk|tack|danke)\b.{0,80}$",
-    re.IGNORECASE,
-)
-
-#: Subjects that mail programs write: automatic replies, receipts, answers to invitations.
-AUTOMATIC_SUBJECT = re.compile(
-    r"\W*(?:auto(?:matic|mated)?[- ]?(?:reply|response|answer)|out of (?:the )?office|automatische antwort|abwesenheit"
-    r"|réponse automatique|respuesta automática|risposta automatica|resposta automática|autosvar|automatisk svar"
-    r"|automatisch antwoord|автоответ|自动回复|自動回覆|자동 회신|(?:not )?read: |delivered: |gelesen: |ungelesen"
-    r"|lu ?: |leído: |letto: |(?:updated )?invitation: |(?:accepted|declined|tentative|cancell?ed event): )",
-    re.IGNORECASE,
-)
-#: Mail with a link, in which a spam filter asks the sender to prove that they are a person.
-CHALLENGE = re.compile(
-    r"verification required|(?:sender|email) verification|(?:prove|verify|confirm) (?:that )?you(?: are|'re) (?:a )?(?:human|person|not)"
-    r"|to (?:deliver|release|approve) your (?:e-?mail|message)|approved senders?|whitelist|challenge[-/ ]response|boxbe|mailinblack",
-    re.IGNORECASE,
-)
-#: Phrases of automatic replies, which people write, too.
-AUTOMATIC_REPLY_PHRASE = re.compile(
-    r"out[- ]of[- ](?:the[- ])?office|on (?:(?:annual|parental|maternity|paternity|sick|medical|my|a) )?(?:leave|vacation"
-    r"|holidays?)\b|away (?:from|until|on)|auto(?:matic|mated)?[- ]?(?:reply|response|answer)"
-    r"|leave (?:from|(?:un)?til{1,2}|through)\b|limited access to (?:my )?e-?mail|i will be (?:back|away|returning|out)"
-    r"|abwesen|nicht im (?:büro|haus|hause)|automatische antwort|im urlaub"
-    r"|réponse automatique|absence|absent|en congés?|de retour le"
-    r"|respuesta automática|fuera de (?:la )?oficina|de vacaciones|ausente"
-    r"|risposta automatica|fuori (?:ufficio|sede)|in ferie|assente"
-    r"|resposta automática|fora do escritório|de férias"
-    r"|autosvar|automatisk svar|på ferie|fravær|ikke på kontoret|frånvarande|på semester|poissa"
-    r"|automatisch antwoord|afwezig|op vakantie|nieobecn|na urlopie|автоответ|в отпуске|отсутств"
-    r"|自动回复|自動回覆|不在|休假|休暇|자동 회신|부재",
-    re.IGNORECASE,
-)
+END_OF_TEXT, ATTRIBUTION_LINE = pattern_of("end_of_text"), pattern_of("attribution_line")
+DATED_ATTRIBUTION = pattern_of("dated_attribution")
+GREETING = pattern_of("greeting", after=r"\b(?:[ ,][^,.!?:]{0,40})?[,.!:]?$")
+CLOSING = pattern_of("closing", after=r"\b.{0,80}$")
+AUTOMATIC_SUBJECT = pattern_of("automatic_subject", before=r"\W*")
+CHALLENGE, AUTOMATIC_REPLY_PHRASE = pattern_of("challenge"), pattern_of("automatic_reply_phrase")
 
 
 def strip_punctuation(word: str) -> str:
@@ -203,7 +120,7 @@ def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
 
 def is_end_of_text(line: str, following: str) -> bool:
     """Return whether the writer's text ends before this line; `On Friday Ada wrote:` may take two lines."""
-    if any(kind.match(line) for kind in (QUOTE_START, DEVICE_SIGNATURE, ATTRIBUTION_LINE, DISCLAIMER)):
+    if END_OF_TEXT.match(line) or ATTRIBUTION_LINE.match(line):
         return True
     return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
 

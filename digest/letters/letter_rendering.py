@@ -78,7 +78,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "nothing_today": ("manage_url", "unsubscribe_url", "checked"),
     "still_reading": ("manage_url", "unsubscribe_url", "until"),  #: `until`: when the pause begins
     "goodbye": ("undo_url",),
-    #: `outcomes` as {command, result}; optional: `unread`, `answered_subject`, `prefilled`, `undo`, `links`,
+    #: `outcomes` as {command, result}; optional: `unread`, `answered_subject`, `prefilled`, `is_changed`, `links`,
     #: `state`, `asks_to_unsubscribe`
     "reply": ("manage_url", "outcomes"),
     #: `commands` as {spelled, does}; optional: `others`, the words of further commands
@@ -120,7 +120,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "others": (),
     "answered_subject": "",
     "prefilled": "",
-    "undo": "",
+    "is_changed": False,
     "links": (),
     "state": (),
     "is_answer": False,

@@ -69,7 +69,13 @@ def topics(session: Session, reader: Subscriber) -> list[str]:
 
 
 def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undoes_it(
-    receive: Receive, deliver: Deliver, session: Session, site: Site, ada: Subscriber, token: str
+    receive: Receive,
+    deliver: Deliver,
+    session: Session,
+    site: Site,
+    ada: Subscriber,
+    token: str,
+    now: datetime,
 ) -> None:
     asked = "add robots: robot*\ndel flows\nweekly fri 9am Europe/Oslo\npause 2 weeks\n"
 
@@ -93,8 +99,8 @@ def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undo
         said.count("aused until 4 December 2026") == 1
     )  # the outcome says it, so the state does not repeat it
     assert "\nYour digest: Every Friday at 09:00, Oslo, on robots.\n" in said
-    undo = "drop=robots&name=Flows&filter=flow+matching&cadence=daily&at=08%3A00&timezone=UTC"
-    assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?{undo}\n" in said
+    assert f"Undo:\n{links.manage_url(site, ada.id, 0)}\n" in said
+    assert subscribers.last_change(session, ada, now=now)
     assert "Not you? Undo it: open the link, or reply “undo”." in " ".join(said.split())
 
 
@@ -119,7 +125,6 @@ def test_a_topic_added_again_gets_the_new_filter_and_undo_restores_the_old_one(
     assert (topic.name, topic.typed) == ("Flows", "rectified flow")
     said = text_of(*deliver())
     assert "Changed: Flows." in said
-    assert "?name=Flows&filter=flow+matching\n" in said
 
 
 def test_a_mistake_in_a_trusted_reply_changes_nothing(

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from digest.editions.compose import Digest, Section
 from digest.editions.schedule import Cadence, Schedule
-from digest.inbound import mail_commands, mail_without_command, reader_commands, sign_up_requests
+from digest.inbound import mail_commands, mail_without_command, reader_commands
 from digest.letters import (
     Personalization,
     RenderedLetter,
