@@ -37,7 +37,12 @@ SENTENCE_END = re.compile(
     r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)"
     r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
 )
-YES_AT_START = re.compile(r"(?:yes|yeah|ok|okay|ja|oui|sí|si|sim|да|tak)[,.!;]\s+", re.IGNORECASE)
+#: Matches `Yes,` or a greeting before a command.
+YES_AT_START = re.compile(
+    r"(?:yes|yeah|ok|okay|ja|oui|sí|si|sim|да|tak)[,.!;]\s+"
+    r"|(?:hi|hello|hey|dear|hallo|hei|bonjour|hola|ciao)(?: \w+){0,3}[,!]\s+",
+    re.IGNORECASE,
+)
 INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smith, J. ` or `Smith et al. `
 #: Polite beginnings of a command: `I would like to ...`, `could you please ...`.
 LEAD_IN = re.compile(
@@ -76,6 +81,7 @@ def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMa
         mentions = mentions_of_leaving("" if is_answer else subject, *lines)
         unread = tuple(line for line in found.unread if line not in {one.line for one in mentions})
         return ReadMail(commands=mentions, unread=unread)
+    found = with_length_of_pause(found)
     kept = found.commands[:MAX_COMMANDS]
     return ReadMail(
         commands=marked_doubtful(kept, found.unread),
@@ -103,6 +109,18 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
     return ReadMail(commands=tuple(found), unread=tuple(unread))
 
 
+def with_length_of_pause(read: ReadMail) -> ReadMail:
+    """Return what was read; a `pause` without a length gets the one in the other lines, such as `until Monday`."""
+    said = command_arguments.pause_in(" ".join(read.unread))
+    bare = [one for one in read.commands if one.verb is Verb.PAUSE and one.is_clear and not one.argument]
+    if not said or len(bare) != 1:
+        return read
+    return ReadMail(
+        commands=tuple(replace(one, argument=said) if one is bare[0] else one for one in read.commands),
+        unread=tuple(line for line in read.unread if said not in line.lower()),
+    )
+
+
 def repeats(command: Command, earlier: Sequence[Command]) -> bool:
     """Return whether a command repeats one of the subject, or only says again to subscribe or unsubscribe."""
     return any(
@@ -128,7 +146,9 @@ def is_unmistakable(command: Command) -> bool:
     """Return whether a line is a command wherever it stands: a command word with its argument."""
     if command.verb is Verb.UNSUBSCRIBE:
         return command.is_clear and len(command.line.split()) > 1 and is_certain(command)
-    return command.is_clear and bool(command.argument) and command.verb not in {Verb.HELP, Verb.CONFIRM}
+    is_request = command.verb is Verb.PAUSE and len(command.line.split()) > 1
+    is_said = bool(command.argument) or is_request
+    return command.is_clear and is_said and command.verb not in {Verb.HELP, Verb.CONFIRM}
 
 
 def is_certain(command: Command) -> bool:
@@ -234,13 +254,7 @@ def split_line(
         return found, [] if found else rest
     if not found and takes_topics and is_bare_topic(line):
         return [Command(verb=Verb.ADD, line=line, argument=command_arguments.with_name(line))], []
-    said = command_arguments.pause_in(" ".join(rest))
-    for place, command in enumerate(found):
-        if command.verb is Verb.PAUSE and not command.argument and command.is_clear and said:
-            found[place], rest = replace(command, argument=said), []
-    return [
-        replace(command, line=line) if len(sentences) > 1 and not rest else command for command in found
-    ], rest
+    return found, rest
 
 
 def is_bare_topic(line: str) -> bool:

@@ -100,7 +100,11 @@ def matches_in_words(context: MailContext, text: str) -> str:
         len(recent.days),
     )
     read = [_("Read as: %s.") % filter_.canonical] if filter_.canonical != text.strip() else []
-    notes = [f"{note}." for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
+    notes = [
+        note if note.endswith("?") else f"{note}."
+        for note in (*filter_.warnings, *found.warnings)
+        if not note.startswith("Based on")
+    ]
     if not of_all:
         return " ".join([*read, *notes, _("There are no papers yet to test it on.")])
     if not count:

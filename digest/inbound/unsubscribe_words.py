@@ -30,7 +30,7 @@ def says_unsubscribe(line: str, names: frozenset[str]) -> bool:
     if words and is_misspelled(words[0]):
         words[0] = "unsubscribe"
     text = f"{' '.join(words)} "
-    if CERTAIN.match(text):
+    if CERTAIN.search(text):
         others = set(CERTAIN.sub("", text).split()) - POLITE_WORDS - LIST_WORDS
         return not others or (text.startswith("sign") and len(others) == 1)  # a list's name, for LISTSERV
     if len(line) <= MAX_WITHOUT_SPACES and CERTAIN_WITHOUT_SPACES.search(line):

@@ -37,9 +37,9 @@ def empty(session: Session) -> None:
     session.expunge_all()
 
 
-def failing(cases: Iterable[Case], check: Callable[[Case], object]) -> dict[str, object]:
-    """Return what `check` finds wrong with each case, keyed by the case; it finds nothing if a case passes."""
-    return {str(case): wrong for case in cases if (wrong := check(case))}
+def failing(cases: Iterable[Case], check: Callable[[Case], object]) -> str:
+    """Return a line for each case that `check` finds wrong; it finds nothing if a case passes."""
+    return "\n".join(f"{case}: {wrong}" for case in cases if (wrong := check(case)))
 
 
 @pytest.fixture

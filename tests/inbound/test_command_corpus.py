@@ -101,7 +101,7 @@ def test_every_mail_of_a_reader_gets_one_answer_a_sign_up_one_letter_and_a_machi
         expected = list(case.letters), case.sign_up
         return ((arrived.letters, arrived.sign_up) != expected or case.says not in arrived.text) and arrived
 
-    assert failing(ALL, wrong) == {}
+    assert failing(ALL, wrong) == ""
 
 
 # ── the operator ────────────────────────────────────────────────────────────────────────────────

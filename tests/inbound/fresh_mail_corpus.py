@@ -1,0 +1,247 @@
+"""List invented mails as people and mail programs write them, in several languages, each with the expected result."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from quopri import encodestring
+
+ADA, BOB, EVE, STRANGER = "ada@uni.example", "bob@else.example", "eve@gone.example", "kim@lab.example"
+US = "digest@example.org"
+LETTER, QUESTION = "the digest", "the confirmation letter"  #: whose reply address is filled in
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreshMail:
+    """A mail and what must come of it."""
+
+    name: str
+    sender: str = ADA
+    to: str = US
+    subject: str = "Re: Flow matching on meshes and 2 more"
+    kind: str = "text/plain; charset=utf-8"
+    body: bytes = b""
+    headers: Sequence[str] = ()
+    is_signed: bool = False
+    letters: Sequence[str] = ("reply",)  #: the kinds of letters that come back
+    says: Sequence[str] = ()  #: in the letters
+    silent_on: Sequence[str] = ()  #: not in the letters
+    state: str = "active"  #: of the writer, or of the reader whose letter is answered
+    topics: Sequence[str] = field(default=("Flows",))
+    sign_up: str | None = None  #: a part of the queued sign-up
+
+    def __str__(self) -> str:
+        return self.name
+
+    def content(self, to: str) -> bytes:
+        """Return the mail as it travels."""
+        top = [
+            f"From: {self.sender.partition('@')[0].title()} Writer <{self.sender}>",
+            f"To: {to}",
+            f"Subject: {self.subject}",
+            "Date: Fri, 20 Nov 2026 10:11:12 +0100",
+            f"Message-ID: <{abs(hash(self.name))}@mail.example>",
+            *self.headers,
+            "MIME-Version: 1.0",
+            f"Content-Type: {self.kind}",
+        ]
+        return (
+            "\r\n".join(top).encode()
+            + b"\r\n\r\n"
+            + self.body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        )
+
+
+def plain(name: str, text: str, **more: object) -> FreshMail:
+    """A mail of a program that writes plain text."""
+    return FreshMail(name=name, body=text.encode(), **more)  # type: ignore[arg-type]
+
+
+def gmail(name: str, text: str, **more: object) -> FreshMail:
+    """A reply in Gmail: wrapped plain text and HTML, both above the quoted letter."""
+    wrapped, line = list[str](), ""
+    for part in text.split("\n"):
+        line = ""
+        for word in part.split(" "):
+            if line and len(line) + len(word) > 70:
+                wrapped.append(line)
+                line = word
+            else:
+                line = f"{line} {word}" if line else word
+        wrapped.append(line)
+    quoted = "On Fri, Nov 20, 2026 at 9:00 AM Example Digest <digest@example.org> wrote:\n\n> Flow matching on meshes\n> unsubscribe\n"
+    html = (
+        '<div dir="ltr">' + "".join(f"<div>{escape(part) or '<br>'}</div>" for part in text.split("\n"))
+        + '</div><br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">On Fri, Nov 20, 2026 at 9:00 AM Example'
+        ' Digest &lt;<a href="mailto:digest@example.org">digest@example.org</a>&gt; wrote:<br></div><blockquote'
+        ' class="gmail_quote">unsubscribe</blockquote></div>'
+    )  # fmt: skip
+    return alternative(name, "\n".join(wrapped) + "\n\n" + quoted, html, **more)
+
+
+def outlook(name: str, text: str, **more: object) -> FreshMail:
+    """A reply in Outlook: forty kilobytes of style, and the quoted letter below its header."""
+    style = "<style>" + "p.MsoNormal {margin:0cm; font-size:11.0pt;}\n" * 900 + "</style>"
+    paragraphs = "".join(f'<p class="MsoNormal">{escape(part) or "&nbsp;"}</p>' for part in text.split("\n"))
+    html = (
+        f"<html><head>{style}</head><body>{paragraphs}<div style='border-top:solid #E1E1E1 1.0pt'><p class=MsoNormal><b>From:</b>"
+        " Example Digest &lt;digest@example.org&gt; <br><b>Sent:</b> Friday, November 20, 2026 9:00 AM<br></p></div>"
+        "<p>Flow matching on meshes</p><p>Unsubscribe</p></body></html>"
+    )  # fmt: skip
+    kind = "text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable"
+    return FreshMail(name=name, kind=kind, body=encodestring(html.encode()), **more)  # type: ignore[arg-type]
+
+
+def apple(name: str, text: str, **more: object) -> FreshMail:
+    """A mail of Apple Mail: flowed text in which spaces at line ends are extra."""
+    return FreshMail(
+        name=name, kind="text/plain; charset=utf-8; format=flowed; delsp=yes", body=text.encode(), **more
+    )  # type: ignore[arg-type]
+
+
+def phone(name: str, text: str, **more: object) -> FreshMail:
+    """A mail from a telephone, in base64 and with its signature."""
+    signed = f"{text}\n\nSent from my iPhone\n"
+    kind = "text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64"
+    return FreshMail(name=name, kind=kind, body=b64encode(signed.encode()), **more)  # type: ignore[arg-type]
+
+
+def alternative(name: str, text: str, html: str, **more: object) -> FreshMail:
+    body = f"--b\nContent-Type: text/plain; charset=utf-8\n\n{text}\n--b\nContent-Type: text/html; charset=utf-8\n\n{html}\n--b--\n"
+    return FreshMail(name=name, kind='multipart/alternative; boundary="b"', body=body.encode(), **more)  # type: ignore[arg-type]
+
+
+SAVE = "Open the link below and press Save to confirm."
+LEFT = {"letters": ["goodbye"], "state": "unsubscribed"}
+ASKED = {"letters": ["reply"], "says": ["Do you want to unsubscribe?"]}
+NOTHING = {"letters": ()}
+SHORT = {"letters": ["no_command"], "says": ["Thank you for your message."]}
+EXAMPLES = {
+    "letters": ["no_command"],
+    "says": ["Three examples", "list", "weekly fri at 8:00", "change my address", "Unsubscribe:"],
+}
+NEWCOMER = {"sender": STRANGER, "subject": "digest", "topics": (), "state": "", "letters": ()}
+PENDING = {
+    "sender": BOB,
+    "to": QUESTION,
+    "subject": "Re: Confirm your subscription",
+    "topics": (),
+    "state": "pending",
+}
+FOOTER = "\n\nDr. Ada Writer\nGroup Leader, Institute of Meadows\nTel: +49 30 555 0123\nwww.meadows.example\n\nThis e-mail may contain confidential information. If you are not the recipient, delete it and stop reading.\n"
+
+UNSUBSCRIBING = [
+    gmail("a sentence over a signature", "Please unsubscribe me from this list, thanks a lot.\n--\nAda", **LEFT),
+    outlook("Outlook with a disclaimer", f"Unsubscribe please{FOOTER}", **LEFT),
+    phone("a typo from a phone", "Unsubcribe", **LEFT),
+    plain("German", "Sehr geehrte Damen und Herren,\n\nbitte melden Sie mich ab.\n\nMit freundlichen Grüßen\nAda", **LEFT),
+    plain("French", "Bonjour,\nje veux me désabonner\nCordialement, Ada", **LEFT),
+    plain("Spanish", "Hola, quiero darme de baja por favor.", **LEFT),
+    plain("Portuguese", "Cancelar inscrição", **LEFT),
+    plain("Italian", "Cancellami, grazie", **LEFT),
+    plain("Dutch", "Graag uitschrijven", **LEFT),
+    plain("Polish", "Wypisz mnie", **LEFT),
+    plain("Russian", "Здравствуйте! Отпишите меня, пожалуйста", **ASKED),
+    plain("Chinese", "请帮我退订，谢谢", **LEFT),
+    plain("Japanese", "配信停止をお願いします", **LEFT),
+    plain("Korean", "수신거부", **LEFT),
+    plain("no more", "No more emails please, I changed fields years ago.", **ASKED),
+    plain("stop these mails", "Stop sending me these emails.", **LEFT),
+    plain("take me off", "Can you take me off this list?", **ASKED),
+    plain("an empty reply with a subject", "", subject="RE: Flow matching on meshes UNSUBSCRIBE", **LEFT),
+    plain("LISTSERV", "SIGNOFF DIGEST-L", subject="", **LEFT),
+    plain("a reason first", "I have moved to industry and have no time to read papers.\nPlease unsubscribe me.\nAda", **LEFT),
+    plain("from an alias", "unsubscribe", sender="a.writer@uni.example", to=LETTER, letters=["reply"],
+          says=["not provably from your address", "Do you want to unsubscribe?"]),
+    plain("forged", "unsubscribe", headers=["Authentication-Results: mx.else; dmarc=fail header.from=uni.example"], **NOTHING),
+    plain("from somebody who has left", "unsubscribe", sender=EVE, letters=["how_to_subscribe"], state="unsubscribed", topics=(),
+          says=["We send nothing to eve@gone.example", "use the link in any digest"]),
+    plain("a meeting", "Cancel\nthe meeting with Prof. Wu on Tuesday, I am ill.", **ASKED),
+]  # fmt: skip
+
+PAUSING = [
+    gmail("a holiday", "Hi there,\n\nI'm going on holiday for three weeks, please pause my digests.\n\nCheers\nAda",
+          says=["Paused until 11 December 2026."], state="paused"),
+    plain("bare", "pause", says=["Paused until 27 November 2026.", "This is one week; write “pause until 6 January” for longer."], state="paused"),
+    plain("a day first", "Pause until 24.12. please", says=["Paused until 24 December 2026."], state="paused"),
+    plain("slashes", "pause until 02/03/2027", says=["This date has two meanings. Write: pause until 2 March 2027, or: pause until 3 February 2027"]),
+    plain("the year", "Please pause it until the end of the year!", says=["Paused until 1 January 2027."], state="paused"),
+    plain("no end", "SET DIGEST-L NOMAIL", says=["Paused. Write “resume” to get digests again."], state="paused"),
+    plain("no date", "pause until the baby sleeps", says=["Not understood. Write: pause 2 weeks, or: pause until 6 January"]),
+    plain("two lines", "I am at a conference until Monday.\nPlease pause.", says=["Paused until 23 November 2026."], state="paused"),
+    plain("an absence", "I am out of the office until 7 December.", **SHORT),
+    plain("a marked absence", "Back on 7 December, pause until then.", subject="Automatic reply: papers", **NOTHING),
+]  # fmt: skip
+
+TOPICS = [
+    gmail("a wrapped filter", 'add Batteries: ("solid state" OR "lithium metal" OR "lithium sulfur") AND (cathode* OR anode*) ANDNOT review',
+          to=LETTER, is_signed=True, says=["Added: Batteries.", "None of the last 4 papers matches."], topics=["Flows", "Batteries"]),
+    apple("flowed", 'add Batteries: ("solid state" OR "lithium metal")  \nANDNOT review', to=LETTER, is_signed=True,
+          says=["Added: Batteries."], topics=["Flows", "Batteries"]),
+    plain("broken after an operator", "add Batteries: cathode* OR\nanode*\nlist", to=LETTER, is_signed=True,
+          says=["Added: Batteries.", "2. Batteries: cathode* OR anode*"], topics=["Flows", "Batteries"]),
+    plain("matches", "add Robots: robot*", to=LETTER, is_signed=True, topics=["Flows", "Robots"],
+          says=["Added: Robots. 1 of the last 4 papers; the latest: Robots that ask."]),
+    plain("a polite topic", "Could you please add a topic on graph neural networks?", to=LETTER, is_signed=True,
+          says=["Added: graph neural networks."], topics=["Flows", "graph neural networks"]),
+    plain("a lower-case and", "add robots and drones", says=["and in lower case is searched for as a word"]),
+    plain("a category", "add cs.CL", says=["did you mean cat:cs.CL?"]),
+    plain("a wrong category", "add Systems: cat:cs.SYS AND latency", says=["> add Systems: cat:cs.SYS AND latency", "cs.SY"]),
+    plain("an address", "add wu@uni.example", says=["This is no topic."], silent_on=["wu@uni"]),
+    plain("two things in a sentence", "Thanks for this! Please add robots: robot*. And could you pause my digests for 2 weeks?", to=LETTER,
+          is_signed=True, says=["Added: robots.", "Paused until 4 December 2026."], topics=["Flows", "robots"], state="paused"),
+    plain("all but one", "add robots: robot*\nadd cups: (cup OR\ndrop flows", to=LETTER, is_signed=True, topics=["robots"],
+          says=["Added: robots.", "Add a word after OR.", "Removed: Flows."]),
+    plain("left unread", "drop flows\nBy the way, your logo is upside down.\n", to=LETTER, is_signed=True, topics=[],
+          says=["Removed: Flows.", "Left unread, because it is no command: > By the way, your logo is upside down."]),
+    plain("several papers", "save 1, 2 and 3", to=LETTER, is_signed=True, says=["Saved: "]),
+    plain("one of three papers is missing", "save 1, 2 and 9", to=LETTER, is_signed=True, says=["The digest has no paper 9"], silent_on=["Saved"]),
+    plain("a link in a filter", "add x: https://win.example/ OR y", silent_on=["win.example"], says=["…"]),
+]  # fmt: skip
+
+SCHEDULES = [
+    plain("noon", "at noon", to=LETTER, is_signed=True, says=["Changed to: Every day at 12:00"]),
+    phone("a time", "9.30 please", to=LETTER, is_signed=True, says=["Changed to: Every day at 09:30"]),
+    plain("a sentence", "Please change the time to 07:15 America/New_York", to=LETTER, is_signed=True, says=["at 07:15, New York"]),
+    plain("workdays", "Mon-Fri at 6", to=LETTER, is_signed=True, says=["Monday to Friday at 06:00"]),
+    plain("an abbreviation", "at 8:00 EST", to=LETTER, is_signed=True, says=["may mean several time zones"]),
+    plain("twice a week", "weekly mon and thu", says=["Not understood. Write: weekly fri at 8:00"]),
+]  # fmt: skip
+
+QUESTIONS = [
+    plain("what", "What am I subscribed to?", says=["1. Flows"]),
+    plain("an address", "Hi, I have a new address from Monday on: ada@lab.example.", letters=["account_link"]),
+    plain("a change of address", "How do I change my email address?", letters=["account_link"]),
+    plain("an export", "Please export my data", letters=["account_link"]),
+    plain("Hilfe", "Hilfe!", letters=["help"]),
+    plain("a question", "Who chooses these papers, and can I see yesterday's?", **EXAMPLES),
+    plain("thanks", "Great digest today, thanks!", **SHORT),
+    plain("about a paper", "The proof of lemma 3 in the first one has a gap.", **SHORT),
+    plain("a receipt", "Your message was read on Friday.", subject="Read: Flow matching on meshes", **NOTHING),
+    plain("a challenge", "To deliver your message, confirm that you are human: https://filter.example/x", subject="Re: papers", **NOTHING),
+    FreshMail(name="an invitation", kind="text/calendar; method=REQUEST", body=b"BEGIN:VCALENDAR\nEND:VCALENDAR\n", letters=()),
+]  # fmt: skip
+
+NEWCOMERS = [
+    plain("with topics and hours", "Hello,\n\nsubscribe Batteries: cathode* OR anode*\nadd Robots: robot*\nweekly fri at 9:00 Europe/Oslo\n\nBest\nKim",
+          **{**NEWCOMER, "sign_up": '"topics":{"Batteries":"cathode* OR anode*","Robots":"robot*"},"cadence":"weekly-fri","at":"09:00","timezone":"Europe/Oslo"'}),
+    plain("topics in the body", "batteries: cathode* OR anode*\nrobots: robot*", **{**NEWCOMER, "subject": "subscribe",
+          "sign_up": '"topics":{"batteries":"cathode* OR anode*","robots":"robot*"}'}),
+    plain("a wrong filter", "subscribe Robots: robot AND (arm OR\n", **{**NEWCOMER, "sign_up": "Add a word after OR."}),
+    outlook("a sentence", "Please subscribe me to papers about coral reefs.", **{**NEWCOMER, "sign_up": '"topics":{"coral reefs":"coral reefs"}'}),
+    plain("another's address", "Please subscribe lee@lab.example to the digest.", **{**NEWCOMER, "letters": ["how_to_subscribe"],
+          "says": ["We subscribe only the address from which you write."]}),
+    plain("not a reader", "pause 2 weeks", **{**NEWCOMER, "letters": ["how_to_subscribe"], "says": ["We send nothing to kim@lab.example"]}),
+    plain("German yes", "Ja, bitte!", **{**PENDING, "letters": ["welcome"], "state": "active"}),
+    plain("yes and a topic", "Yes, and please add Vision: image* OR video", **{**PENDING, "letters": ["welcome", "reply"], "state": "active",
+          "topics": ["Vision"], "says": ["Added: Vision."]}),
+    plain("no", "No, I did not ask for this.", **{**PENDING, "letters": (), "state": "unsubscribed"}),
+    plain("a thumb", "👍", **{**PENDING, "letters": ["confirm"], "says": ["Your reply did not say yes, so nothing has changed yet."]}),
+    plain("nothing", "", **{**PENDING, "letters": ["confirm"], "says": ["Your reply did not say yes"]}),
+    plain("an absence is no consent", "Yes, I am on vacation until 6 January.", **{**PENDING, "letters": ["confirm"]}),
+    plain("yes to another address", "yes", **{**PENDING, "to": US, "letters": ["confirm"], "says": ["A “yes” counts only as a reply to this email"]}),
+]  # fmt: skip
+
+ALL = [*UNSUBSCRIBING, *PAUSING, *TOPICS, *SCHEDULES, *QUESTIONS, *NEWCOMERS]
