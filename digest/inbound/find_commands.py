@@ -25,7 +25,6 @@ from digest.inbound.mail_text import ReceivedMail
 
 MAX_COMMANDS = 20  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
-MAX_JOINED = 20  #: maximum number of lines into which a filter may be wrapped
 LONG_LINE = 60  #: a mail program may have wrapped a line with at least this many characters
 
 #: Commands that contradict an `unsubscribe` in the same message, so that it is doubtful.
@@ -162,9 +161,7 @@ def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
     """Return the lines; lines into which a filter was wrapped are joined."""
     found = list[str]()
     for line in lines:
-        joins = (
-            found and line and is_topic_line(found[-1]) and (is_open(found[-1]) or CONTINUATION.match(line))
-        )
+        joins = found and line and is_topic_line(found[-1]) and goes_on(found[-1], line)
         if joins and not any(one.is_clear for one in commands_in(line, names)):
             found[-1] = f"{found[-1]} {line}"
         else:
@@ -179,10 +176,16 @@ def is_topic_line(line: str) -> bool:
     return bool(kind and kind.verb in TOPIC_VERBS) or bool(command_arguments.NAMED_FILTER.fullmatch(line))
 
 
-def is_open(line: str) -> bool:
-    """Return whether a filter goes on after this line: it ends with an operator, or within brackets or quotes."""
+def goes_on(line: str, following: str) -> bool:
+    """Return whether a filter goes on in the following line.
+
+    It does after or before an operator, within brackets or quotes, and if the line is so long that a mail
+    program may have wrapped it.
+    """
     bare = QUOTED.sub("", line)
-    return bool(OPEN_END.search(line)) or bare.count("(") > bare.count(")") or '"' in bare
+    is_open = bool(OPEN_END.search(line)) or bare.count("(") > bare.count(")") or '"' in bare
+    is_wrapped = len(line) >= LONG_LINE and (following[0].islower() or following[0] in '"(-')
+    return is_open or is_wrapped or bool(CONTINUATION.match(following))
 
 
 # ── doubts ──────────────────────────────────────────────────────────────────────────────────────

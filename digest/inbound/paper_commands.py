@@ -112,7 +112,7 @@ def matches_in_words(context: MailContext, text: str) -> str:
             _("None of the last %s papers matches. Try fewer words, or OR between words.") % f"{of_all:,}"
         )
         return " ".join([nothing, *read, *notes])
-    counted = ngettext("%(count)s of the last %(all)s papers", "%(count)s of the last %(all)s papers", of_all)
+    counted = _("It matches %(count)s of the last %(all)s papers")
     latest = _("the latest: %s.") % cards.display_title(recent.index.papers[found.last[0]])
     return " ".join([*read, f"{counted % {'count': f'{count:,}', 'all': f'{of_all:,}'}}; {latest}", *notes])
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from quopri import encodestring
+from typing import Any
 
 ADA, BOB, EVE, STRANGER = "ada@uni.example", "bob@else.example", "eve@gone.example", "kim@lab.example"
 US = "digest@example.org"
@@ -54,12 +55,12 @@ class FreshMail:
         )
 
 
-def plain(name: str, text: str, **more: object) -> FreshMail:
+def plain(name: str, text: str, **more: Any) -> FreshMail:
     """A mail of a program that writes plain text."""
-    return FreshMail(name=name, body=text.encode(), **more)  # type: ignore[arg-type]
+    return FreshMail(name=name, body=text.encode(), **more)
 
 
-def gmail(name: str, text: str, **more: object) -> FreshMail:
+def gmail(name: str, text: str, **more: Any) -> FreshMail:
     """A reply in Gmail: wrapped plain text and HTML, both above the quoted letter."""
     wrapped, line = list[str](), ""
     for part in text.split("\n"):
@@ -81,7 +82,7 @@ def gmail(name: str, text: str, **more: object) -> FreshMail:
     return alternative(name, "\n".join(wrapped) + "\n\n" + quoted, html, **more)
 
 
-def outlook(name: str, text: str, **more: object) -> FreshMail:
+def outlook(name: str, text: str, **more: Any) -> FreshMail:
     """A reply in Outlook: forty kilobytes of style, and the quoted letter below its header."""
     style = "<style>" + "p.MsoNormal {margin:0cm; font-size:11.0pt;}\n" * 900 + "</style>"
     paragraphs = "".join(f'<p class="MsoNormal">{escape(part) or "&nbsp;"}</p>' for part in text.split("\n"))
@@ -91,39 +92,39 @@ def outlook(name: str, text: str, **more: object) -> FreshMail:
         "<p>Flow matching on meshes</p><p>Unsubscribe</p></body></html>"
     )  # fmt: skip
     kind = "text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable"
-    return FreshMail(name=name, kind=kind, body=encodestring(html.encode()), **more)  # type: ignore[arg-type]
+    return FreshMail(name=name, kind=kind, body=encodestring(html.encode()), **more)
 
 
-def apple(name: str, text: str, **more: object) -> FreshMail:
+def apple(name: str, text: str, **more: Any) -> FreshMail:
     """A mail of Apple Mail: flowed text in which spaces at line ends are extra."""
     return FreshMail(
         name=name, kind="text/plain; charset=utf-8; format=flowed; delsp=yes", body=text.encode(), **more
-    )  # type: ignore[arg-type]
+    )
 
 
-def phone(name: str, text: str, **more: object) -> FreshMail:
+def phone(name: str, text: str, **more: Any) -> FreshMail:
     """A mail from a telephone, in base64 and with its signature."""
     signed = f"{text}\n\nSent from my iPhone\n"
     kind = "text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64"
-    return FreshMail(name=name, kind=kind, body=b64encode(signed.encode()), **more)  # type: ignore[arg-type]
+    return FreshMail(name=name, kind=kind, body=b64encode(signed.encode()), **more)
 
 
-def alternative(name: str, text: str, html: str, **more: object) -> FreshMail:
+def alternative(name: str, text: str, html: str, **more: Any) -> FreshMail:
     body = f"--b\nContent-Type: text/plain; charset=utf-8\n\n{text}\n--b\nContent-Type: text/html; charset=utf-8\n\n{html}\n--b--\n"
-    return FreshMail(name=name, kind='multipart/alternative; boundary="b"', body=body.encode(), **more)  # type: ignore[arg-type]
+    return FreshMail(name=name, kind='multipart/alternative; boundary="b"', body=body.encode(), **more)
 
 
 SAVE = "Open the link below and press Save to confirm."
-LEFT = {"letters": ["goodbye"], "state": "unsubscribed"}
-ASKED = {"letters": ["reply"], "says": ["Do you want to unsubscribe?"]}
-NOTHING = {"letters": ()}
-SHORT = {"letters": ["no_command"], "says": ["Thank you for your message."]}
-EXAMPLES = {
+LEFT: dict[str, Any] = {"letters": ["goodbye"], "state": "unsubscribed"}
+ASKED: dict[str, Any] = {"letters": ["reply"], "says": ["Do you want to unsubscribe?"]}
+NOTHING: dict[str, Any] = {"letters": ()}
+SHORT: dict[str, Any] = {"letters": ["no_command"], "says": ["Thank you for your message."]}
+EXAMPLES: dict[str, Any] = {
     "letters": ["no_command"],
     "says": ["Three examples", "list", "weekly fri at 8:00", "change my address", "Unsubscribe:"],
 }
-NEWCOMER = {"sender": STRANGER, "subject": "digest", "topics": (), "state": "", "letters": ()}
-PENDING = {
+NEWCOMER: dict[str, Any] = {"sender": STRANGER, "subject": "digest", "topics": (), "state": "", "letters": ()}
+PENDING: dict[str, Any] = {
     "sender": BOB,
     "to": QUESTION,
     "subject": "Re: Confirm your subscription",
@@ -183,7 +184,7 @@ TOPICS = [
     plain("broken after an operator", "add Batteries: cathode* OR\nanode*\nlist", to=LETTER, is_signed=True,
           says=["Added: Batteries.", "2. Batteries: cathode* OR anode*"], topics=["Flows", "Batteries"]),
     plain("matches", "add Robots: robot*", to=LETTER, is_signed=True, topics=["Flows", "Robots"],
-          says=["Added: Robots. 1 of the last 4 papers; the latest: Robots that ask."]),
+          says=["Added: Robots. It matches 1 of the last 4 papers; the latest: Robots that ask."]),
     plain("a polite topic", "Could you please add a topic on graph neural networks?", to=LETTER, is_signed=True,
           says=["Added: graph neural networks."], topics=["Flows", "graph neural networks"]),
     plain("a lower-case and", "add robots and drones", says=["and in lower case is searched for as a word"]),

@@ -46,9 +46,8 @@ def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
 # ── lines ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("line", "topic"),
-    [
+def test_a_topic_may_follow_subscribe_and_a_name() -> None:
+    for line, topic in (
         ("subscribe", ""),
         ("subscribe to this list", ""),
         ("subscribe Ada Ito", ""),
@@ -57,12 +56,10 @@ def verbs(body: str, *, subject: str = "", **more: str) -> list[Verb]:
         ("subscribe robot* OR drone*", "robot* OR drone*"),
         ("subscribe quantum error correction", "quantum error correction"),
         ("join flows: flow matching", "flows: flow matching"),
-    ],
-)
-def test_a_topic_may_follow_subscribe_and_a_name(line: str, topic: str) -> None:
-    (command,) = commands_in(mail(line))
+    ):
+        (command,) = commands_in(mail(line))
 
-    assert (command.verb, command.argument) == (Verb.SUBSCRIBE, topic)
+        assert (command.verb, command.argument) == (Verb.SUBSCRIBE, topic)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +75,8 @@ def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
     assert (command.verb, command.argument) == (Verb.SUBSCRIBE, "")
 
 
-@pytest.mark.parametrize(
-    ("line", "verb"),
-    [
+def test_polite_words_do_not_change_a_command() -> None:
+    for line, verb in (
         ("drop flows", Verb.DROP),
         ("remove me from this list", Verb.UNSUBSCRIBE),
         ("please pause 2 weeks", Verb.PAUSE),
@@ -88,10 +84,8 @@ def test_people_whose_name_is_not_in_the_from_line_may_write_it() -> None:
         ("help pause", Verb.HELP),
         ("help", Verb.HELP),
         ("confirm", Verb.CONFIRM),
-    ],
-)
-def test_polite_words_do_not_change_a_command(line: str, verb: Verb) -> None:
-    assert verbs(line) == [verb]
+    ):
+        assert verbs(line) == [verb]
 
 
 def test_a_question_about_unsubscribing_is_unclear() -> None:
@@ -100,31 +94,25 @@ def test_a_question_about_unsubscribing_is_unclear() -> None:
     assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, False)
 
 
-@pytest.mark.parametrize(
-    "below",
-    [
+def test_the_text_below_a_command_does_not_make_it_unclear() -> None:
+    for below in (
         "\nAda Ito",
         "\nKind regards\nsee you at the workshop in June",
         "\nSent from my phone",
         "\nOn Fri, 20 Nov 2026 at 08:00, Digest\n<digest@example.org> wrote:\n> leave",
-    ],
-)
-def test_the_text_below_a_command_does_not_make_it_unclear(below: str) -> None:
-    (command,) = commands_in(mail(f"leave\n{below}"))
+    ):
+        (command,) = commands_in(mail(f"leave\n{below}"))
 
-    assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
+        assert (command.verb, command.is_clear) == (Verb.UNSUBSCRIBE, True)
 
 
-@pytest.mark.parametrize(
-    "quoted",
-    [
+def test_a_command_may_be_below_the_quoted_letter() -> None:
+    for quoted in (
         "On Fri, 20 Nov 2026 at 08:00, Digest wrote:\n> leave",
         "On Fri, 20 Nov 2026 at 08:00, Digest\n<digest@example.org> wrote:\n> leave",
         "> leave",
-    ],
-)
-def test_a_command_may_be_below_the_quoted_letter(quoted: str) -> None:
-    assert verbs(f"{quoted}\n\npause 2 weeks\n") == [Verb.PAUSE]
+    ):
+        assert verbs(f"{quoted}\n\npause 2 weeks\n") == [Verb.PAUSE]
 
 
 def test_a_sentence_below_a_command_makes_it_unclear() -> None:
@@ -140,19 +128,16 @@ def test_the_subject_of_an_empty_reply_unsubscribes_and_does_nothing_else() -> N
     assert verbs("", subject="Re: pause 2 weeks", **answered) == []
 
 
-@pytest.mark.parametrize(
-    ("written", "paper"),
-    [
+def test_a_paper_is_named_by_its_number_or_its_identifier() -> None:
+    for written, paper in (
         ("3", 3),
         ("paper 12?", 12),
         ("#7", 7),
         ("2411.01234", "2411.01234"),
         ("https://arxiv.org/abs/2411.01234.", "https://arxiv.org/abs/2411.01234"),
         ("the third one", None),
-    ],
-)
-def test_a_paper_is_named_by_its_number_or_its_identifier(written: str, paper: int | str | None) -> None:
-    assert parse_paper(written) == paper
+    ):
+        assert parse_paper(written) == paper
 
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────────────

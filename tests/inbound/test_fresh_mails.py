@@ -30,7 +30,7 @@ NOW = at("20T09:00")
 
 
 @dataclass(frozen=True)
-class Result:
+class Answered:
     """What came of a mail."""
 
     outcome: str
@@ -71,7 +71,7 @@ def signed(content: bytes) -> bytes:
     return header + content
 
 
-Arrive = Callable[[FreshMail], Result]
+Arrive = Callable[[FreshMail], Answered]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def arrive(
         path = Path(str(connection.engine.url.database))
     sqlite_engine.dispose()
 
-    def arrived(case: FreshMail) -> Result:
+    def arrived(case: FreshMail) -> Answered:
         copy = tmp_path / "copy.sqlite3"
         shutil.copyfile(path, copy)
         engine = db.make_engine(f"sqlite:///{copy}")
@@ -92,7 +92,7 @@ def arrive(
         engine.dispose()
         return result
 
-    def processed(session: Session, case: FreshMail) -> Result:
+    def processed(session: Session, case: FreshMail) -> Answered:
         to = world.get(case.to, case.to)
         content = signed(case.content(to)) if case.is_signed else case.content(to)
         known = session.scalars(select(Delivery.id).order_by(Delivery.id.desc())).first() or 0
@@ -104,7 +104,7 @@ def arrive(
         row = subscribers.find(session, case.sender) or (
             subscribers.find(session, ADA) if case.to == LETTER else None
         )
-        return Result(
+        return Answered(
             outcome=outcome,
             letters=list(
                 session.scalars(select(Delivery.letter).where(Delivery.id > known).order_by(Delivery.id))

@@ -65,21 +65,18 @@ def test_a_command_is_the_subject_or_the_first_lines_of_the_body() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "below",
-    [
+def test_signatures_and_quotations_are_ignored() -> None:
+    for below in (
         "Ada Ito\nUniversity of Example",
         "-- \nhelp",
         "> help\n> leave",
         "On Fri, 20 Nov 2026 at 08:00, Example Digest <digest@example.org> wrote:\nleave",
         "-----Original Message-----\nleave",
         "end\nleave",
-    ],
-)
-def test_signatures_and_quotations_are_ignored(below: str) -> None:
-    answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
+    ):
+        answer = written(f"resume\n\n{below}", subject="Re: Pause makes perfect, and 4 more")
 
-    assert asked(answer) == [(Verb.RESUME, "")]
+        assert asked(answer) == [(Verb.RESUME, "")], below
 
 
 def test_a_mail_made_to_be_slow_to_parse_is_read_only_in_part() -> None:
@@ -102,9 +99,8 @@ def test_a_mail_with_only_html_is_read() -> None:
     assert asked(mail.as_bytes(policy=policy.SMTP)) == [(Verb.PAUSE, "until 6 january")]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_prose_is_not_a_command() -> None:
+    for said in (
         "Lovely digest today!",
         "Help yourself to a discount",
         "Topics of the month, and how to sell them",
@@ -112,10 +108,8 @@ def test_a_mail_with_only_html_is_read() -> None:
         "subscribe to our newsletter and be the first to hear of everything that we sell",
         "add",
         "",
-    ],
-)
-def test_prose_is_not_a_command(said: str) -> None:
-    assert asked(written(said, subject=said)) == []
+    ):
+        assert asked(written(said, subject=said)) == [], said
 
 
 def test_a_mail_without_any_text_has_the_command_of_its_subject() -> None:
@@ -133,90 +127,90 @@ def test_commands_above_the_limit_are_left_unread() -> None:
     assert len(asked(written("help\n" * 50))) == 1
 
 
-@pytest.mark.parametrize(
-    ("rest", "until"),
-    [
-        ("", date(2026, 11, 27)),
-        ("2 weeks", date(2026, 12, 4)),
-        ("for a month.", date(2026, 12, 20)),
-        ("10d", date(2026, 11, 30)),
-        ("until 2027-02-01", date(2027, 2, 1)),
-        ("until 6 January", date(2027, 1, 6)),
-        ("until 31 Feb", None),
-        ("until 6 Smarch", None),
-        ("until 6 jun", date(2027, 6, 6)),
-        ("until January 6th", date(2027, 1, 6)),
-        ("till the 6th of January", date(2027, 1, 6)),
-        ("until Monday", date(2026, 11, 23)),
-        ("until fri", date(2026, 11, 27)),
-        ("for ten days", date(2026, 11, 30)),
-        ("for eleven days", date(2026, 12, 1)),
-        ("for 3 wks", date(2026, 12, 11)),
-        ("my digests for 2 weeks", date(2026, 12, 4)),
-        ("until 6.1.", date(2027, 1, 6)),
-        ("until 06.01.2027", date(2027, 1, 6)),
-        ("until 13/1/2027", date(2027, 1, 13)),
-        ("until 1/13/27", date(2027, 1, 13)),
-        ("until 6 January 2027", date(2027, 1, 6)),
-        ("until the end of the year", date(2027, 1, 1)),
-        ("until the end of November", None),
-        ("until next week", date(2026, 11, 23)),
-        ("until January", date(2027, 1, 1)),
-        ("until further notice", command_arguments.NO_END),
-        ("until 2026-99-99", None),
-        ("for thought", None),
-    ],
-)
-def test_pauses_are_understood_in_everyday_words(rest: str, until: date | None) -> None:
-    assert command_arguments.parse_pause(rest, TODAY) == until
+PAUSES = [
+    ("", date(2026, 11, 27)),
+    ("2 weeks", date(2026, 12, 4)),
+    ("for a month.", date(2026, 12, 20)),
+    ("10d", date(2026, 11, 30)),
+    ("until 2027-02-01", date(2027, 2, 1)),
+    ("until 6 January", date(2027, 1, 6)),
+    ("until 31 Feb", None),
+    ("until 6 Smarch", None),
+    ("until 6 jun", date(2027, 6, 6)),
+    ("until January 6th", date(2027, 1, 6)),
+    ("till the 6th of January", date(2027, 1, 6)),
+    ("until Monday", date(2026, 11, 23)),
+    ("until fri", date(2026, 11, 27)),
+    ("for ten days", date(2026, 11, 30)),
+    ("for eleven days", date(2026, 12, 1)),
+    ("for 3 wks", date(2026, 12, 11)),
+    ("my digests for 2 weeks", date(2026, 12, 4)),
+    ("until 6.1.", date(2027, 1, 6)),
+    ("until 06.01.2027", date(2027, 1, 6)),
+    ("until 13/1/2027", date(2027, 1, 13)),
+    ("until 1/13/27", date(2027, 1, 13)),
+    ("until 6 January 2027", date(2027, 1, 6)),
+    ("until the end of the year", date(2027, 1, 1)),
+    ("until the end of November", None),
+    ("until next week", date(2026, 11, 23)),
+    ("until January", date(2027, 1, 1)),
+    ("until further notice", command_arguments.NO_END),
+    ("until 2026-99-99", None),
+    ("for thought", None),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "schedule"),
-    [
-        ("weekly fri", {"cadence": "weekly-fri"}),
-        ("weekly on Friday at 8:00", {"cadence": "weekly-friday", "at": "8:00"}),
-        ("weekdays at 07:30 Europe/Oslo", {"cadence": "weekdays", "at": "07:30", "timezone": "Europe/Oslo"}),
-        ("at 9:00", {"at": "9:00"}),
-        ("at 9am", {"at": "9:00"}),
-        ("at 9", {"at": "9:00"}),
-        ("daily 9 p.m.", {"cadence": "daily", "at": "21:00"}),
-        ("at 12 am", {"at": "0:00"}),
-        ("at 13pm", {"at": "24:00"}),  # no such hour, as the reply says
-        ("8:00", {"at": "8:00"}),
-        ("at 7.30", {"at": "7:30"}),
-        ("at 18h", {"at": "18:00"}),
-        ("fri", {"cadence": "weekly-fri"}),
-        (
-            "on Fridays, 9am, Europe/Oslo",
-            {"cadence": "weekly-friday", "at": "9:00", "timezone": "Europe/Oslo"},
-        ),
-        ("weekly-fri", {"cadence": "weekly-fri"}),
-        ("Europe/Oslo", {"timezone": "Europe/Oslo"}),
-        ("europe/oslo", {"timezone": "Europe/Oslo"}),
-        ("timezone Oslo", {"timezone": "Europe/Oslo"}),
-        ("at 8:00 Europe/Olso", {"at": "8:00", "timezone": "Europe/Olso"}),  # the reply suggests a name
-        ("daily fri", None),
-        ("at 8:00 9:00", None),
-        ("8", None),
-        ("and/or", None),
-        ("at noon", {"at": "12:00"}),
-        ("9.30 please", {"at": "9:30"}),
-        ("change time to 07:15 America/New_York", {"at": "07:15", "timezone": "America/New_York"}),
-        ("mon-fri at 6", {"cadence": "weekdays", "at": "6:00"}),
-        ("send my digest at 7:30 New York", {"at": "7:30", "timezone": "America/New_York"}),
-        ("at 7:30 PST", {"at": "7:30", "timezone": "America/Los_Angeles"}),
-        ("at 7:30 EST", {"at": "7:30", "timezone": "EST"}),  # asked: New York, or UTC-5 all year
-        ("every day at 7", {"cadence": "daily", "at": "7:00"}),
-        ("every Friday", {"cadence": "weekly-friday"}),
-        ("once a week", {"cadence": "weekly"}),
-        ("day", None),
-        ("Ada", None),
-        ("at", None),
-    ],
-)
-def test_times_are_understood_in_everyday_words(line: str, schedule: dict[str, str] | None) -> None:
-    assert command_arguments.parse_schedule(line) == schedule
+def test_pauses_are_understood_in_everyday_words() -> None:
+    for rest, until in PAUSES:
+        assert command_arguments.parse_pause(rest, TODAY) == until, rest
+
+
+SCHEDULES = [
+    ("weekly fri", {"cadence": "weekly-fri"}),
+    ("weekly on Friday at 8:00", {"cadence": "weekly-friday", "at": "8:00"}),
+    ("weekdays at 07:30 Europe/Oslo", {"cadence": "weekdays", "at": "07:30", "timezone": "Europe/Oslo"}),
+    ("at 9:00", {"at": "9:00"}),
+    ("at 9am", {"at": "9:00"}),
+    ("at 9", {"at": "9:00"}),
+    ("daily 9 p.m.", {"cadence": "daily", "at": "21:00"}),
+    ("at 12 am", {"at": "0:00"}),
+    ("at 13pm", {"at": "24:00"}),  # no such hour, as the reply says
+    ("8:00", {"at": "8:00"}),
+    ("at 7.30", {"at": "7:30"}),
+    ("at 18h", {"at": "18:00"}),
+    ("fri", {"cadence": "weekly-fri"}),
+    (
+        "on Fridays, 9am, Europe/Oslo",
+        {"cadence": "weekly-friday", "at": "9:00", "timezone": "Europe/Oslo"},
+    ),
+    ("weekly-fri", {"cadence": "weekly-fri"}),
+    ("Europe/Oslo", {"timezone": "Europe/Oslo"}),
+    ("europe/oslo", {"timezone": "Europe/Oslo"}),
+    ("timezone Oslo", {"timezone": "Europe/Oslo"}),
+    ("at 8:00 Europe/Olso", {"at": "8:00", "timezone": "Europe/Olso"}),  # the reply suggests a name
+    ("daily fri", None),
+    ("at 8:00 9:00", None),
+    ("8", None),
+    ("and/or", None),
+    ("at noon", {"at": "12:00"}),
+    ("9.30 please", {"at": "9:30"}),
+    ("change time to 07:15 America/New_York", {"at": "07:15", "timezone": "America/New_York"}),
+    ("mon-fri at 6", {"cadence": "weekdays", "at": "6:00"}),
+    ("send my digest at 7:30 New York", {"at": "7:30", "timezone": "America/New_York"}),
+    ("at 7:30 PST", {"at": "7:30", "timezone": "America/Los_Angeles"}),
+    ("at 7:30 EST", {"at": "7:30", "timezone": "EST"}),  # asked: New York, or UTC-5 all year
+    ("every day at 7", {"cadence": "daily", "at": "7:00"}),
+    ("every Friday", {"cadence": "weekly-friday"}),
+    ("once a week", {"cadence": "weekly"}),
+    ("day", None),
+    ("Ada", None),
+    ("at", None),
+]
+
+
+def test_times_are_understood_in_everyday_words() -> None:
+    for line, schedule in SCHEDULES:
+        assert command_arguments.parse_schedule(line) == schedule, line
 
 
 # ── what is done ────────────────────────────────────────────────────────────────────────────────

@@ -76,7 +76,7 @@ WAYS = {
     }.items()
 }
 IN_THREAD = frozenset(
-    {"reply", "no_command", "how_to_subscribe", "group_request"}
+    {"reply", "no_command", "how_to_subscribe"}
 )  #: letters in the thread of a reader's mail
 
 
@@ -212,7 +212,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
         {
             "outcomes": [{"command": "add flows: flow matching", "result": "Added: flows."}],
             "prefilled": "",
-            "undo": "drop=flows",
+            "is_changed": True,
             "state": [
                 "Your digest: Monday to Friday at 08:00, Oslo, on flows.",
                 "Next digest: Monday 08:00, Oslo.",
