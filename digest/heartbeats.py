@@ -76,6 +76,15 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
     return missing[::-1]
 
 
+def without_replaced(processes: Sequence[ProcessRecord], now: datetime) -> list[ProcessRecord]:
+    """Return the live processes, and the dead ones that were not replaced."""
+    roles = {process.role for process in processes}
+    missing = [
+        one for role in roles for one in missing_processes([p for p in processes if p.role == role], now)
+    ]
+    return [process for process in processes if not process.is_silent(now) or process in missing]
+
+
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -60,6 +60,24 @@ def test_a_process_that_is_started_again_and_again_leaves_one_gap_at_most(now: d
     assert heartbeats.missing_processes([*dying, worker(now, 10, started=1)], now) == []
 
 
+def test_status_leaves_out_dead_processes_that_were_replaced(now: datetime) -> None:
+    dead, alive = worker(now, 1, started=90, seen=30), worker(now, 2, started=20)
+
+    assert pids(heartbeats.without_replaced([dead], now)) == [1]
+    assert pids(heartbeats.without_replaced([dead, alive], now)) == [2]
+
+
+def test_a_clean_stop_also_removes_the_dead_process_that_was_replaced(
+    session: Session, now: datetime
+) -> None:
+    put(session, "worker", now, started_at=now)
+    started = now + timedelta(hours=1)
+    heartbeats.record_heartbeat(session, "worker", started, started_at=started)
+    heartbeats.remove_heartbeat(session, "worker", started_at=started)
+
+    assert heartbeats.list_processes(session) == []
+
+
 def test_a_process_that_nobody_replaces_is_forgotten_after_a_day(now: datetime) -> None:
     found = [worker(now, 1, started=5_000), worker(now, 2, started=5_000, seen=1_439)]
     assert pids(heartbeats.missing_processes(found, now)) == [2]

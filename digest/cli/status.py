@@ -184,12 +184,15 @@ def counts(figures: Figures) -> list[tuple[str, Any]]:
 
 def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
     """Return the lines about paused domains and servers, the inbox, due subscribers and the processes."""
+    from digest import heartbeats
+
+    processes = heartbeats.without_replaced(figures.processes, now)
     return [
         *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
         *inbox_line(figures.mail_in["shunted"]),
         ("Due now", plurals.count(figures.due_now, "subscriber")),
         ("Next due", figures.next_due_at),
-        ("Processes", [heartbeat_in_words(one, now) for one in figures.processes] or "none is running"),
+        ("Processes", [heartbeat_in_words(one, now) for one in processes] or "none is running"),
         *([("Last run", figures.last_run_at)] if figures.done_by_runs else []),
     ]
 

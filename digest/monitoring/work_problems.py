@@ -23,7 +23,7 @@ ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
 #: An optional role without a heartbeat for this long counts as stopped on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
 MAX_NAMED = 20
-RUN_OFTEN = "Run digest run every hour, so that it also runs after the hours that your readers chose: 5 * * * * digest run."
+RUN_OFTEN = "An hourly run reaches the readers of every hour; in a crontab: 5 * * * * digest run."
 
 
 #: How many of each kind of work are due, and what does not happen to them.
@@ -135,7 +135,7 @@ def fix_of_work(figures: Figures, supervisor: Supervisor, missing: Sequence[str]
     if figures.done_by_runs:
         return RUN_OFTEN
     if missing:
-        return f"Start: {supervisor.restart(*missing)}. If you use cron instead: {RUN_OFTEN}"
+        return f"Start: {supervisor.restart(*missing)}. Without these roles: {RUN_OFTEN[0].lower()}{RUN_OFTEN[1:]}"
     return (
         f"Restart: {supervisor.restart('worker')}. The log shows what blocks it: {supervisor.log('worker')}."
     )
