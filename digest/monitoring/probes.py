@@ -41,7 +41,7 @@ def check_broker(settings: Settings, supervisor: Supervisor, *, is_used: bool = 
         error = write_to_broker(settings.broker)
     except OSError as failure:
         message, error = "The broker does not respond", failure.strerror or str(failure)
-        own = f"{supervisor.start_server('redis-server')} Or set DIGEST_BROKER_URL."
+        own = f"{supervisor.start_server('redis-server')}, or correct DIGEST_BROKER_URL."
         fix = own if settings.broker_url else f"Restart: {supervisor.restart('worker')}."
     else:
         if not error:

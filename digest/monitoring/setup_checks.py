@@ -6,6 +6,7 @@ These checks take seconds and query other servers, so only `digest doctor` runs 
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -150,6 +151,13 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
     except ssl.SSLCertVerificationError as error:
         message = f"The certificate of {site.url} is not valid: {error.verify_message}."
         yield warning("proxies", message, CERTIFICATE_FIX)
+        return
+    except socket.gaierror as error:
+        if not site.is_local:
+            message = f"The name in {site.url} cannot be resolved from this machine ({error.strerror})."
+            yield warning(
+                "proxies", message, "Add its A and AAAA records to the DNS, or correct DIGEST_BASE_URL."
+            )
         return
     except OSError as error:
         if not site.is_local:

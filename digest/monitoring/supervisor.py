@@ -23,8 +23,8 @@ class Supervisor:
         return "digest up" if self.uses_up else " and ".join(f"digest {role}" for role in roles)
 
     def start_server(self, unit: str) -> str:
-        """Return the sentence that says how to start a server that we use, such as Redis."""
-        return f"To start it: systemctl start {unit}." if self.units else "Start it."
+        """Return how to start a server that we use, such as Redis."""
+        return f"Start it (systemctl start {unit})" if self.units else "Start it"
 
     def log(self, role: str) -> str:
         """Return the command, or the place, that shows the log of a role."""
