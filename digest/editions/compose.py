@@ -85,6 +85,10 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     offer: NarrowingSuggestion | None = None
     asks_still_reading: bool = False  #: whether to ask "Still reading?" instead of showing `offer`
     abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
+    others: tuple[
+        str, ...
+    ] = ()  #: the topics without a section whose papers other topics show, or did not fit
+    silent: tuple[str, ...] = ()  #: the topics that no new paper matched
 
     @property
     def papers(self) -> tuple[int, ...]:
@@ -379,6 +383,18 @@ def assign_to_topics(
             worth = topics[at].matches.worth
             by_topic[at].sort(key=lambda number: (-worth(number), number))
     return by_topic
+
+
+def topics_without_section(
+    topics: Sequence[RequestedTopic], sections: Sequence[Section], eligible: int, shown: Collection[int]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the topics without a section: those that a new paper matched, and the others."""
+    if len(sections) == len(topics):
+        return (), ()
+    new, present = eligible & ~bitsets.bitset_of(shown), {section.topic for section in sections}
+    absent = [one for one in topics if one.topic not in present]
+    matched = [one.topic for one in absent if one.matches.matches & new]
+    return tuple(matched), tuple(one.topic for one in absent if one.topic not in matched)
 
 
 def count_matching(topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int]) -> int:

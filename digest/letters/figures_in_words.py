@@ -19,6 +19,7 @@ ngettext = TRANSLATIONS.ngettext
 
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
+MAX_OWN_TOPICS = 50  #: the footer of a digest names all topics that a reader can have
 MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
 MAX_REQUESTED_NAMED = 5  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
@@ -202,23 +203,30 @@ def cut_at_word(text: str, max_length: int) -> str:
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 
-def subscription_reason(topics: Sequence[str]) -> str:
-    """Return the sentence that explains why a subscriber gets a digest."""
+def subscription_reason(topics: Sequence[str], silent: Sequence[str] = ()) -> str:
+    """Return the sentences that explain why a subscriber gets a digest, and which topics had no new papers."""
     if not topics:
         return _("You asked for trending papers.")
-    return _("You asked for papers on %s.") % topics_in_words(topics)
+    return _("You asked for papers on %s.") % topics_in_words(topics, MAX_OWN_TOPICS) + silence(silent)
 
 
-def group_reason(topics: Sequence[str]) -> str:
+def silence(topics: Sequence[str]) -> str:
+    """Return the sentence that names the topics without new papers, or an empty text."""
+    return (
+        " " + _("No new papers this time on %s.") % topics_in_words(topics, MAX_OWN_TOPICS) if topics else ""
+    )
+
+
+def group_reason(topics: Sequence[str], silent: Sequence[str] = ()) -> str:
     """Return the sentences that explain why the members of a group get a digest and how they can leave."""
-    papers = _("papers on %s") % topics_in_words(topics) if topics else _("trending papers")
+    papers = _("papers on %s") % topics_in_words(topics, MAX_OWN_TOPICS) if topics else _("trending papers")
     return (
         _(
             "Your group gets %s. The group’s owner chooses the topics and can end the digests for everybody. "
             "To stop getting them yourself, leave the group."
         )
         % papers
-    )
+    ) + silence(silent)
 
 
 def more_papers(papers: int, topic: str) -> str:

@@ -18,6 +18,7 @@ from digest.editions.compose import (
     compose,
     count_matching,
     rank_sets,
+    topics_without_section,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.letters.press import LetterAssembler
@@ -83,8 +84,11 @@ def decide_digest(
         sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
     is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
     pending = gathered.pending.get(reader.id)
+    others, silent = topics_without_section(requested, sections, eligible, shown) if sections else ((), ())
     digest = Digest(
         sections=sections,
+        others=others,
+        silent=silent,
         checked=eligible.bit_count(),
         is_catch_up=is_catch_up,
         matched=count_matching(requested, eligible, shown) if is_catch_up else 0,

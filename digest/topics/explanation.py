@@ -62,7 +62,7 @@ class MatchFinding(NamedTuple):
     """The clauses by which a filter matches a paper, strongest first, and where the matched words are."""
 
     words: tuple[str, ...]  #: the text clauses, as the reader wrote them: "score-based"
-    authors: tuple[str, ...]
+    authors: tuple[str, ...]  #: those whom the reader follows by their full names
     others: tuple[str, ...]  #: the other clauses: "in cs.LG"
     places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of the matched words
 
@@ -128,7 +128,7 @@ class Explainer:
         for leaf, marks in found:
             if isinstance(leaf, TextClause):
                 words[_shown(leaf)] = None
-            elif isinstance(leaf, AuthorClause):
+            elif isinstance(leaf, AuthorClause) and leaf.names_one_person:
                 authors[page.author(leaf)] = None
             else:
                 others[page.reason(leaf, marks)] = None

@@ -26,7 +26,7 @@ LAST_MATCHES = 10
 class PerDay:
     """Statistics of the number of papers per day; `days` is the number of days on which they are based."""
 
-    median: float
+    median: int  #: a whole number; half a paper counts as one
     p90: float
     max: int
     days: int
@@ -53,8 +53,9 @@ def effect_in_words(clause: str, effect: float) -> str:
     """Return a phrase for the effect of a clause, such as `OR LLM adds 31 papers a day`."""
     if not effect:
         return f"{clause} changes nothing"
-    papers = "paper" if abs(effect) == 1 else "papers"
-    return f"{clause} {'adds' if effect > 0 else 'removes'} {abs(effect):g} {papers} a day"
+    a_day = round(abs(effect))
+    often = f"{a_day} {'paper' if a_day == 1 else 'papers'} a day" if a_day else "fewer than one paper a day"
+    return f"{clause} {'adds' if effect > 0 else 'removes'} {often}"
 
 
 def backtest(filter_: Filter, index: PaperIndex, days: Sequence[date]) -> Backtest:
@@ -116,7 +117,7 @@ def _latest(matches: int, calendar: Sequence[int]) -> Iterator[int]:
 def _per_day(matches: int, calendar: Sequence[int]) -> PerDay:
     counts = sorted((matches & papers).bit_count() for papers in calendar) or [0]
     return PerDay(
-        median=(counts[(len(counts) - 1) // 2] + counts[len(counts) // 2]) / 2,
+        median=(counts[(len(counts) - 1) // 2] + counts[len(counts) // 2] + 1) // 2,
         p90=float(counts[min(len(counts) - 1, len(counts) * 9 // 10)]),
         max=counts[-1],
         days=len(calendar),

@@ -38,6 +38,11 @@ class AuthorClause:
     starred: bool
     canonical: str
 
+    @property
+    def names_one_person(self) -> bool:
+        """Return whether the clause has a full given name; a family name or an initial fits many people."""
+        return bool(self.given) and len(self.given[0]) > 1 and not self.starred
+
 
 @dataclass(frozen=True, slots=True)
 class CategoryClause:

@@ -240,7 +240,7 @@ def effect_in_words(effect: float) -> str:
         return _("changes nothing")
     a_day, a_week = abs(effect), max(1, round(abs(effect) * 7))
     if a_day >= 1:
-        often = ngettext("%g paper a day", "%g papers a day", 1 if a_day == 1 else 2) % a_day
+        often = ngettext("%d paper a day", "%d papers a day", round(a_day)) % round(a_day)
     else:
         often = ngettext("%d paper a week", "%d papers a week", a_week) % a_week
     return (_("adds %s") if effect > 0 else _("leaves out %s")) % often

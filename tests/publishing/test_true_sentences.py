@@ -146,3 +146,16 @@ def test_a_pause_that_was_undone_is_not_named(world: PublishingWorld):
     assert ask(world, "20T07:03", "today") == ("not due yet", "It is due on 2026-11-20 08:00 UTC.")
     assert world.publish("20T08:00").queued == 1
     assert at("20T08:00") - at("20T07:02") < timedelta(hours=1)
+
+
+def test_the_footer_names_all_topics_and_those_without_new_papers(world: PublishingWorld):
+    topics = {"Graphs": "graph*", "Colours": "colour*", "Chairs": "chair*", "Cups": "cup*"}
+    world.subscribe(ALICE, topics)
+    world.dump("20T00:00", ["Graph colours", "Graph two"])
+    found = world.preview(ALICE, "20T08:00")
+
+    assert [section.topic for section in found.digest.sections] == ["Graphs"]
+    assert (found.digest.others, found.digest.silent) == (("Colours",), ("Chairs", "Cups"))
+    said = "You asked for papers on Graphs, Colours, Chairs and Cups. No new papers this time on Chairs and Cups."
+    assert said in " ".join(found.letter.text.split())
+    assert said in found.letter.html

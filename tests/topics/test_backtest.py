@@ -23,7 +23,7 @@ def tried(written, *batches):
 def test_papers_a_day_count_the_days_without_any():
     found = tried("robot", ["robot arms", "robot legs", "cups"], ["cups"], ["robots"], ["cups"])
 
-    assert found.per_day == PerDay(median=0.5, p90=2.0, max=2, days=4)
+    assert found.per_day == PerDay(median=1, p90=2.0, max=2, days=4)
 
 
 def test_each_clause_has_the_number_of_papers_it_adds_or_removes():
@@ -47,9 +47,9 @@ def test_the_effect_of_a_clause_is_described_in_words():
     assert found.clause_effects == (
         "AND (robot OR cup OR tea) changes nothing",
         "OR robot adds 1 paper a day",
-        "OR cup adds 0.5 papers a day",
+        "OR cup adds fewer than one paper a day",
         "OR tea changes nothing",
-        "ANDNOT survey removes 0.5 papers a day",
+        "ANDNOT survey removes fewer than one paper a day",
     )
 
 
@@ -146,8 +146,8 @@ def test_a_comparison_names_the_papers_gained_and_lost_latest_day_first():
 
     assert (found.gained, found.lost) == ((4, 1), (3, 0))
     assert (found.before, found.after) == (
-        PerDay(median=1.5, p90=2.0, max=2, days=2),
-        PerDay(median=1.5, p90=2.0, max=2, days=2),
+        PerDay(median=2, p90=2.0, max=2, days=2),
+        PerDay(median=2, p90=2.0, max=2, days=2),
     )
     assert topics.compare_filters(None, topics.parse("tea"), index, days).gained == (5,)
     assert topics.compare_filters(topics.parse("tea"), None, index, days).lost == (5,)

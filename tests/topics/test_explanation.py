@@ -121,8 +121,9 @@ def test_the_clause_that_excluded_a_paper_is_named(written, failed):
     ("written", "words", "authors", "others"),
     [
         ('robot* OR "score-based"', ("robot*", "score-based"), (), ()),
-        ("au:ito", (), ("Yuki Ito",), ()),
-        ("robot AND cat:cs.RO AND au:lind", ("robot",), ("Jean-Pierre Lind",), ("in cs.RO",)),
+        ('au:"Yuki Ito"', (), ("Yuki Ito",), ()),
+        ('au:"Ito, Y"', (), (), ("by Yuki Ito",)),  # perhaps another Y. Ito
+        ("robot AND cat:cs.RO AND au:lind", ("robot",), (), ("in cs.RO", "by Jean-Pierre Lind")),
     ],
 )
 def test_the_clauses_of_a_match_are_told_apart_by_kind(written, words, authors, others):

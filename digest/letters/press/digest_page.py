@@ -193,7 +193,9 @@ def make_page(
         day=figures_in_words.weekday_and_day(copy.day),
         next_due=next_due(copy),
         recipient=copy.recipient,
-        asked=subscription_reason(tuple(section.topic for section in plan), is_group=copy.is_group),
+        asked=subscription_reason(
+            tuple(section.topic for section in plan) + digest.others, digest.silent, is_group=copy.is_group
+        ),
         forwarded=share_question(is_group=copy.is_group),
         manage_url=copy.manage_url,
         unsubscribe_url=copy.unsubscribe_url,
@@ -510,7 +512,9 @@ def next_due(copy: Personalization) -> str:
     return figures_in_words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
 
 
-def subscription_reason(topics: tuple[str, ...], *, is_group: bool) -> str:
-    """Return the sentence that explains why the reader gets this digest."""
-    named = [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
-    return figures_in_words.group_reason(named) if is_group else figures_in_words.subscription_reason(named)
+def subscription_reason(topics: tuple[str, ...], silent: tuple[str, ...], *, is_group: bool) -> str:
+    """Return the sentences that explain why the reader gets this digest, and which topics had no new papers."""
+    named = [heading(topic) for topic in (*topics, *silent) if topic != TRENDING_TOPIC]
+    quiet = [heading(topic) for topic in silent if topic != TRENDING_TOPIC]
+    say = figures_in_words.group_reason if is_group else figures_in_words.subscription_reason
+    return say(named, quiet)

@@ -272,7 +272,10 @@ class LetterAssembler:
         """Return the pieces of a letter with these sections."""
         papers = sections.papers
         asked, anchors = self.topics(
-            tuple([(section.topic, len(section.papers)) for section in plan]), copy.is_group
+            tuple([(section.topic, len(section.papers)) for section in plan]),
+            digest.others,
+            digest.silent,
+            copy.is_group,
         )
         line = checked(digest.checked, sections.words)
         subject, header, titled = self.subject(cadence, papers[0], len(papers))
@@ -415,13 +418,16 @@ class LetterAssembler:
     def encode_topics(
         self,
         topics: tuple[tuple[str, int], ...],
+        others: tuple[str, ...],
+        silent: tuple[str, ...],
         is_group: bool,  # noqa: FBT001 - part of the cache key
     ) -> tuple[EncodedPair, EncodedPair]:
         """Encode the reason why the reader gets this letter, and the links to its sections.
 
         The links are omitted from the text part and from letters with one section.
         """
-        said = digest_page.subscription_reason(tuple(topic for topic, _ in topics), is_group=is_group)
+        named = tuple(topic for topic, _ in topics) + others
+        said = digest_page.subscription_reason(named, silent, is_group=is_group)
         return (
             EncodedPair(encode_quoted_printable(escape_html(said)), encode_quoted_printable(wrap(said))),
             EncodedPair(self.encode_anchors(topics), b"") if len(topics) > 1 else EMPTY_PAIR,
