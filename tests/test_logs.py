@@ -28,7 +28,7 @@ from tests.support import sample_mails
 from tests.support.clock import Clock
 from tests.support.growth import assert_proportional
 from tests.support.real_servers import free_port
-from tests.support.waiting import current_time
+from tests.support.waiting import HANG_SECONDS, current_time
 from tests.web import conftest as web
 from tests.web.conftest import ServedSite, settings_for
 
@@ -171,7 +171,7 @@ def test_a_day_full_of_failures_logs_no_address(
                 session, served, refusing=f"550 5.1.1 <{READER}>: no {READER} here, say {WHO}@mail.example"
             )
         back = links.bounce_address(served.site, number or 0)
-        with inbox.opened(served.context), smtplib.SMTP("127.0.0.1", port, timeout=5) as client:
+        with inbox.opened(served.context), smtplib.SMTP("127.0.0.1", port, timeout=HANG_SECONDS) as client:
             for content in (
                 sample_mails.dsn(recipient=READER, diagnostic=f"550 <{READER}> unknown", action=READER),
                 sample_mails.dsn(recipient=READER, diagnostic=f"550 <{READER}> unknown"),

@@ -20,9 +20,9 @@ from tests.acceptance.test_main_job import zone_in_daytime
 from tests.support.mail_sink import MailSink
 from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
-from tests.support.waiting import pause, wait_until
+from tests.support.waiting import HANG_SECONDS, pause, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise]
 
 NAME = "zebrafinch"  #: begins every reader's address, and occurs nowhere else
 NOT_OURS = (
@@ -64,7 +64,9 @@ def address(kind: str) -> str:
 
 def spoil(ours: Installation) -> None:
     """Make one decision unreadable, and every change of one delivery fail with its parameters in the error."""
-    with closing(sqlite3.connect(ours.data_dir / "digest.sqlite3", isolation_level=None, timeout=30)) as base:
+    with closing(
+        sqlite3.connect(ours.data_dir / "digest.sqlite3", isolation_level=None, timeout=HANG_SECONDS)
+    ) as base:
         base.execute(
             "CREATE TRIGGER spoilt AFTER INSERT ON delivery WHEN new.email LIKE '%spoilt%' BEGIN"
             " UPDATE delivery SET decision = '{\"sections\": [[' WHERE id = new.id; END"
@@ -115,11 +117,11 @@ def test_the_logs_of_a_bad_morning_are_json_lines_without_addresses(tmp_path: Pa
 def asks_for_a_digest(url: str) -> bool:
     """Sign up on the web page as a person does; errors inside are for the log."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as page:  # noqa: S310  (our own server)
+        with urllib.request.urlopen(url, timeout=HANG_SECONDS) as page:  # noqa: S310  (our own server)
             made = re.search(r'name="made" value="([^"]+)"', page.read().decode())
         pause(2.1, "a person needs two seconds to fill in the form")
         form = urllib.parse.urlencode({"made": made[1] if made else "", "email": address("cursed")}).encode()
-        urllib.request.urlopen(url, form, timeout=30).close()  # noqa: S310
+        urllib.request.urlopen(url, form, timeout=HANG_SECONDS).close()  # noqa: S310
     except urllib.error.HTTPError as error:
         return error.code == 500
     except OSError:

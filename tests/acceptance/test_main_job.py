@@ -26,7 +26,7 @@ from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.waiting import current_time
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow]
 
 CAP = 10  #: papers in a digest, by default
 SITE_URL = "https://digest.example.org"

@@ -24,7 +24,7 @@ from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import installation
 from tests.support.real_servers import free_port
-from tests.support.waiting import current_time, wait_until
+from tests.support.waiting import HANG_SECONDS, current_time, wait_until
 
 alone = command_line.alone  # the fixtures that run a command in this process, on a data directory of its own
 digest = command_line.digest
@@ -255,7 +255,7 @@ def complain(sink: MailSink, email: str, port: int) -> None:
     (letter,) = sink.to(email)
     report = sample_mails.complaint(quoted=f"Return-Path: <{letter.sender}>")
     wait_until("the inbound server", lambda: is_open(port))
-    with smtplib.SMTP("127.0.0.1", port, timeout=10) as client:
+    with smtplib.SMTP("127.0.0.1", port, timeout=HANG_SECONDS) as client:
         client.sendmail("feedback@mailbox.example", ["abuse@back.example.org"], report)
 
 

@@ -14,7 +14,7 @@ from tests.chaos import crash_points
 from tests.chaos.failures import BOTH, CASES, FAILPOINTS, MUTANTS, FailureCase, Unavailable, caught, ground
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgresql, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 
 SEED, SECONDS = 7, 3
 SHORT = [(case, kind) for case in CASES for kind in case.short]

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
 from tests.support.paper_pages import invented_papers, page
+from tests.support.waiting import HANG_SECONDS
 
 PAGE = page("results", invented_papers(10))
 
@@ -90,7 +91,7 @@ def test_an_empty_or_too_large_page_is_a_usage_error(handed: Digest, content: st
 def test_a_program_can_hand_over_a_page_through_a_pipe() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "digest", "capture", "--json"],
-        input=PAGE.encode(), cwd=ROOT, capture_output=True, check=True, timeout=60,
+        input=PAGE.encode(), cwd=ROOT, capture_output=True, check=True, timeout=HANG_SECONDS,
     )  # fmt: skip
 
     assert json.loads(ran.stdout)["dumps"][0]["papers"] == 10

@@ -18,7 +18,7 @@ import pytest
 from digest import __main__, gc_control
 from tests.cli.conftest import Digest
 from tests.conftest import ROOT
-from tests.support.waiting import current_time, pause, wait_until
+from tests.support.waiting import HANG_SECONDS, current_time, pause, wait_until
 
 heed_ctrl_c = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 
@@ -47,7 +47,7 @@ def pressed(
         wait_until("the moment for Ctrl-C", until)
         pause(after, "the command is at work")
         running.send_signal(signal.SIGINT)
-        _, stderr = running.communicate(timeout=60)
+        _, stderr = running.communicate(timeout=HANG_SECONDS)
     return running.returncode, stderr
 
 
@@ -124,7 +124,7 @@ def test_a_stopped_import_says_what_was_added_and_continues_when_repeated(
 
 def count(place: Path) -> int:
     """Return the number of subscribers."""
-    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=30)) as database:
+    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=HANG_SECONDS)) as database:
         return int(database.execute("SELECT count(*) FROM subscriber").fetchone()[0])
 
 
@@ -165,6 +165,6 @@ def test_a_stopped_run_keeps_what_was_read_and_the_next_run_reads_the_rest(
 
 def is_loaded(place: Path) -> bool:
     """Return whether the first dump is in the catalog."""
-    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=30)) as database:
+    with closing(sqlite3.connect(place / "data" / "digest.sqlite3", timeout=HANG_SECONDS)) as database:
         (count,) = database.execute("SELECT count(*) FROM dump WHERE state = 'loaded'").fetchone()
         return bool(count)

@@ -19,6 +19,7 @@ import typer.main
 
 from digest.cli import app, main
 from tests.conftest import ROOT
+from tests.support.waiting import HANG_SECONDS
 
 SEED = 20261122
 RUNS = 8 * hypothesis.settings().max_examples  #: 200 in `make test`
@@ -169,7 +170,7 @@ def test_a_command_line_that_is_refused_gets_one_sentence_and_a_code(
         if number < IN_PROCESSES:
             ran = subprocess.run(
                 [sys.executable.encode(), b"-m", b"digest", *arguments],
-                cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False, timeout=60,
+                cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False, timeout=HANG_SECONDS,
             )  # fmt: skip
             code, error = ran.returncode, ran.stderr.decode()
         else:

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.conftest import FRIDAY, Digest
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, faulty_server
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 NOTHING_PUBLISHED = {"due": 0, "queued": 0, "empty": 0, "already": 0, "expired": 0}
 NOTHING_DELIVERED = {
@@ -187,7 +187,7 @@ def test_ctrl_c_ends_a_delivery_between_mails_and_leaves_none_in_doubt(
     )
     wait_until("the first letters", lambda: outbox(tmp_path))
     delivering.send_signal(signal.SIGINT)
-    stdout, stderr = delivering.communicate(timeout=30)
+    stdout, stderr = delivering.communicate(timeout=HANG_SECONDS)
 
     sent = json.loads(stdout)["sent"]
     assert delivering.returncode == 130

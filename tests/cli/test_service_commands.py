@@ -42,7 +42,7 @@ from tests.support.mail_sink import run_mail_sink
 from tests.support.product_processes import installation
 from tests.support.proxies import ProxiedSites
 from tests.support.real_servers import Server, free_port, restartable_broker, valkey_program
-from tests.support.waiting import current_time
+from tests.support.waiting import HANG_SECONDS, current_time
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -394,7 +394,7 @@ def test_eight_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
             text=True,
             cwd=ROOT,
             check=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
         )
 
     assert tomllib.loads((tmp_path / "data" / "digest.toml").read_text()) == {

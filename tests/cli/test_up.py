@@ -18,7 +18,7 @@ from digest.errors import Unreachable
 from digest.settings import Settings
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
-from tests.support.waiting import pause, wait_until
+from tests.support.waiting import HANG_SECONDS, pause, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def started(service: Installation) -> int:
 
 
 def get(service: Installation, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", int(service.settings["PORT"]), timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", int(service.settings["PORT"]), timeout=HANG_SECONDS)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -70,7 +70,7 @@ def answers(service: Installation, path: str) -> bool:
 
 
 def rows(service: Installation, query: str) -> list[tuple[object, ...]]:
-    connection = sqlite3.connect(service.data_dir / "digest.sqlite3", timeout=30)
+    connection = sqlite3.connect(service.data_dir / "digest.sqlite3", timeout=HANG_SECONDS)
     try:
         return connection.execute(query).fetchall()
     finally:

@@ -20,6 +20,7 @@ from digest.db.tables import Alias, EmergencyStop, FilterRow, Heartbeat, Subscri
 from digest.errors import BadField, SetupMismatch, Unreachable
 from tests.conftest import connected
 from tests.support.real_servers import free_port
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.postgresql
 
@@ -357,7 +358,7 @@ def test_a_second_engine_drops_no_lock_of_the_first(tmp_path: Path) -> None:
             session.add(Heartbeat(role="web", at=datetime(2026, 11, 20, tzinfo=UTC)))
             session.commit()
             another = [sys.executable, "-c", OPEN_AND_CLOSE, str(path)]
-            found = subprocess.run(another, capture_output=True, check=True, text=True, timeout=60)
+            found = subprocess.run(another, capture_output=True, check=True, text=True, timeout=HANG_SECONDS)
 
             assert found.stdout == "1\n"
             assert path.with_name("d.sqlite3-wal").exists()

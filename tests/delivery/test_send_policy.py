@@ -31,6 +31,7 @@ from tests.support.clock import Clock
 from tests.support.fixed_clock import fixed_clock
 from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
+from tests.support.waiting import HANG_SECONDS
 
 ALARM_DECISION = {
     "commands": [],
@@ -716,7 +717,7 @@ def test_workers_slowed_down_by_the_same_domains_do_not_deadlock(engine: Engine,
 
     def work(order: list[str]) -> None:
         for turn in range(3):
-            together.wait(timeout=60)
+            together.wait(timeout=HANG_SECONDS)
             with db.write_session(engine) as own:
                 policy = SendPolicy(session=own, rules=SendLimits())
                 replies = [LetterReply(str(number), is_taken=False, is_first_try=True) for number in range(5)]

@@ -35,7 +35,7 @@ from digest.site_profile import Site
 from tests.support import sample_mails
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 ADA = "ada@uni.example"
 
@@ -547,14 +547,14 @@ def opened(app_context: AppContext) -> Iterator[None]:
 
 
 def test_a_report_is_received_over_smtp(running: RunningServer, letter: int) -> None:
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client:
         client.sendmail("", [links.bounce_address(running.site, letter)], sample_mails.dsn())
 
     assert (running.failures(), running.kept()) == ([("hard", letter)], [])
 
 
 def test_lmtp_replies_once_for_every_recipient(running: RunningServer, letter: int) -> None:
-    with smtplib.LMTP(str(running.lmtp), timeout=5) as client:
+    with smtplib.LMTP(str(running.lmtp), timeout=HANG_SECONDS) as client:
         client.ehlo()
         client.mail("")
         codes = [
@@ -578,7 +578,7 @@ def test_lmtp_replies_once_for_every_recipient(running: RunningServer, letter: i
     ],
 )
 def test_a_foreign_address_is_refused_at_rcpt(running: RunningServer, address: str) -> None:
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client:
         client.ehlo()
         client.mail("x@else.example")
         assert client.rcpt(address)[0] == 550
@@ -587,7 +587,7 @@ def test_a_foreign_address_is_refused_at_rcpt(running: RunningServer, address: s
 def test_a_report_with_overlong_lines_is_accepted(running: RunningServer, letter: int) -> None:
     report = sample_mails.dsn(diagnostic=f"550 5.1.1 nobody {'x' * 50_000}")
 
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client:
         client.sendmail("", [links.bounce_address(running.site, letter)], report)
 
     assert (running.failures(), running.kept()) == ([("hard", letter)], [])
@@ -601,7 +601,7 @@ def test_a_mail_is_kept_whatever_bytes_its_sender_has(
 ) -> None:
     to = links.bounce_address(running.site, letter).encode()
     with (
-        socket.create_connection(("127.0.0.1", running.smtp), timeout=5) as line,
+        socket.create_connection(("127.0.0.1", running.smtp), timeout=HANG_SECONDS) as line,
         line.makefile("rb") as said,
     ):
         replies = [said.readline()]
@@ -652,7 +652,7 @@ def test_a_stale_unix_socket_is_replaced(running: RunningServer, tmp_path: Path)
 def test_a_report_to_an_unsubscribe_address_unsubscribes_nobody(
     running: RunningServer, ada: Subscriber
 ) -> None:
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client:
         client.sendmail(
             "", [links.unsubscribe_address(running.site, ada.id, ada.link_version)], sample_mails.A_LETTER
         )
@@ -662,7 +662,10 @@ def test_a_report_to_an_unsubscribe_address_unsubscribes_nobody(
 
 
 def test_a_mail_that_is_too_large_is_refused(running: RunningServer) -> None:
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client, pytest.raises(smtplib.SMTPException):
+    with (
+        smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client,
+        pytest.raises(smtplib.SMTPException),
+    ):
         client.sendmail("", ["postmaster@bounce.example.org"], b"x" * (server.MAX_BYTES + 1))
     assert running.kept() == []
 
@@ -675,7 +678,7 @@ def test_a_database_outage_gives_the_sender_a_temporary_error(
 
     monkeypatch.setattr(inbound, "store_mail", away)
     with (
-        smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client,
+        smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client,
         pytest.raises(smtplib.SMTPDataError) as refused,
     ):
         client.sendmail("", [links.bounce_address(running.site, letter)], sample_mails.dsn())
@@ -700,7 +703,7 @@ def refused_by(
     running: RunningServer, recipient: str, *, sender: str, content: bytes = b"Subject: hello\r\n\r\nhello"
 ) -> int:
     """Send a mail and return the code it is refused with, or 250."""
-    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=5) as client:
+    with smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client:
         try:
             client.sendmail(sender, [recipient], content)
         except smtplib.SMTPRecipientsRefused as error:
@@ -747,7 +750,7 @@ def test_lmtp_reports_a_full_inbox_for_every_recipient(
     running: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage_quota, "NETWORK_LIMIT", storage_quota.StorageUse(mails=5, size=700))
-    with smtplib.LMTP(str(running.lmtp), timeout=5) as client:
+    with smtplib.LMTP(str(running.lmtp), timeout=HANG_SECONDS) as client:
         client.ehlo()
         client.mail("x@else.example")
         for name in ("abuse", "postmaster"):
@@ -766,7 +769,7 @@ def test_dots_long_lines_and_pipelined_commands_are_received_unchanged(running: 
         b"DATA\r\n",
     ]
     with (
-        socket.create_connection(("127.0.0.1", running.smtp), timeout=5) as line,
+        socket.create_connection(("127.0.0.1", running.smtp), timeout=HANG_SECONDS) as line,
         line.makefile("rb") as said,
     ):
         line.sendall(b"".join([*sent, stuffed, b".\r\nQUIT\r\n"]))

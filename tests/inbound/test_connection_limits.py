@@ -25,7 +25,7 @@ from digest.inbound.connection_limits import (
 )
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 Connect = Callable[..., tuple[MailConnection, bool]]
 
@@ -163,7 +163,7 @@ def answers(port: int) -> bool:
 
 def send(port: int, *, source: str = "127.0.0.1") -> None:
     """Send a mail as a mail server does, retrying after a 421."""
-    with smtplib.SMTP("127.0.0.1", port, timeout=10, source_address=(source, 0)) as client:
+    with smtplib.SMTP("127.0.0.1", port, timeout=HANG_SECONDS, source_address=(source, 0)) as client:
         client.sendmail("bob@else.example", [TO], b"Subject: hello\r\n\r\nhello\r\n")
 
 

@@ -29,6 +29,7 @@ from tests.support.delivered_mail import deliver_due
 from tests.support.growth import assert_proportional
 from tests.support.real_servers import free_port
 from tests.support.sample_mails import wire
+from tests.support.waiting import HANG_SECONDS
 
 ADA = "ada@uni.example"
 US = "digest@example.org"
@@ -667,7 +668,7 @@ def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
 def test_a_command_over_lmtp_is_applied_and_other_mail_kept_for_a_person(
     lmtp: Path, engine: Engine, ada: Subscriber, site: Site, now: datetime
 ) -> None:
-    with smtplib.LMTP(str(lmtp), timeout=5) as client:
+    with smtplib.LMTP(str(lmtp), timeout=HANG_SECONDS) as client:
         client.sendmail(ADA, [US], written("pause 2 weeks"))
         client.sendmail("bob@else.example", [US], written(subject="subscribe", sender="bob@else.example"))
         client.sendmail(ADA, [US], wire("From: ada@uni.example\nSubject: Lovely\n\nThank you!\n"))

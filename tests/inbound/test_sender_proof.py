@@ -26,7 +26,7 @@ from digest.settings import load_settings
 from digest.site_profile import Site
 from digest.subscribers import sign_up_counts
 from tests.inbound.test_classification import opened
-from tests.support.waiting import current_time, wait_until
+from tests.support.waiting import HANG_SECONDS, current_time, wait_until
 
 BOB, US = "bob@lab.uni.example", "digest@example.org"
 COVERED = ("from", "to", "subject", "date", "message-id")
@@ -352,7 +352,7 @@ def lmtp(engine: Engine, site: Site, now: datetime, tmp_path: Path) -> Iterator[
 
 
 def test_a_signed_mail_over_lmtp_is_answered_by_a_confirmation(lmtp: Path, engine: Engine) -> None:
-    with smtplib.LMTP(str(lmtp), timeout=5) as client:
+    with smtplib.LMTP(str(lmtp), timeout=HANG_SECONDS) as client:
         client.sendmail(BOB, [US], signed())
 
     def is_sent() -> bool:

@@ -25,9 +25,9 @@ from tests.support.mail_sink import MailSink
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.short_waits import SILENCE
-from tests.support.waiting import pause, wait_until
+from tests.support.waiting import HANG_SECONDS, pause, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.promise]
 
 OPERATOR = "operator@example.org"
 
@@ -105,7 +105,7 @@ class RunningService:
         """Return the text of /readyz: `ok`, or the problems."""
         url = f"{self.installation.settings['BASE_URL']}/readyz"
         try:
-            with urllib.request.urlopen(url, timeout=15) as answer:  # noqa: S310  (our own server)
+            with urllib.request.urlopen(url, timeout=HANG_SECONDS) as answer:  # noqa: S310  (our own server)
                 return str(answer.read().decode().strip())
         except urllib.error.HTTPError as error:
             return str(error.read().decode().strip())
@@ -199,7 +199,7 @@ def test_process_that_stops_cleanly_is_not_reported(service: RunningService) -> 
     wait_until("both to be there", lambda: len(service.beating()) == len(before) + 2)
     for process in more:
         process.terminate()
-    assert [process.wait(timeout=60) for process in more] == [0, 0]
+    assert [process.wait(timeout=HANG_SECONDS) for process in more] == [0, 0]
 
     assert sorted(service.beating()) == sorted(before)
     pause(SILENCE.total_seconds() + 1, "a process that is silent for so long is reported")

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
-STOP_SECONDS = 60.0
 
 
 @dataclass(kw_only=True)
@@ -49,7 +48,7 @@ class Installation:
         """Run one command until it ends."""
         done = subprocess.run(
             [*self.command, *arguments], env=self.environment, cwd=self.cwd, capture_output=True, text=True,
-            timeout=120, check=False,
+            timeout=HANG_SECONDS, check=False,
         )  # fmt: skip
         if check and done.returncode != 0:
             raise AssertionError(f"digest {' '.join(arguments)} gave {done.returncode}:\n{done.stderr}")
@@ -85,7 +84,7 @@ class Installation:
         for process in self.started:
             if process.poll() is None:
                 os.killpg(process.pid, how)
-        codes = [process.wait(timeout=STOP_SECONDS) for process in self.started]
+        codes = [process.wait(timeout=HANG_SECONDS) for process in self.started]
         self.started.clear()
         return codes
 

@@ -18,7 +18,7 @@ from digest.web.connection_limits import HEAD_SECONDS, ConnectionLimits, counted
 from tests.support.connection_flood import KINDS, flood
 from tests.support.product_processes import Installation, installation
 from tests.support.real_servers import free_port
-from tests.support.waiting import pause, wait_until
+from tests.support.waiting import HANG_SECONDS, pause, wait_until
 
 
 @dataclass(eq=False)
@@ -121,7 +121,7 @@ def small_server(folder: Path) -> Iterator[tuple[Installation, int]]:
 def is_answered(port: int) -> bool:
     """Return whether a page is served on a new connection."""
     with suppress(httpx2.HTTPError):
-        return httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=60).status_code == 200
+        return httpx2.get(f"http://127.0.0.1:{port}/privacy", timeout=HANG_SECONDS).status_code == 200
     return False
 
 

@@ -25,7 +25,7 @@ from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import Installation, installation
-from tests.support.waiting import current_time, wait_until
+from tests.support.waiting import HANG_SECONDS, current_time, wait_until
 
 pytestmark = pytest.mark.postgresql
 
@@ -108,7 +108,7 @@ def test_digests_are_delivered_although_redis_forgets_and_workers_die(
 def run_in(service: Installation, code: str) -> subprocess.CompletedProcess[str]:
     """Run a few lines of Python as a process of this installation."""
     return subprocess.run(
-        [sys.executable, "-c", code], env=service.environment, cwd=ROOT, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", code], env=service.environment, cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS,
         check=True,
     )  # fmt: skip
 
