@@ -91,6 +91,8 @@ class PageLine:
 
 def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
     """Return the lines of a page with their links; `lines` are (number, text, fault)."""
+    if not lines:
+        return []
     raw = [text for _, text, _ in lines]
     listed, list_lines = listed_addresses(raw)
     bare = ["" if index in list_lines else text for index, text in enumerate(raw)]
