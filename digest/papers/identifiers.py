@@ -15,7 +15,7 @@ ARXIV = re.compile(
     re.IGNORECASE,
 )
 DOI = re.compile(
-    r"(?:doi:\s*|(?:https?://)?(?:dx\.)?doi\.org/)?(?P<id>10\.\d{4,9}/[^\s<>\"]+)", re.IGNORECASE
+    r"(?:doi:\s*|(?:https?://)?[\w.-]*\bdoi\.[\w.-]+/(?:abs/)?)?(?P<id>10\.\d{4,9}/[^\s<>\"]+)", re.IGNORECASE
 )
 ARXIV_DOI = "10.48550/arxiv."
 NUMBER = re.compile(

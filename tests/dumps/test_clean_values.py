@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from digest.papers import Announcement, Record
+from digest.papers import Announcement, Organization, Record
 from tests.dumps import items
 
 NO = ("nan", "NaN", "null", "None", "N/A", "-", "[]")
@@ -18,6 +18,7 @@ NAMES: dict[str, tuple[tuple[str, ...], int | None]] = {
     "Okafor, A., Ito, K., & Lind, P.": (("Okafor, A.", "Ito, K.", "Lind, P."), 3),
     "Ada Okafor, Kenji Ito & Mara Silva": (("Ada Okafor", "Kenji Ito", "Mara Silva"), 3),
     "Ada Okafor, Kenji Ito": (("Ada Okafor", "Kenji Ito"), 2),
+    "Okafor A, Ito K.": (("Okafor A", "Ito K"), 2),
     "Jo Lind et al.": (("Jo Lind",), None),
     "Ada Okafor, Kenji Ito, et al": (("Ada Okafor", "Kenji Ito"), None),
     "Ito, Kenji": (("Ito, Kenji",), 1),
@@ -171,3 +172,27 @@ def test_one_bad_character_or_element_spoils_one_entry_of_a_feed() -> None:
                 papers = [one for one in found if isinstance(one, Record)]
                 assert (len(papers), len(found)) == (800 - lost, 800), (bad, damage)
                 assert [one.line for one in papers] == sorted(one.line for one in papers)
+
+
+def test_institutions_of_the_authors_are_the_organisation_of_a_paper() -> None:
+    authorships = [
+        {"author": {"display_name": name}, "institutions": [{"display_name": place}]}
+        for name, place in (
+            ("Ada Okafor", "Kite University"),
+            ("Kenji Ito", "Owl Lab"),
+            ("Jo Lind", "Kite University"),
+        )
+    ]
+    work = {
+        "id": "https://openalex.org/W1",
+        "title": "On Kites",
+        "publication_date": "2026-11-20",
+        "authorships": authorships,
+    }
+    paper = {"paperId": "0" * 40, "externalIds": {}, "title": "On Kites", "year": 2026}
+    paper["authors"] = [{"name": "Ada Okafor", "affiliations": ["Kite University", "Owl Lab"]}]
+
+    for content in (work, paper):
+        (found,) = items(json.dumps(content))
+        assert isinstance(found, Record)
+        assert found.organization == Organization(handle="Kite University; Owl Lab", name="Kite University")

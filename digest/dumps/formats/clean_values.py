@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from digest.dumps.formats import field_parsing
@@ -19,10 +19,9 @@ OTHERS = re.compile(r",?\s*(?:\band\s+others|\bet\.?\s?al\b\.?|\.\.\.|…)\s*$",
 NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\"([^\"]+)\"|(?<![^\s,\[(])'((?:[^']|'(?!\s*[,\])]))+)'")
-#: One of these occurs in the names of a record that needs cleaning.
-UNCLEAN_NAME = re.compile(
-    r"[\[{;|\n&\\\"]|(?:^|\0)\W*\d|\d(?:\0|$)|\b(?i:al|others|nan|null|none|n/a)\b|\.\.\.|…|(?:^|\0)\W*(?:\0|$)|,[^,\0]*,"
-)
+#: One of these signs or words occurs in the names of a record that needs cleaning.
+UNCLEAN_SIGN = re.compile(r"[\[{;|\n&\\\"\d…]|\.\.\.")
+UNCLEAN_WORDS = MISSING | {"al", "al.", "others"}
 BRACED = re.compile(r"\{([^{}]*)\}")
 TEX_SIGN = re.compile(r"\{?\\text(less|greater|ampersand|underscore)\}?(?:\{\})?|\{\\([%&_#$])\}")
 TEX_SIGNS = {"less": "<", "greater": ">", "ampersand": "&", "underscore": "_"}
@@ -44,7 +43,6 @@ ABSTRACT_LABEL = re.compile(
     re.IGNORECASE,
 )
 ARXIV_IN_JOURNAL = re.compile(r"(?:arxiv:\s?|\babs/)(\d{4}\.\d{4,5}|[a-z-]{2,16}/\d{7})", re.IGNORECASE)
-CODE_HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
 CODE = re.compile(
     r"(?:https?://)?(?:www\.)?((?:github|gitlab|bitbucket|codeberg)\.(?:com|org)/[\w.-]{1,60}/[\w.-]{1,100})"
 )
@@ -69,7 +67,7 @@ def with_clean_values(record: Record, *, is_page: bool) -> Record:
             and (found := ARXIV_IN_JOURNAL.search(record.journal))
         ):
             changed["ids"] = dict([*record.ids.items(), *filter(None, [normalised_id("arxiv", found[1])])])
-    if UNCLEAN_NAME.search("\0".join(record.authors)) and record.authors:
+    if record.authors and are_unclean(record.authors):
         names, number = clean_names(record.authors)
         changed["authors"] = names
         if record.n_authors in {None, len(record.authors)}:
@@ -119,7 +117,25 @@ def clean_names(names: Iterable[str]) -> tuple[tuple[str, ...], int | None]:
             bare = OTHERS.sub("", one).strip(" ,;'\"")
             is_whole = is_whole and bare == one.strip(" ,;'\"") and one != "others"
             clean += [NAME_NUMBER.sub("", name) for name in names_in(bare) if name != "others"]
+    if ends_in_full_stop(clean):
+        clean[-1] = clean[-1].rstrip(".")
     return tuple(filter(None, clean)), number or (len(clean) or None if is_whole else None)
+
+
+def are_unclean(names: Sequence[str]) -> bool:
+    """Return whether names may need cleaning, by checks that are cheap for names that do not."""
+    whole = " ".join(names)
+    return (
+        UNCLEAN_SIGN.search(whole) is not None
+        or not UNCLEAN_WORDS.isdisjoint(whole.casefold().split())
+        or ("," in whole and any(name.count(",") > 1 for name in names))
+        or ends_in_full_stop(names)
+    )
+
+
+def ends_in_full_stop(names: Sequence[str]) -> bool:
+    """Return whether a full stop ends a list of names, as in `Okafor A, Ito K.`, and not an initial."""
+    return len(names) > 1 and names[-1].endswith(".") and not any("." in name for name in names[:-1])
 
 
 def listed_names(text: str) -> list[str]:
@@ -167,7 +183,7 @@ def clean_list(text: str) -> tuple[str, ...]:
 def code_addresses(record: Record) -> Iterator[str]:
     """Yield the addresses of code in the abstract and the comment that are not among the record's URLs."""
     for text in (record.abstract, record.comment):
-        if any(host in text for host in CODE_HOSTS):
+        if ".com/" in text or ".org/" in text:
             known = " ".join(record.urls)
             for found in dict.fromkeys(one[1].rstrip(".-") for one in CODE.finditer(text)):
                 if found not in known:

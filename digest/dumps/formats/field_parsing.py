@@ -8,10 +8,11 @@ from datetime import UTC, date, datetime
 from math import isfinite
 from typing import Any
 
-from digest.papers import id_in, normalised_id
+from digest.papers import Organization, id_in, normalised_id
 
 MAX_TEXT = 2_000_000  #: maximum number of characters read from one field
 MAX_URL = 2_000  #: characters
+MAX_INSTITUTIONS = 20
 MAX_NAMES = 20_001  #: maximum number of names read from a field, one more than a valid record may have
 
 ISO_DATE = re.compile(r"\s*(\d{4})[-/.](\d\d?)(?:[-/.](\d\d?))?(?!\d)")
@@ -182,6 +183,12 @@ def is_person_name(name: str) -> bool:
     return PERSON_NAME.fullmatch(name) is not None and all(
         not word[0].islower() or word in PARTICLES for word in name.replace(",", "").split()
     )
+
+
+def institutions(names: Iterable[Any]) -> Organization | None:
+    """Return the first institution as the paper's organisation; its handle lists all, for filters."""
+    known = list(dict.fromkeys(filter(None, map(as_text, names))))[:MAX_INSTITUTIONS]
+    return Organization(handle="; ".join(known), name=known[0]) if known else None
 
 
 def parse_timestamp(value: Any) -> date | None:

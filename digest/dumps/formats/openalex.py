@@ -45,6 +45,14 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
             ]
         ),
         authors=authors,
+        organization=field_parsing.institutions(
+            one.get("display_name")
+            for authorship in field_parsing.as_list(found.get("authorships"))
+            for one in map(
+                field_parsing.as_mapping,
+                field_parsing.as_list(field_parsing.as_mapping(authorship).get("institutions")),
+            )
+        ),
         n_authors=len(authors) or None,
         published=field_parsing.parse_day(found.get("publication_date")),
         categories=field_parsing.as_texts(

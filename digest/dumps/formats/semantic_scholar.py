@@ -79,6 +79,11 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
             ]
         ),
         authors=authors,
+        organization=field_parsing.institutions(
+            name
+            for author in field_parsing.as_list(found.get("authors"))
+            for name in field_parsing.as_list(field_parsing.as_mapping(author).get("affiliations"))
+        ),
         n_authors=len(authors) or None,
         published=published(found),
         categories=categories(found),

@@ -11,7 +11,7 @@ from digest.dumps.laws import conservation, plausibility, unused_fields
 from digest.papers import Record
 
 PAGE_FORMATS = ("page", "html")
-MAX_JUDGED = 5_000  #: only this many records at the beginning of a dump are checked for plausibility
+MAX_JUDGED = 3_000  #: only this many records at the beginning of a dump are checked for plausibility
 
 
 def checked(reading: DumpReading) -> Items:

@@ -30,7 +30,6 @@ ADDRESSES = tuple(
         rb"openreview\.net/(?:forum|pdf)\?id=(?P<openreview>[\w-]{8,12})",
     )
 )
-SIGNS_OF_ADDRESSES = ("10.", "iv.org/", "Xiv:", "/papers/", "PMID", "pubmed", "aclanthology", "openreview")
 #: What a publisher adds to the DOI in an address.
 DOI_ENDING = re.compile(r"(?:v\d{1,2})?(?:[./](?:full|abstract|pdf|html|meta|epub|short)(?:-text)?)*[.:/]*$")
 DOI_STOP = re.compile(r"[<>&;,|\"'\s\\\]}*`?#]")
@@ -55,7 +54,6 @@ ENTRIES = {
     "pubmed": rb"<Pubmed(?:Book)?Article[\s>]",
 }
 MAX_BYTES = 8 * 1024 * 1024  #: only the beginning of a file is compared
-MAX_ADDRESSES = 400_000
 MAX_LOSS = 0.05  #: maximum share of lost papers in a dump that is loaded
 MIN_SIZE = 4_000  #: a page with more bytes than this is checked against `MIN_SHARE`
 MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts must make up
@@ -76,16 +74,16 @@ class Tally:
         """Count a record with its ids and the addresses in its texts."""
         self.papers += 1
         self.characters += len(record.title) + len(record.abstract)
-        if len(self.addresses) < MAX_ADDRESSES:
+        if self.characters < MAX_BYTES:
             self.addresses |= addresses_of(record)
 
 
 def addresses_of(record: Record) -> set[Address]:
     """Return the addresses of papers among the ids and in the texts of a record."""
     found = {normalised(scheme, value.removeprefix("10.")) for scheme, value in record.ids.items()}
-    for text in (record.abstract, record.title, record.comment, record.journal, *record.urls):
-        if any(sign in text for sign in SIGNS_OF_ADDRESSES):
-            found |= addresses_in(text.encode(errors="replace")).keys()
+    texts = " ".join((record.abstract, record.title, record.comment, record.journal, *record.urls))
+    if "/" in texts or "Xiv:" in texts or "PMID" in texts:
+        found |= addresses_in(texts.encode(errors="replace")).keys()
     return found
 
 

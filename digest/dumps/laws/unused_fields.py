@@ -24,7 +24,7 @@ def remarks(sampled: Sequence[tuple[Mapping[str, Any], Record]]) -> Items:
         for name, value in fields.items():
             for text in strings_in(value) if name not in NAMES else ():
                 texts[name] += 1
-                if name not in used and title_key(text[: 2 * KEY_LENGTH])[:KEY_LENGTH] in whole:
+                if name not in used and key_of(text) in whole:
                     used.add(name)
     named = [f"{name} ({number:,})" for name, number in texts.most_common() if name not in used]
     if named:
@@ -34,6 +34,13 @@ def remarks(sampled: Sequence[tuple[Mapping[str, Any], Record]]) -> Items:
             reason=f"not used (number of texts): {', '.join(named[:MAX_NAMED])}{more}",
             is_remark=True,
         )
+
+
+def key_of(text: str) -> str:
+    """Return the beginning of a text, or the end of an address, as it occurs in a record."""
+    if "://" in text:
+        return title_key(text.partition("?")[0])[-KEY_LENGTH:].strip()
+    return title_key(text[: 3 * KEY_LENGTH])[:KEY_LENGTH]
 
 
 def strings_in(value: Any) -> Iterator[str]:
