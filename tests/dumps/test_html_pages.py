@@ -41,14 +41,12 @@ def card(number: int, *, title: str = "", extra: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize("count", [10, 49])
-@pytest.mark.parametrize("shape", CARDS)
-def test_every_paper_of_a_page_in_html_is_read(shape: str, count: int) -> None:
-    invented = invented_papers(count)
+def test_every_paper_of_a_page_in_html_is_read() -> None:
+    invented = invented_papers(49)
+    for shape in CARDS:
+        found = score(page(shape, invented), invented, shape)
 
-    found = score(page(shape, invented), invented, shape)
-
-    assert (found.right, found.phantoms) == (count, 0), found.wrong
+        assert (found.right, found.phantoms) == (49, 0), (shape, found.wrong)
 
 
 @pytest.mark.parametrize(

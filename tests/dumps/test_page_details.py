@@ -36,31 +36,30 @@ def titles_and_faults(content: str | bytes) -> list[str]:
 # ── under headings ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("line", "organization"),
-    [
-        (f"![gravelworks](x.png) [Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
-        (f"[![](x.png) Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
-        (f"[![alt text](x.png)Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
-        ("[![gw](x.png) Gravel Works](https://example.org/gw)", ("gw", "Gravel Works")),
-        (f"[[gw] Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
-        (f"[Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
-        (f"· [Gravel Works]({PROFILE}) · Nov 3, 2026", ("gravelworks", "Gravel Works")),
-        (f"[ada]({PROFILE})", None),
-        ("[Log in](https://huggingface.co/login)", None),
-        ("[Gravel Works](https://example.org/gravelworks)", None),
-        (f"[![gravelworks](x.png)]({PROFILE})", None),
-    ],
-)
-def test_an_organization_is_a_name_with_an_image_or_a_link_to_its_profile(
-    line: str, organization: tuple[str, str] | None
-) -> None:
-    found = only(f"{HEADING}{ABSTRACT}\n\n{line}\n\nNov 3, 2026\n")
+ORGANIZATIONS = [
+    (f"![gravelworks](x.png) [Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
+    (f"[![](x.png) Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
+    (f"[![alt text](x.png)Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
+    ("[![gw](x.png) Gravel Works](https://example.org/gw)", ("gw", "Gravel Works")),
+    (f"[[gw] Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
+    (f"[Gravel Works]({PROFILE})", ("gravelworks", "Gravel Works")),
+    (f"· [Gravel Works]({PROFILE}) · Nov 3, 2026", ("gravelworks", "Gravel Works")),
+    (f"[ada]({PROFILE})", None),
+    ("[Log in](https://huggingface.co/login)", None),
+    ("[Gravel Works](https://example.org/gravelworks)", None),
+    (f"[![gravelworks](x.png)]({PROFILE})", None),
+]
 
-    assert found.abstract == ABSTRACT
-    assert found.published == date(2026, 11, 3)
-    named = found.organization
-    assert (named and (named.handle, named.name)) == organization
+
+def test_an_organization_is_a_name_with_an_image_or_a_link_to_its_profile() -> None:
+    wrong = {}
+    for line, organization in ORGANIZATIONS:
+        found = only(f"{HEADING}{ABSTRACT}\n\n{line}\n\nNov 3, 2026\n")
+        named = found.organization and (found.organization.handle, found.organization.name)
+        if (found.abstract, found.published, named) != (ABSTRACT, date(2026, 11, 3), organization):
+            wrong[line] = found
+
+    assert wrong == {}
 
 
 def test_only_the_first_organization_counts_and_none_comes_after_the_authors() -> None:
@@ -84,9 +83,7 @@ def test_an_abstract_that_is_a_link_to_its_paper_is_the_abstract() -> None:
     assert only(f"{HEADING}[{ABSTRACT}]({PAPER_URL})\n").abstract == ABSTRACT
 
 
-@pytest.mark.parametrize(
-    ("lines", "signals", "urls"),
-    [
+FIGURES: list[tuple[str, dict[str, float], tuple[str, ...]]] = [
         (f"[GitHub 1.5k]({CODE}) · [arXiv Page](https://arxiv.org/abs/{IDS[0]})", {"stars": 1500}, (CODE,)),
         (f"[GitHub 1.2.3k]({CODE})", {}, ()),
         (f"3\n[]({PAPER_URL}#community)", {"comments": 3}, ()),
@@ -98,14 +95,17 @@ def test_an_abstract_that_is_a_link_to_its_paper_is_the_abstract() -> None:
         (f"Upvote\n\n12\n\n[3]({PAPER_URL}#community)", {"upvotes": 12, "comments": 3}, ()),
         (f"[Project]({CODE}) | Nov 3, 2026", {}, ()),
         (f"- **Project:** https://example.org/gravel\n- **Code:** {CODE}", {}, ("https://example.org/gravel", CODE)),
-    ],
-)  # fmt: skip
-def test_links_and_figures_under_an_abstract_belong_to_its_paper(
-    lines: str, signals: dict[str, float], urls: tuple[str, ...]
-) -> None:
-    found = only(f"{HEADING}{ABSTRACT}\n\n{lines}\n")
+    ]  # fmt: skip
 
-    assert (found.abstract, found.signals, found.urls) == (ABSTRACT, signals, urls)
+
+def test_links_and_figures_under_an_abstract_belong_to_its_paper() -> None:
+    wrong = {}
+    for lines, signals, urls in FIGURES:
+        found = only(f"{HEADING}{ABSTRACT}\n\n{lines}\n")
+        if (found.abstract, found.signals, found.urls) != (ABSTRACT, signals, urls):
+            wrong[lines] = found
+
+    assert wrong == {}
 
 
 def test_an_abstract_of_several_paragraphs_is_whole() -> None:
@@ -254,19 +254,19 @@ def test_the_day_on_which_a_page_was_saved_is_its_date(word: str) -> None:
     assert only(page).published == date(2026, 11, 3)
 
 
-@pytest.mark.parametrize(
-    ("top", "order"),
-    [
-        ("https://huggingface.co/papers?q=gravel\n\n", "relevance"),
-        ("URL: https://huggingface.co/papers/trending\n\n", "ranked"),
-        ("# Trending Papers\n\n", "ranked"),
-        ("Trending Papers\n\n", "ranked"),
-        ("Daily Papers\n\nTrending Papers\n\n", "none"),
-        ("", "none"),
-    ],
-)
-def test_the_top_of_a_page_says_how_it_is_ordered(top: str, order: str) -> None:
-    assert reading(f"{top}{INBOX}{TITLE}\n\n{ABSTRACT}\n").header.order == order
+ORDERS = [
+    ("https://huggingface.co/papers?q=gravel\n\n", "relevance"),
+    ("URL: https://huggingface.co/papers/trending\n\n", "ranked"),
+    ("# Trending Papers\n\n", "ranked"),
+    ("Trending Papers\n\n", "ranked"),
+    ("Daily Papers\n\nTrending Papers\n\n", "none"),
+    ("", "none"),
+]
+
+
+def test_the_top_of_a_page_says_how_it_is_ordered() -> None:
+    for top, order in ORDERS:
+        assert reading(f"{top}{INBOX}{TITLE}\n\n{ABSTRACT}\n").header.order == order, top
 
 
 def test_a_figure_that_is_no_number_is_left_out() -> None:
