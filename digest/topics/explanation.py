@@ -62,7 +62,7 @@ class MatchFinding(NamedTuple):
     """The clauses by which a filter matches a paper, strongest first, and where the matched words are."""
 
     words: tuple[str, ...]  #: the text clauses, as the reader wrote them: "score-based"
-    authors: tuple[str, ...]  #: those whom the reader follows by their full names
+    authors: tuple[str, ...]  #: those that the reader follows by their full names
     others: tuple[str, ...]  #: the other clauses: "in cs.LG"
     places: tuple[tuple[str, int, int], ...]  #: (field, start, end) of the matched words
 
