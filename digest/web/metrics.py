@@ -17,6 +17,7 @@ from digest.heartbeats import ProcessRecord
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
 from digest.web import health, request_context
+from digest.web.visitor_network import is_forwarded
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,7 +40,7 @@ def show_metrics(request: Request) -> PlainTextResponse:
 
 def is_from_private_network(request: Request) -> bool:
     """Return whether a request came from a private address and did not pass a proxy."""
-    if "x-forwarded-for" in request.headers or "forwarded" in request.headers:
+    if is_forwarded(request.headers):
         return False
     try:
         client = ip_address(request.client.host if request.client else "")

@@ -1,7 +1,7 @@
 """Show the messages in the Maildir of a local installation, whose mail does not leave this machine.
 
 Every message contains its reader's private links. The viewer therefore exists only on a local site, and returns
-404 unless the Host header of a request names this machine.
+404 unless the Host header of a request names this machine and no header shows that a proxy forwarded it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 
 from digest.web import page_rendering, request_context
 from digest.web.middleware import mail_headers
+from digest.web.visitor_network import is_forwarded
 
 MAX_SHOWN = 200
 LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -122,6 +123,9 @@ def mail_files(request: Request) -> dict[str, Path]:
 def mail_folder(request: Request) -> Path:
     """Return the local Maildir; raise 404 if this client may not see it."""
     context = request_context.context_of(request)
-    if not request_context.shows_outbox(context) or not LOCAL_HOST.fullmatch(request.headers.get("host", "")):
+    names_us = [LOCAL_HOST.fullmatch(host) for host in request.headers.getlist("host")]
+    if not request_context.shows_outbox(context) or not (names_us and all(names_us)):
+        raise HTTPException(404)
+    if is_forwarded(request.headers):
         raise HTTPException(404)
     return context.settings.mail.folder

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, ip_address, ip_network
 
 #: Private networks, in which an operator's own proxies may run (RFC 1918, 6598, 4193, 3927, 4291).
@@ -14,6 +15,17 @@ PRIVATE_NETWORKS = tuple(
 )  # fmt: skip
 #: Headers by which proxies name the client.
 PROXY_HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip")
+#: Any header with which proxies, load balancers and content networks mark a forwarded request.
+FORWARDING_HEADER = re.compile(
+    r"x-(?:original-)?forwarded.*|forwarded.*|via|cdn-loop|.*(?:client|connecting|real|remote|user|proxyuser)-?ip"
+    r"|x-original-(?:host|url|uri)|x-rewrite-url|x-envoy-external-address|x-host|x-remote-addr",
+    re.IGNORECASE,
+)
+
+
+def is_forwarded(headers: Iterable[str]) -> bool:
+    """Return whether one of these header names shows that a request passed a proxy, so that its client is unknown."""
+    return any(FORWARDING_HEADER.fullmatch(name) for name in headers)
 
 
 def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:

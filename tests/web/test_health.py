@@ -20,6 +20,7 @@ from digest.settings import Settings, load_settings
 from digest.web import watchdog
 from tests.support.real_servers import free_port
 from tests.web.conftest import ServedSite
+from tests.web.test_pages import FORWARDING_HEADERS
 
 MB = 10**6
 
@@ -141,7 +142,8 @@ def test_metrics_are_for_private_addresses_only(served: ServedSite, neighbour: T
     )
     assert {asking_from(address) for address in ours} == {200}
     assert {asking_from(address) for address in others} == {404}
-    assert neighbour.get("/metrics", headers={"x-forwarded-for": "203.0.113.9"}).status_code == 404
+    for name in FORWARDING_HEADERS:
+        assert neighbour.get("/metrics", headers={name: "203.0.113.9"}).status_code == 404, name
 
 
 # ── the letter to the operator ──────────────────────────────────────────────────────────────────

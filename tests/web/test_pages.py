@@ -122,6 +122,24 @@ def test_a_mail_can_be_read_as_text_and_as_it_is(served, mail):
     assert served.client.get(f"/outbox/{mail}/source").text.startswith("Subject: Flow")
 
 
+#: Headers of proxies, load balancers, tunnels and content networks.
+FORWARDING_HEADERS = (
+    "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded", "Forwarded", "Forwarded-For",
+    "Via", "X-Real-IP", "X-Client-IP", "Client-IP", "X-Cluster-Client-IP", "True-Client-IP", "CF-Connecting-IP", "CDN-Loop",
+    "Fly-Client-IP", "Fastly-Client-IP", "X-Azure-ClientIP", "X-Original-Forwarded-For", "X-Original-Host", "X-Original-URL",
+    "X-Rewrite-URL", "X-ProxyUser-IP", "X-Envoy-External-Address",
+)  # fmt: skip
+
+
+def test_the_outbox_viewer_serves_no_forwarded_request(served, mail):
+    assert served.client.get("/outbox/").status_code == 200
+    for name in FORWARDING_HEADERS:
+        for path in ("/outbox/", f"/outbox/{mail}", f"/outbox/{mail}/html", f"/outbox/{mail}/source"):
+            assert served.client.get(path, headers={name: "localhost"}).status_code == 404, (name, path)
+    two_hosts = [("host", "localhost"), ("host", "digest.example.org")]
+    assert served.client.get("/outbox/", headers=two_hosts).status_code == 404
+
+
 @pytest.mark.parametrize("key", ["link", "..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "none"])
 def test_the_outbox_viewer_serves_only_mails(served, mail, key):
     assert served.client.get(f"/outbox/{key}/source").status_code == 404
