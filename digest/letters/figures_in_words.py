@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from gettext import NullTranslations
 from math import ceil
+from unicodedata import category
 
 from digest.editions.compose import TRENDING_TOPIC
 from digest.editions.schedule import Cadence, Schedule
 from digest.editions.time_zones import zone_of
-from digest.letters.headers import break_addresses
 
 TRANSLATIONS = NullTranslations()
 _ = TRANSLATIONS.gettext
@@ -21,9 +21,11 @@ WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
 MAX_OWN_TOPICS = 50  #: the footer of a digest names all topics that a reader can have
 MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
-MAX_REQUESTED_NAMED = 5  #: maximum number of topics that a letter names if the request is not yet confirmed
+MAX_REQUESTED_NAMED = 3  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
-MAX_REQUESTED_NAME = 40
+MAX_REQUESTED_NAME = 60
+#: More than four digits, however they are separated; mail programs make telephone numbers into links.
+LONG_NUMBER = re.compile(r"\d(?:[\s'’-]*\d){4,}")
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
@@ -106,11 +108,11 @@ def schedule_in_words(schedule: Schedule) -> str:
     }
 
 
-def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
-    """Return a description of the requested digest: `a daily digest of papers on diffusion and robots`.
+def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection[str] = ()) -> str:
+    """Return a description of the requested digest: `a daily digest of papers on “diffusion” and “robots”`.
 
-    A stranger may have chosen the names of the topics, so names are shortened, limited in number, and kept
-    from becoming links.
+    A stranger may have chosen the names of the topics. Names that are not our `own` are therefore quoted,
+    reduced to words, shortened, and limited in number; the others are counted.
     """
     if not topics:
         return {
@@ -121,8 +123,29 @@ def requested_digest(cadence: Cadence, topics: Sequence[str]) -> str:
         Cadence.WEEKLY: _("a weekly digest of papers on %s"),
         Cadence.MONTHLY: _("a monthly digest of papers on %s"),
     }.get(cadence, _("a daily digest of papers on %s"))
-    named = [break_addresses(cut_at_word(name, MAX_REQUESTED_NAME)) for name in topics]
-    return kind % topics_in_words(named, MAX_REQUESTED_NAMED)
+    named = [name if name in own else quoted_words(name) for name in topics]
+    shown = list(filter(None, named))[:MAX_REQUESTED_NAMED]
+    others = len(topics) - len(shown)
+    if not shown:
+        return kind % (ngettext("%d topic", "%d topics", others) % others)
+    return kind % topics_in_words([*shown, *[""] * others], len(shown))
+
+
+def quoted_words(text: str) -> str:
+    """Return the words of a stranger's text in quotation marks, or "" if it has none.
+
+    Only letters, short numbers, and hyphens and apostrophes inside words are kept, so that the text can
+    neither link nor dial.
+    """
+    kept = "".join(char if is_in_word(char) else "" if category(char) == "Cf" else " " for char in text)
+    words = [word.strip("-'’") for word in LONG_NUMBER.sub(" ", kept).split()]
+    cut = cut_at_word(" ".join(filter(None, words)), MAX_REQUESTED_NAME)
+    return f"“{cut}”" if cut else ""
+
+
+def is_in_word(char: str) -> bool:
+    """Return whether a character may be a part of a word: a letter, a mark, a digit, a hyphen or an apostrophe."""
+    return category(char)[0] in "LM" or char.isdecimal() or char in "-'’"
 
 
 def topics_in_words(topics: Sequence[str], at_most: int = MAX_TOPICS_NAMED) -> str:

@@ -38,6 +38,8 @@ from digest.subscribers import (
 )
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, Remark, RequestedSettings
 from digest.subscribers.sign_up_counts import counts
+from digest.topics import filter_registry
+from digest.topics.starter_filters import STARTER_TOPICS
 
 if TYPE_CHECKING:
     from digest.letters.cards import Card
@@ -244,6 +246,8 @@ class Request:
     digest: str  #: such as `a daily digest of papers on diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
+    max_papers: int
+    abstracts: str
     remarks: tuple[Remark, ...] = ()  #: what the lines of a sign-up by mail gave
 
 
@@ -254,10 +258,23 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
     stored = subscriber_topics.typed_topics(session, [subscriber.id])
     topics = requested.topics or stored.get(subscriber.id, {})
     return Request(
-        digest=figures_in_words.requested_digest(schedule.cadence, list(map(one_line, topics))),
+        digest=figures_in_words.requested_digest(
+            schedule.cadence, list(map(one_line, topics)), own=own_names(topics)
+        ),
         schedule=figures_in_words.schedule_in_words(schedule),
         topics=topics,
+        max_papers=requested.max_papers or subscriber.max_papers,
+        abstracts=requested.abstracts or subscriber.abstracts,
         remarks=requested.remarks,
+    )
+
+
+def own_names(topics: Mapping[str, str]) -> frozenset[str]:
+    """Return the names that no stranger chose: those of the topics that the form offers, and of packs."""
+    return frozenset(
+        name
+        for name, text in topics.items()
+        if STARTER_TOPICS.get(name) == text or filter_registry.is_pack_topic(name, text)
     )
 
 

@@ -15,7 +15,14 @@ from digest.letters.cards import CardForm
 from digest.subscribers import Request as SubscriptionRequest
 from digest.subscribers import RequestedSettings, use_cases
 from digest.topics import Filter
-from digest.web import forms, page_rendering, problem_pages, request_context, topic_preview
+from digest.web import (
+    forms,
+    page_rendering,
+    problem_pages,
+    request_context,
+    sentence_choices,
+    topic_preview,
+)
 from digest.web.front_page import request_network
 
 MAX_PAPERS = 3
@@ -57,7 +64,9 @@ def button_page(
         owner=addresses.readable_address(subscriber.owner_email or ""),
         requested=asked.digest,
         schedule=asked.schedule,
-        has_topics=bool(asked.topics),
+        topics=asked.topics,
+        max_papers=asked.max_papers,
+        abstracts=dict(sentence_choices.ABSTRACTS)[asked.abstracts],
         cards=sample_cards(context, session, asked),
     )
 

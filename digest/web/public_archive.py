@@ -18,7 +18,8 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.web import feeds, page_rendering, request_context, starter_topics, trending_list
+from digest.topics.starter_filters import STARTER_TOPICS
+from digest.web import feeds, page_rendering, request_context, trending_list
 
 MAX_DAYS = 1000  #: maximum number of days listed in the archive and in the sitemap
 PAGES_AT_ONCE = 4  #: maximum number of lists of papers made at the same time
@@ -161,12 +162,12 @@ def slug(name: str) -> str:
 
 def topic_links() -> list[DayLink]:
     """Return a link to each starter topic's page."""
-    return [DayLink(href=f"/topics/{slug(name)}", label=name) for name in starter_topics.STARTER_TOPICS]
+    return [DayLink(href=f"/topics/{slug(name)}", label=name) for name in STARTER_TOPICS]
 
 
 def starter_topic(request: Request) -> tuple[str, str]:
     """Return the name and filter of the starter topic in the URL; raise 404 if there is no such topic."""
-    for name, text in starter_topics.STARTER_TOPICS.items():
+    for name, text in STARTER_TOPICS.items():
         if slug(name) == request.path_params["topic"]:
             return name, text
     raise HTTPException(404)

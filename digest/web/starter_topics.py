@@ -1,9 +1,8 @@
-"""Define the starter topics, and count the recent matches of a filter."""
+"""Choose among the starter topics, and count the recent matches of a filter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 from digest import topics
 from digest.app_context import AppContext
@@ -12,24 +11,7 @@ from digest.letters import figures_in_words
 from digest.topics import PerDay
 from digest.topics import recent_papers as topic_papers
 from digest.topics.recent_papers import RecentPapers
-
-#: The filters of the starter topics, keyed by name. They cover the most common interests of readers.
-STARTER_TOPICS: Mapping[str, str] = MappingProxyType(
-    {
-        "Language models": 'ti:"language model*" OR abs:"large language model*" OR LLM OR LLMs',
-        "Agents": "ti:agent* OR abs:agentic OR abs:\"tool use\" OR abs:\"LLM agent*\"",
-        "Reasoning": 'ti:reason* OR "chain of thought" OR "test-time compute"',
-        "Vision": "ti:image* OR ti:vision OR ti:visual* OR abs:\"object detection\" OR abs:segmentation",
-        "Video": "ti:video* OR abs:\"video generation\"",
-        "Diffusion": '"diffusion model*" OR "flow matching" OR "score-based" OR ti:diffusion',
-        "Robots": "ti:robot* OR abs:robotic* OR abs:embodied OR abs:manipulation",
-        "Speech and sound": "ti:speech OR ti:audio OR ti:music OR abs:\"text-to-speech\"",
-        "Reinforcement learning": '"reinforcement learning" OR RLHF OR "policy gradient"',
-        "Health": "medical OR clinical OR biomedical OR protein* OR patient*",
-        "Efficiency": "quantization OR quantisation OR pruning OR distillation OR ti:efficient",
-        "Safety": "ti:safety OR alignment OR jailbreak* OR interpretab*",
-    }
-)  # fmt: skip
+from digest.topics.starter_filters import STARTER_TOPICS
 
 
 def recent_papers(context: AppContext, session: Session) -> RecentPapers:

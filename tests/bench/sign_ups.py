@@ -28,9 +28,9 @@ from sqlalchemy import Engine, func, select
 
 from digest.db.tables import Delivery, SignUp
 from digest.delivery import outbox
+from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms
 from digest.web.forms import MIN_FORM_AGE
-from digest.web.starter_topics import STARTER_TOPICS
 from tests.bench import celery_mornings, sink
 from tests.bench.celery_mornings import MorningCost, SharedServers
 from tests.bench.world import World

@@ -229,7 +229,7 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
 
     assert question["To"] == OWNER
     assert (
-        "to send the group lab@lists.example a daily digest of papers on Flows. You would manage it"
+        "to send the group lab@lists.example a daily digest of papers on “Flows”. You would manage it"
         in " ".join(text_of(question).split())
     )
     assert letters(session)[-1] == ("reminder", OWNER)

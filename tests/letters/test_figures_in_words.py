@@ -105,21 +105,44 @@ def test_a_schedule_is_one_phrase(cadence: Cadence, words: str) -> None:
     ("cadence", "topics", "words"),
     [
         (Cadence.DAILY, (), "a daily digest of trending papers"),
-        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily digest of papers on diffusion and robots"),
-        (Cadence.WEEKLY, ("robots",), "a weekly digest of papers on robots"),
-        (Cadence.MONTHLY, tuple("abcdefg"), "a monthly digest of papers on a, b, c, d, e and 2 more topics"),
-        (
-            Cadence.DAILY,
-            ("win money now " * 6,),
-            "a daily digest of papers on win money now win money now win money…",
-        ),
-        (Cadence.DAILY, ("evil.example",), "a daily digest of papers on evil.\u2060example"),
+        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily digest of papers on “diffusion” and “robots”"),
+        (Cadence.WEEKLY, ("robots",), "a weekly digest of papers on “robots”"),
+        (Cadence.MONTHLY, tuple("abcdefg"), "a monthly digest of papers on “a”, “b”, “c” and 4 more topics"),
+        (Cadence.DAILY, ("@", "+1 800 555 0199"), "a daily digest of papers on 2 topics"),
+        (Cadence.DAILY, ("...", "robots"), "a daily digest of papers on “robots” and 1 more topic"),
     ],
 )
 def test_a_request_names_a_few_topics_shortly_and_without_links(
     cadence: Cadence, topics: tuple[str, ...], words: str
 ) -> None:
     assert figures_in_words.requested_digest(cadence, topics) == words
+
+
+def test_our_own_names_stay_whole() -> None:
+    words = figures_in_words.requested_digest(Cadence.DAILY, ["lab/nlp@3", "lab/vision"], own={"lab/nlp@3"})
+
+    assert words == "a daily digest of papers on lab/nlp@3 and “lab vision”"
+
+
+def test_a_strangers_words_can_neither_link_nor_dial() -> None:
+    for written, shown in {
+        "evil.example": "“evil example”",
+        "https://evil.example/a?b=1": "“https evil example a b 1”",
+        "mail eve@evil.example": "“mail eve evil example”",
+        "evil。example ｅｖｉｌ．ｃｏｍ": "“evil example ｅｖｉｌ ｃｏｍ”",
+        "call +1 (800) 555-0199 now": "“call now”",
+        "call 1-8-0-0-5-5-5": "“call”",
+        "call ١٢٣٤٥": "“call”",
+        "in 2026 GPT-4": "“in 2026 GPT-4”",
+        "Parkinson's self-supervised": "“Parkinson's self-supervised”",
+        "हिन्दी C++": "“हिन्दी C”",
+        "e\u200bvil\u202e.com": "“evil com”",
+        "win money now " * 6: "“win money now win money now win money now win money now win…”",
+        "12345": "",
+        "?!": "",
+    }.items():
+        assert figures_in_words.quoted_words(written) == shown, written
+        assert len(figures_in_words.quoted_words(written)) <= 62
 
 
 @pytest.mark.parametrize(

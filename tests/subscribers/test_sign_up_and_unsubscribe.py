@@ -136,7 +136,7 @@ def test_the_letter_is_kept_without_its_token(session, bob):
     [kept] = session.execute(text("SELECT decision FROM delivery")).scalars()
     assert json.loads(kept) == {
         "confirmation_id": number,
-        "requested": "a daily digest of papers on Robots",
+        "requested": "a daily digest of papers on “Robots”",
         "schedule": "Every day at 08:00, Oslo",
     }
     assert token.rpartition(".")[2] not in kept
@@ -206,7 +206,7 @@ def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(sess
     reminder = session.scalars(select(Delivery).where(Delivery.letter == "reminder")).one()
     assert json.loads(reminder.decision) == {
         "confirmation_id": bob[0],
-        "requested": "a daily digest of papers on Robots",
+        "requested": "a daily digest of papers on “Robots”",
         "schedule": "Every day at 08:00, Oslo",
     }
     assert reminder.expires_at == now + timedelta(hours=48)

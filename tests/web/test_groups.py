@@ -79,7 +79,7 @@ def test_whoever_confirms_for_a_group_gets_no_settings_link(served, now):
     asked = served.client.get(path).text
     answer = served.client.post(path)
 
-    assert "kari@uni.edu asked for a daily digest of papers on Vision for the group lab@uni.edu." in asked
+    assert "kari@uni.edu asked for a daily digest of papers on “Vision” for the group lab@uni.edu." in asked
     assert "The group is subscribed." in answer.text
     assert "/m/" not in answer.text
     assert "kari@uni.edu manages these digests" in answer.text

@@ -14,6 +14,7 @@ from sqlalchemy import select, update
 
 from digest import links, subscribers
 from digest.db.tables import Confirmation, PaperRow
+from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms, sign_up_form, starter_topics, topic_preview
 from tests.web.conftest import opened, path_of, settings_for
 from tests.web.test_every_form import BAD_VALUES, multipart
@@ -71,7 +72,7 @@ CHOICES = {
 def test_a_chip_and_a_button_subscribe(served, papers):
     assert "Check your inbox." in served.sign_up("bob@uni.edu", interest="Robots").text
 
-    assert requested(served)["topics"] == {"Robots": starter_topics.STARTER_TOPICS["Robots"]}
+    assert requested(served)["topics"] == {"Robots": STARTER_TOPICS["Robots"]}
 
 
 def test_chips_show_how_many_papers_a_day_match(served, papers):
@@ -495,8 +496,9 @@ def test_the_confirm_page_shows_what_was_asked_and_three_papers_on_it(served, pa
 
     page = served.client.get(confirm_path(served)).text
 
-    assert "your address, ada@uni.edu) asked for a daily digest of papers on Silence." in page
-    assert "Every day at 07:30, Oslo." in page
+    assert "your address, ada@uni.edu) asked for a daily digest of papers on “Silence”." in page
+    assert "Every day at 07:30, Oslo. At most 10 papers, with short abstracts." in page
+    assert "<strong>Silence</strong>: <code>title:quiet</code>" in page
     assert "On these topics now" in page
     assert re.findall(r'class="title"[^>]*>([^<]*)', page) == [
         "Quiet Paper 3",
@@ -513,7 +515,8 @@ def test_a_stranger_cannot_advertise_in_the_confirm_letter(served, papers):
     [(subject, text)] = served.deliver_mail()
     assert subject == "Confirm your subscription"
     assert "evil.example" not in text
-    assert "again" not in text
+    assert "0100" not in text
+    assert text.count("again") < 20
 
 
 def test_the_welcome_page_shows_the_papers_of_the_welcome_letter(served, papers):
