@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 #: The errors of libraries that mean that a server is down, or refuses what we send for now.
 OUTAGE_ERRORS = frozenset(
@@ -23,6 +24,10 @@ OUTAGE_ERRORS = frozenset(
 )  # fmt: skip
 TEXT_FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 MINUTE = 60.0
+#: Matches control characters, line separators, direction marks and unpaired surrogates.
+CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 QUIETED_LOGGERS = (
     "alembic",
     "apscheduler",
@@ -130,15 +135,28 @@ def without_addresses(text: str) -> str:
     return ADDRESS.sub("…@", text) if "@" in text or "%40" in text else text
 
 
+def escape_controls(text: str) -> str:
+    """Return the text with its control characters and line breaks as escapes, so that it forges no lines."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 class TextFormatter(logging.Formatter):
-    """Write one line per record, followed by any traceback."""
+    """Write one line per record, followed by any traceback, whose lines are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by any traceback; addresses are masked."""
         return without_addresses(super().format(record))
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
+        """Return the record as one line."""
+        return escape_controls(super().formatMessage(record))
 
-class JsonFormatter(logging.Formatter):
+    def formatException(self, ei: Any) -> str:  # noqa: N802  (logging's name)
+        """Return the traceback; a line of an error's own text is indented, too."""
+        return "\n".join(f"  {escape_controls(line)}" for line in super().formatException(ei).split("\n"))
+
+
+class JsonFormatter(TextFormatter):
     """Write one JSON object per record."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -147,7 +165,7 @@ class JsonFormatter(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": without_addresses(record.getMessage()),
+            "event": escape_controls(without_addresses(record.getMessage())),
         }
         if record.exc_info:
             entry["error"] = without_addresses(self.formatException(record.exc_info))

@@ -261,7 +261,28 @@ def test_an_outage_is_one_line_and_a_bug_keeps_its_traceback(capfd: pytest.Captu
         "kombu.2: Error in timer: (builtins.Exception) server closed the connection",
         "kombu.3: Error in timer: reset",
     ]
-    assert [line for line in lines if line.startswith(("Traceback", "KeyError"))] == [
-        "Traceback (most recent call last):",
-        "KeyError: 'a bug'",
+    assert [line for line in lines if line.startswith(("  Traceback", "  KeyError"))] == [
+        "  Traceback (most recent call last):",
+        "  KeyError: 'a bug'",
     ]
+
+
+FORGED = "a.txt\n2026-11-20 08:00:00,000 I digest: all is well\r\x1b[2J\x85\u2028\u202e\ud800"
+
+
+def test_no_text_forges_a_line_of_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    """A stranger may choose the name of a file, the subject of a mail and the text of an error."""
+    for log_format, journal in (("text", ""), ("json", ""), ("text", "journal")):
+        stderr = os.fstat(2)
+        logs.set_up_logging(log_format, journal_stream=f"{stderr.st_dev}:{stderr.st_ino}" if journal else "")
+        log.warning("cannot read %s", FORGED)
+        try:
+            raise ValueError(FORGED)
+        except ValueError:
+            log.exception("cannot read %s", FORGED)
+
+        written = capfd.readouterr().err
+        lines = written.split("\n")[:-1]
+        assert sum("cannot read" in line for line in lines) == 2
+        assert not any(re.match(r"(<\d>)?2026-11-20 08:00:00,000 I", line) for line in lines), log_format
+        assert all(line.isprintable() for line in lines), log_format

@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
             case ["folder"]:
                 return read_folder()
     except DigestError as error:
-        print(f"digest: {error}", file=sys.stderr)  # noqa: T201  (an entry point)
+        print(f"digest: {logs.escape_controls(str(error))}", file=sys.stderr)  # noqa: T201  (an entry point)
         return 1
     print("usage: python -m workers worker|scheduler", file=sys.stderr)  # noqa: T201
     return 2

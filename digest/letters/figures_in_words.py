@@ -24,8 +24,10 @@ MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
 MAX_REQUESTED_NAMED = 3  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
 MAX_REQUESTED_NAME = 60
+MAX_REMARK_LENGTH = 300
+INNER_SIGN = re.compile(r"(?<=\S)[^\w\s'’-](?=\S)")  #: matches the dots and other signs that make a link
 #: More than four digits, however they are separated; mail programs make telephone numbers into links.
-LONG_NUMBER = re.compile(r"\d(?:[\s'’-]*\d){4,}")
+LONG_NUMBER = re.compile(r"\d(?:\W*\d){4,}")
 TRAILING_CONNECTIVES = re.compile(
     r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
     re.IGNORECASE,
@@ -141,6 +143,11 @@ def quoted_words(text: str) -> str:
     words = [word.strip("-'’") for word in LONG_NUMBER.sub(" ", kept).split()]
     cut = cut_at_word(" ".join(filter(None, words)), MAX_REQUESTED_NAME)
     return f"“{cut}”" if cut else ""
+
+
+def unlinkable(text: str) -> str:
+    """Return our sentence about a stranger's text without long numbers, and without signs inside its words."""
+    return cut_at_word(LONG_NUMBER.sub(" ", INNER_SIGN.sub(" ", text)), MAX_REMARK_LENGTH)
 
 
 def is_in_word(char: str) -> bool:

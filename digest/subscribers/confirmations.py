@@ -236,7 +236,16 @@ def confirmation_decision(
     """Return the variables of a letter with a confirmation link: the requested digest and its schedule."""
     asked = request_of(session, confirmation, subscriber)
     decision = {"confirmation_id": confirmation.id, "requested": asked.digest, "schedule": asked.schedule}
-    return {**decision, "remarks": asked.remarks} if asked.remarks else decision
+    if not asked.remarks:
+        return decision
+    is_proven = bool(confirmation.evidence)
+    remarks = asked.remarks if is_proven else [harmless_remark(*remark) for remark in asked.remarks]
+    return {**decision, "remarks": remarks}
+
+
+def harmless_remark(line: str, result: str) -> Remark:
+    """Return a remark on a line that a stranger may have written, without text that links or dials."""
+    return figures_in_words.quoted_words(line), figures_in_words.unlinkable(result)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -124,6 +124,14 @@ def test_our_own_names_stay_whole() -> None:
     assert words == "a daily digest of papers on lab/nlp@3 and “lab vision”"
 
 
+def test_a_remark_on_a_strangers_line_keeps_its_sentence_and_no_link() -> None:
+    for written, shown in {
+        "3 of the last 243 papers; the latest: Kites.": "3 of the last 243 papers; the latest: Kites.",
+        "I cannot read 'evil.example/x' or +1 (800) 555 0199.": "I cannot read 'evil example x' or + .",
+    }.items():
+        assert " ".join(figures_in_words.unlinkable(written).split()) == shown
+
+
 def test_a_strangers_words_can_neither_link_nor_dial() -> None:
     for written, shown in {
         "evil.example": "“evil example”",
