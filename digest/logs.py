@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from digest.errors import DigestError
+
 #: The errors of libraries that mean that a server is down, or refuses what we send for now.
 OUTAGE_ERRORS = frozenset(
     {
@@ -93,10 +95,10 @@ def describe_outage(record: logging.LogRecord) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether an error means that the database, the broker or another server is down, and not a bug."""
+    """Return whether an error means that a server is down, or has a sentence for the operator, and is no bug."""
     kind = type(error)
     is_of_server = kind.__module__.startswith(("redis.", "kombu.", "sqlalchemy.exc", "psycopg"))
-    return isinstance(error, ConnectionError | TimeoutError) or (
+    return isinstance(error, DigestError | ConnectionError | TimeoutError) or (
         is_of_server and kind.__name__ in OUTAGE_ERRORS
     )
 

@@ -22,6 +22,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
+from digest.errors import Unreachable
 from digest.monitoring import alarm_letters, problems
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
@@ -246,6 +247,7 @@ def test_an_outage_is_one_line_and_a_bug_keeps_its_traceback(capfd: pytest.Captu
         redis.exceptions.ConnectionError("Connection refused"),
         OperationalError("select 1", {}, Exception("server closed the connection\nmore")),
         ConnectionResetError("reset"),
+        Unreachable("The database does not respond."),
     ]
     for place, error in enumerate([*outages, KeyError("a bug")]):
         for _ in range(3):
@@ -255,11 +257,12 @@ def test_an_outage_is_one_line_and_a_bug_keeps_its_traceback(capfd: pytest.Captu
                 logging.getLogger(f"kombu.{place}").exception("Error in timer")
 
     lines = capfd.readouterr().err.splitlines()
-    assert [line.partition(" E ")[2] for line in lines[:4]] == [
+    assert [line.partition(" E ")[2] for line in lines[:5]] == [
         "kombu.0: Error in timer: command not allowed",
         "kombu.1: Error in timer: Connection refused",
         "kombu.2: Error in timer: (builtins.Exception) server closed the connection",
         "kombu.3: Error in timer: reset",
+        "kombu.4: Error in timer: The database does not respond.",
     ]
     assert [line for line in lines if line.startswith(("  Traceback", "  KeyError"))] == [
         "  Traceback (most recent call last):",
