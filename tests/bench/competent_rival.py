@@ -27,7 +27,7 @@ from digest.editions import compose
 from digest.editions.compose import Digest, RankedMatches, RequestedTopic
 from digest.letters import Personalization
 from digest.papers import fold
-from tests.bench.matching import fts5_query
+from digest.topics import filter_tree
 from tests.bench.naive_rival import Morning, decide_digest, personalization_of, rendered, row_of, showings_of
 
 CHUNK = 250  #: readers in a task
@@ -137,3 +137,19 @@ def record_sent(session: Session, morning: Morning, sent: Iterable[tuple[Any, Di
     if showings:
         session.execute(insert(Shown), showings)
     session.commit()
+
+
+def fts5_query(node: filter_tree.Node) -> str:
+    """Return a filter of words in the language of FTS5."""
+    if isinstance(node, filter_tree.Or):
+        return f"({' OR '.join(map(fts5_query, node.children))})"
+    if isinstance(node, filter_tree.And):
+        wanted = " AND ".join(fts5_query(c) for c in node.children if not isinstance(c, filter_tree.Not))
+        for child in node.children:
+            if isinstance(child, filter_tree.Not):
+                wanted = f"({wanted}) NOT {fts5_query(child.child)}"
+        return f"({wanted})"
+    assert isinstance(node, filter_tree.TextClause)
+    column = {"ti": "title", "abs": "abstract", "tiab": "{title abstract}"}[node.field]
+    words = " ".join(token.rstrip("*") for token in node.tokens)
+    return f'({column} : "{words}"{" *" if node.tokens[-1].endswith("*") else ""})'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from contextlib import closing
@@ -15,12 +14,14 @@ import pytest
 from digest import topics
 from digest.editions.compose import rank_matches
 from digest.letters import Templates
+from digest.letters.press.press_builder import make_press
 from digest.papers import Paper
+from digest.papers.trending import Ranked
 from digest.site_profile import Site
-from tests.bench import competent_rival, naive_rival, process_usage, sampling_profile, sink
+from tests.bench import competent_rival, naive_rival, process_usage, sink
 from tests.bench.compare_letters import Letters, compare
-from tests.bench.letters import build_press, cold_start
 from tests.bench.world import NOW, World
+from tests.support.shared_caches import CACHES
 
 
 def letters(**details: str) -> Letters:
@@ -60,7 +61,8 @@ def morning(templates: Templates) -> naive_rival.Morning:
         Paper(id=number, title=title, abstract=abstract, first_seen_at=NOW)
         for number, (title, abstract) in enumerate(World(papers=60).texts, start=1)
     ]
-    press = build_press(papers, templates)
+    ranked = [Ranked(paper=paper, score=-float(place), reasons=()) for place, paper in enumerate(papers)]
+    press = make_press(ranked, site=Site(), templates=templates, caches=CACHES, as_of=NOW)
     return naive_rival.Morning(
         site=Site(), press=press, index=topics.PaperIndex(papers), templates=templates, port=0, now=NOW
     )
@@ -81,15 +83,6 @@ def test_the_compared_programs_match_the_same_papers(morning: naive_rival.Mornin
                 assert competent_rival.matching_papers(state, number, asked.canonical) == ours, text
 
 
-@pytest.mark.parametrize("module", sampling_profile.STEPS)
-def test_every_profiled_step_is_a_function_of_the_product(module: str) -> None:
-    source = Path(importlib.import_module(module).__file__ or "").read_text()
-
-    missing = [name for name in sampling_profile.STEPS[module] if f"def {name}(" not in source]
-
-    assert missing == []
-
-
 def test_processor_time_includes_ended_child_processes() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {busy!r}])\nprint(flush=True)\ninput()"
@@ -102,7 +95,3 @@ def test_processor_time_includes_ended_child_processes() -> None:
         process.communicate(b"\n")
     assert used >= 0.25
     assert process_usage.seconds(process.pid) == 0
-
-
-def test_a_cold_process_renders_the_first_letter_of_a_stored_press(morning: naive_rival.Morning) -> None:
-    assert cold_start(morning.press) > 0  # it raises CalledProcessError if the process renders none
