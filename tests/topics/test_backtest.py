@@ -91,7 +91,7 @@ def test_a_backtest_of_few_days_warns_of_it():
 
 def test_an_empty_catalog_gives_no_warnings():
     assert tried("robot OR cup").warnings == ()
-    assert tried("robot OR cup").per_day == PerDay(median=0.0, p90=0.0, max=0, days=0)
+    assert tried("robot OR cup").per_day == PerDay(median=0, p90=0, max=0, days=0)
 
 
 def test_the_time_of_a_backtest_grows_with_the_number_of_papers_and_no_faster():
