@@ -18,6 +18,7 @@ from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, Refill, Reservation, SendLimits, TroubledDomains, Wait
 from digest.delivery.message_rendering import RenderedDelivery
 from digest.delivery.outbox import ClaimedDelivery
+from digest.delivery.outbox.letter_eligibility import UNCONFIRMED_LETTERS
 from digest.delivery.transports import Outcome, Verdict
 
 log = logging.getLogger(__name__)
@@ -222,12 +223,17 @@ class SendPolicy:
 
 
 def reply_of(delivery: ClaimedDelivery, outcome: Outcome) -> LetterReply | None:
-    """Return the reply of a letter's domain, or None if the outcome says nothing about the domain."""
+    """Return the reply of a letter's domain, or None if the outcome says nothing about the domain.
+
+    A deferred letter to an unconfirmed address says nothing, because a stranger may have invented the address.
+    """
     is_taken = outcome.verdict is Verdict.ACCEPTED
     is_slow_down = outcome.verdict is Verdict.DEFERRED and limits.is_slow_down(
         outcome.code, outcome.reply, outcome.phase
     )
     if not (is_taken or is_slow_down) or limits.throttle_pause(outcome.reply):
+        return None
+    if not is_taken and delivery.letter in UNCONFIRMED_LETTERS:
         return None
     return LetterReply(
         recipient=str(delivery.subscriber_id or f"letter-{delivery.id}"),

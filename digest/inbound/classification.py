@@ -272,6 +272,7 @@ def apply_personal_mail(
         unread=read.unread,
         proof=known.proof,
         answered=answered_letter.find(session, site, row.recipient),
+        network=row.network,
     )
     context = MailContext(session=session, site=site, rules=rules, now=now)
     try:

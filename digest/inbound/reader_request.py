@@ -91,6 +91,7 @@ class CommandMail:
     unread: Sequence[str] = ()  #: the lines that are neither commands nor polite words
     proof: SenderProof | None = None
     answered: AnsweredLetter | None = None  #: the letter that the message answers, found by its reply address
+    network: str = ""  #: the network that sent the message; empty if it is unknown
     #: whether the message was sent to the address in a confirmation letter, which is as secret as its link
     is_confirmation: bool = False
 

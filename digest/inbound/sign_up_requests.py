@@ -97,7 +97,7 @@ def request(
     subscribers.request(
         context.session,
         email,
-        network=subscribers.BY_MAIL,
+        network=subscribers.mail_network(context.site, mail.network),
         requested=requested,
         may_sign_up=context.rules.may_sign_up,
         now=context.now,

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from digest.subscribers.sign_up_queue import (
         are_waiting,
         forget_sign_ups,
+        mail_network,
         network_hash,
         note_proxy_header,
         proxy_header_seen,
@@ -184,6 +185,7 @@ __all__ = [
     "last_change",
     "latest_consents",
     "list_saved",
+    "mail_network",
     "mark_unsubscribed",
     "muted_topics",
     "network_hash",

@@ -35,7 +35,7 @@ MAX_WAITING_PER_NETWORK = 40  #: maximum number of waiting sign-ups per network
 MAX_WAITING = 10_000
 
 UNKNOWN = ""  #: stands for the network of sign-ups from this machine or through an unconfigured proxy
-BY_MAIL = "mail"  #: stands for the network of all sign-ups by mail from unproven senders
+BY_MAIL = "mail"  #: stands for the unknown networks of sign-ups by mail from unproven senders
 BY_OPERATOR = "operator"  #: stands for the network of sign-ups through the CLI; they neither wait nor count
 PROVEN = "@"  #: prefix of the network of a proven sender of a sign-up by mail; the sender's domain follows
 #: Networks shared by many people, to which the limit on waiting sign-ups does not apply.

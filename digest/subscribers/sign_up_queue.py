@@ -37,6 +37,11 @@ def network_hash(site: Site, network: str | None) -> str:
     return keyed_hash(site.pepper, f"network\0{network}").hex()[:16] if network else limits.UNKNOWN
 
 
+def mail_network(site: Site, network: str) -> str:
+    """Return the hash of the network from which a sign-up was mailed; BY_MAIL if the network is unknown."""
+    return network_hash(site, f"mail {network}") if network else limits.BY_MAIL
+
+
 # ── sign-up ─────────────────────────────────────────────────────────────────────────────────────
 
 

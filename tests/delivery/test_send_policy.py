@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest import db, subscribers
 from digest.db.tables import Delivery, Lane, SubscriberState
-from digest.delivery import delivery_run, limits, outbox
+from digest.delivery import delivery_run, limits, outbox, send_policy
 from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.limits import LetterReply, SendLimits
 from digest.delivery.send_policy import SendPolicy
@@ -694,6 +694,20 @@ def test_many_policy_refusals_stop_urgent_letters_but_not_the_alarm(
     assert stopped.startswith("stopped: 20 of 20 digests were refused for policy reasons")
     assert found[("sent", "", 1)] == 1
     assert sum(number for (state, _, _), number in found.items() if state == "queued") == 1
+
+
+def test_deferred_letters_to_unconfirmed_addresses_pause_no_domain(
+    put, session: Session, now: datetime
+) -> None:
+    put(1)
+    (claimed,) = outbox.open_outbox(session).claim(lane=Lane.BULK, now=now, limit=1)
+    later = Outcome(
+        delivery_id=claimed.id, verdict=Verdict.DEFERRED, phase="rcpt", code=451, reply="4.7.1 later"
+    )
+
+    assert send_policy.reply_of(claimed, later) is not None
+    for letter in ("confirm", "reminder"):
+        assert send_policy.reply_of(claimed._replace(letter=letter), later) is None
 
 
 def test_window_without_limits_makes_no_extra_queries(put, deliver, session: Session) -> None:

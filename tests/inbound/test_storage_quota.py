@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -10,7 +11,7 @@ from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from digest import db, inbound
-from digest.db.tables import InboundMail, MailPurpose, MailState
+from digest.db.tables import InboundMail, MailPurpose, MailState, SignUp
 from digest.inbound import InboxFull, storage_quota
 from digest.inbound.connection_limits import sending_network
 from digest.inbound.mail_text import read_mail
@@ -80,6 +81,27 @@ def test_mail_that_waits_is_limited_also_for_commands(session: Session, site: Si
 
     assert is_refused(session, site, to=US, content=b"Subject: help\r\n\r\n")
     assert not is_refused(session, site, to=US, content=b"Subject: help\r\n\r\n", network="192.0.2.2")
+
+
+def test_sign_ups_by_mail_wait_with_the_network_that_sent_them(
+    session: Session, site: Site, now: datetime
+) -> None:
+    """Otherwise ten forged sign-ups would block those of everybody whose mail server does not sign."""
+    site = replace(site, inbound_domain="example.org")
+    for number, network in enumerate(("192.0.2.1", "192.0.2.2", "192.0.2.2", "", "")):
+        content = f"From: r{number}@uni.example\r\nTo: {US}\r\nSubject: subscribe\r\n\r\n".encode()
+        (mail,) = inbound.store_mail(
+            session, sender=f"r{number}@uni.example", recipients=[US], content=content, network=network, now=now
+        )  # fmt: skip
+        inbound.process_mail(
+            session, site=site, number=mail, rules=inbound.MailRules(may_sign_up=None), now=now
+        )
+
+    first, *second, third, fourth = session.scalars(select(SignUp.network).order_by(SignUp.id))
+    assert second[0] == second[1]
+    assert third == fourth == "mail"
+    assert len({first, second[0], third}) == 3
+    assert "192.0.2" not in first + second[0]
 
 
 def test_above_the_total_limit_the_largest_network_loses_its_oldest_mail(

@@ -20,6 +20,8 @@ from digest.editions.schedule import Cadence, Schedule
 
 #: Key in the decision of a confirmation that may go to an address suppressed by bounces or a complaint.
 LIFTS_SUPPRESSION = "lifts_suppression"
+#: The letters to addresses that anybody may have entered. What happens to them must not affect other letters.
+UNCONFIRMED_LETTERS = frozenset({"confirm", "reminder"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +143,6 @@ def is_eligible(delivery: ClaimedDelivery, recipient: RecipientState | None) -> 
         case SubscriberState.PAUSED:
             return delivery.edition is None and delivery.letter not in {"nothing_today", "still_reading"}
         case SubscriberState.PENDING:
-            return delivery.letter in {"confirm", "reminder"}
+            return delivery.letter in UNCONFIRMED_LETTERS
         case SubscriberState.UNSUBSCRIBED:
             return delivery.letter not in {"digest", "welcome", "nothing_today", "changed", "still_reading"}
