@@ -84,6 +84,8 @@ PROMISES = [
     promise("subscription", "subscriber_id", "name", says="a subscriber has one topic of a name"),
     promise("suppression", "hmac", says="an address is suppressed once"),
     promise("saved_paper", "subscriber_id", "paper_id", says="a paper is in a reader's list once"),
+    promise("abstract_shingle", "hash", "paper_id", says="a part of an abstract is noted once"),
+    promise("earlier_version", "paper_id", "earlier_id", says="two papers are linked as versions once"),
     promise("followup_sent", "subscriber_id", "paper_id", "kind", says="what became of a paper is told once"),
 ]
 
