@@ -41,6 +41,17 @@ def open_write_session(context: AppContext, *, renders: bool = False) -> Iterato
     save_opt_outs(context)
 
 
+def operator_name() -> str:
+    """Return the account of the person who runs this command, also under `sudo`."""
+    import getpass
+    import os
+
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a container may have no account of this number
+        return f"user {os.getuid()}"
+
+
 def save_opt_outs(context: AppContext) -> None:
     """Append new opt-outs to the file that a restore reads, unless a running scheduler does this."""
     from digest import bounces, heartbeats

@@ -104,6 +104,7 @@ def import_file(
             rows,
             consent=consent,
             invited_by=invited_by,
+            operator=command_context.operator_name(),
             report=report,
             is_dry_run=dry_run,
             now=current_time(now),
@@ -153,7 +154,7 @@ def sync_file(
         open_list(path) as (rows_of, total),
     ):
         asked = {
-            "consent": consent, "invited_by": invited_by, "everyone": everyone, "allows_many": allow_many,
+            "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(), "everyone": everyone, "allows_many": allow_many,
             "now": current_time(now),
         }  # fmt: skip
         while True:

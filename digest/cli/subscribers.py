@@ -146,7 +146,7 @@ def add(
     topics = parse_topics(topic or [])
     given: dict[str, Any] = {
         "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "owner": owner,
-        "now": current_time(now),
+        "operator": command_context.operator_name(), "now": current_time(now),
     }  # fmt: skip
     with (
         command_context.open_context(makes_service=True) as context,
@@ -347,6 +347,7 @@ def edit(
         changed = use_cases.change_by_operator(
             session,
             subscriber,
+            operator=command_context.operator_name(),
             now=current_time(now),
             name=name,
             schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
@@ -393,7 +394,9 @@ def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        undone = use_cases.undo_by_operator(session, subscriber, now=current_time(now))
+        undone = use_cases.undo_by_operator(
+            session, subscriber, operator=command_context.operator_name(), now=current_time(now)
+        )
         report = subscriber_listing.subscriber_report(session, subscriber) | {"undone": undone}
     sentence = " ".join(undone) if undone else f"{report['email']}: there is no change to undo."
     terminal.print_result(report, sentence, as_json=as_json)
@@ -415,7 +418,9 @@ def pause(
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        paused = use_cases.pause_by_operator(session, subscriber, until, now=current_time(now))
+        paused = use_cases.pause_by_operator(
+            session, subscriber, until, operator=command_context.operator_name(), now=current_time(now)
+        )
         report = subscriber_listing.subscriber_report(session, subscriber)
     if not paused:
         raise BadField("email", f"{report['email']} is {report['state']}, so there are no digests to pause.")
@@ -431,7 +436,9 @@ def resume(email: Email, as_json: AsJson = False) -> None:
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
         subscriber = subscribers.get(session, email)
-        resumed = use_cases.end_pause(session, subscriber, now=context.clock())
+        resumed = use_cases.resume_by_operator(
+            session, subscriber, operator=command_context.operator_name(), now=context.clock()
+        )
         report = subscriber_listing.subscriber_report(session, subscriber)
     if not resumed:
         raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
@@ -445,6 +452,7 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
     The record of shown papers is kept, so that no paper is repeated if the subscriber returns.
     """
     from digest import subscribers
+    from digest.subscribers import use_cases
 
     with command_context.open_context() as context:
         with context.read_session() as session:
@@ -453,7 +461,10 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
         require_yes(plan, yes=yes)
         with command_context.open_write_session(context) as session:
             report = subscriber_listing.subscriber_report(
-                session, subscribers.remove(session, email, now=current_time(now))
+                session,
+                use_cases.remove_by_operator(
+                    session, email, operator=command_context.operator_name(), now=current_time(now)
+                ),
             )
     terminal.print_result(report, f"{report['email']} is {report['state']}.", as_json=as_json)
 

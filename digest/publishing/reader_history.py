@@ -10,7 +10,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import bounces, plurals, subscribers
-from digest.db.tables import BounceRow, Confirmation, Consent, Delivery, Subscriber, SubscriberState
+from digest.db.tables import (
+    BounceRow,
+    Confirmation,
+    Consent,
+    Delivery,
+    OperatorAct,
+    Subscriber,
+    SubscriberState,
+)
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.site_profile import Site
@@ -32,6 +40,7 @@ def reader_history(session: Session, site: Site, email: str) -> list[HistoryEven
     events = [
         *state_events(subscriber),
         *consent_events(session, subscriber),
+        *operator_events(session, subscriber),
         *letter_events(session, subscriber),
         *bounce_events(session, site, subscriber),
     ]
@@ -53,6 +62,12 @@ def consent_events(session: Session, subscriber: Subscriber) -> Iterator[History
     given = select(Consent.given_at, Consent.how).where(Consent.subscriber_id == subscriber.id)
     for at, how in session.execute(given):
         yield HistoryEvent(at=at, event="consent", detail=how)
+
+
+def operator_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:
+    """Yield what operators did with commands."""
+    for act in session.scalars(select(OperatorAct).where(OperatorAct.subscriber_id == subscriber.id)):
+        yield HistoryEvent(at=act.at, event=f"operator {act.operator}".rstrip(), detail=act.act)
 
 
 def letter_events(session: Session, subscriber: Subscriber) -> Iterator[HistoryEvent]:

@@ -116,7 +116,6 @@ if TYPE_CHECKING:
         can_undo,
         mark_unsubscribed,
         prune_unconfirmed,
-        remove,
         undo,
         unsubscribe,
     )
@@ -209,7 +208,6 @@ __all__ = [
     "queue_reminders",
     "read_library",
     "record_change",
-    "remove",
     "request",
     "request_of",
     "request_proven",

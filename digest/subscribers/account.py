@@ -20,6 +20,7 @@ from digest.db.tables import (
     Consent,
     Delivery,
     FollowupSent,
+    OperatorAct,
     SavedPaper,
     SettingsChange,
     Shown,
@@ -201,6 +202,9 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
             name: rows_of(session, table, table.__table__.c.subscriber_id == subscriber.id)
             for name, table in owned.items()
         },
+        "operator_acts": rows_of(
+            session, OperatorAct, OperatorAct.subscriber_id == subscriber.id, without={"operator"}
+        ),
         "letters": rows_of(
             session, Delivery, Delivery.subscriber_id == subscriber.id, without={"lease", "leased_until"}
         ),

@@ -13,7 +13,7 @@ from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.site_profile import Site
-from digest.subscribers import next_digest, subscriber_rows
+from digest.subscribers import next_digest
 
 UNDO_FOR = timedelta(days=30)
 BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
@@ -89,14 +89,6 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
         and unsubscribed is not None
         and now - unsubscribed < UNDO_FOR
     )
-
-
-def remove(session: Session, email: str, *, now: datetime) -> Subscriber:
-    """Unsubscribe a subscriber without notice and commit; their history is kept in case they return."""
-    subscriber = subscriber_rows.get(session, email)
-    mark_unsubscribed(session, subscriber, now=now)
-    session.commit()
-    return subscriber
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:

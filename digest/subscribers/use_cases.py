@@ -32,9 +32,10 @@ from digest.subscribers import (
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
+from digest.subscribers.operator_acts import record_act
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
 from digest.subscribers.topic_feedback import TopicProposal
-from digest.subscribers.unsubscribe_and_undo import undo, unsubscribe
+from digest.subscribers.unsubscribe_and_undo import mark_unsubscribed, undo, unsubscribe
 from digest.topics import SuggestedTopic
 
 #: States of subscribers who have confirmed and not unsubscribed since.
@@ -314,6 +315,7 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     max_papers: int | None = None,
     owner: str | None = None,
     consent: str | None,
+    operator: str = "",
     now: datetime,
 ) -> Subscriber:
     """Add an active subscriber; `consent` describes how the subscriber agreed.
@@ -332,6 +334,7 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         site=site,
     )
     preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
+    record_act(session, subscriber, "added as confirmed", operator=operator, now=now)
     session.commit()
     return subscriber
 
@@ -346,6 +349,7 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     schedule: Schedule,
     max_papers: int | None = None,
     owner: str | None = None,
+    operator: str = "",
     now: datetime,
 ) -> Subscriber:
     """Add a pending subscriber and queue the confirmation letter.
@@ -369,6 +373,7 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         )
     subscriber = subscriber_rows.get(session, email)
     preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
+    record_act(session, subscriber, "added, confirmation requested", operator=operator, now=now)
     session.commit()
     return subscriber
 
@@ -384,6 +389,7 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
     abstracts: str | None = None,
     wants_nothing_today_letters: bool | None = None,
     owner: str | None = None,
+    operator: str = "",
     now: datetime,
 ) -> bool:
     """Change the settings that are not None, without notifying the subscriber; return whether any changed.
@@ -404,15 +410,22 @@ def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
         wants_nothing_today_letters=wants_nothing_today_letters,
     )
     undo_changes.record_change(session, subscriber, before, now=now)
+    if changed or is_new_owner:
+        change = undo_changes.last_change(session, subscriber, now=now)
+        sentences = [*(change.sentences if change else ()), *(["New owner."] if is_new_owner else [])]
+        record_act(session, subscriber, " ".join(sentences) or "New name.", operator=operator, now=now)
     session.commit()
     return changed or is_new_owner
 
 
-def undo_by_operator(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
+def undo_by_operator(
+    session: Session, subscriber: Subscriber, *, operator: str = "", now: datetime
+) -> tuple[str, ...]:
     """Undo a subscriber's latest change without notice; return sentences about the restored settings."""
     undone = undo_changes.undo_last_change(session, subscriber, now=now)
     if undone:
         withdraw_change_letter(session, subscriber, now=now)
+        record_act(session, subscriber, f"undone: {' '.join(undone)}", operator=operator, now=now)
     session.commit()
     return undone
 
@@ -422,20 +435,43 @@ def withdraw_change_letter(session: Session, subscriber: Subscriber, *, now: dat
     return outbox.withdraw_letters(session, subscriber.id, "changed", "the change was undone", now=now)
 
 
-def pause_by_operator(session: Session, subscriber: Subscriber, until: date | None, *, now: datetime) -> bool:
+def pause_by_operator(
+    session: Session, subscriber: Subscriber, until: date | None, *, operator: str = "", now: datetime
+) -> bool:
     """Pause a subscriber, or change a pause, without notice; return False if they get no digests."""
     is_paused = pauses.pause(session, subscriber, until, now)
+    if is_paused:
+        record_act(session, subscriber, f"paused until {until or 'they resume'}", operator=operator, now=now)
     session.commit()
     return is_paused
 
 
-def import_list(
+def resume_by_operator(session: Session, subscriber: Subscriber, *, operator: str, now: datetime) -> bool:
+    """Resume a paused subscriber; return False if they are not paused."""
+    is_resumed = pauses.resume(session, subscriber, now)
+    if is_resumed:
+        record_act(session, subscriber, "resumed", operator=operator, now=now)
+    session.commit()
+    return is_resumed
+
+
+def remove_by_operator(session: Session, email: str, *, operator: str, now: datetime) -> Subscriber:
+    """Unsubscribe a subscriber without notice; their history is kept in case they return."""
+    subscriber = subscriber_rows.get(session, email)
+    if mark_unsubscribed(session, subscriber, now=now):
+        record_act(session, subscriber, "unsubscribed", operator=operator, now=now)
+    session.commit()
+    return subscriber
+
+
+def import_list(  # noqa: PLR0913  (the options of the command, by keyword)
     session: Session,
     site: Site,
     rows: Iterable[Row],
     *,
     consent: str | None,
     invited_by: str,
+    operator: str = "",
     report: ImportReport,
     is_dry_run: bool,
     now: datetime,
@@ -447,6 +483,7 @@ def import_list(
         rows,
         consent=consent,
         invited_by=invited_by,
+        operator=operator,
         report=report,
         after_batch=nothing if is_dry_run else session.commit,
         now=now,
@@ -461,6 +498,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
     *,
     consent: str | None,
     invited_by: str,
+    operator: str = "",
     everyone: bool,
     allows_many: bool,
     report: ImportReport,
@@ -477,6 +515,7 @@ def sync_list(  # noqa: PLR0913  (the options of the command, by keyword)
         rows,
         consent=consent,
         invited_by=invited_by,
+        operator=operator,
         everyone=everyone,
         allows_many=allows_many or is_dry_run,
         report=report,

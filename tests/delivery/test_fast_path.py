@@ -31,6 +31,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
+from digest.subscribers import use_cases
 from tests.support.shared_caches import CACHES
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -269,7 +270,7 @@ def test_stop_holds_up_letters_rendered_ahead(
 
 
 def unsubscribes(session: Session, site: Site, now: datetime) -> None:
-    subscribers.remove(session, READERS[2], now=now)
+    use_cases.remove_by_operator(session, READERS[2], operator="mara", now=now)
 
 
 @pytest.mark.parametrize("happens", [unsubscribes, is_suppressed])

@@ -18,6 +18,7 @@ from digest.delivery import limits, outbox
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
 from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
+from digest.subscribers import use_cases
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.postgresql
@@ -224,7 +225,7 @@ def change_settings(session: Session, site: Site, now: datetime) -> None:
 
 
 def unsubscribe(session: Session, site: Site, now: datetime) -> None:
-    subscribers.remove(session, READERS[0], now=now)
+    use_cases.remove_by_operator(session, READERS[0], operator="mara", now=now)
 
 
 def suppress(session: Session, site: Site, now: datetime) -> None:

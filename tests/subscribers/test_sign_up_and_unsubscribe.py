@@ -262,7 +262,7 @@ def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, n
 
 
 def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice, now):
-    subscribers.remove(session, "alice@uni.edu", now=now)
+    use_cases.remove_by_operator(session, "alice@uni.edu", operator="mara", now=now)
     use_cases.note_leaving_reason(session, alice, "Too many papers")
 
     asked = subscribers.request_subscription(session, site, "alice@uni.edu", now=now)

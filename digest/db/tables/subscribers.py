@@ -186,6 +186,18 @@ class SettingsChange(Base):
     after: Mapped[str]
 
 
+class OperatorAct(Base):
+    """What an operator did to a subscriber with a command."""
+
+    __tablename__ = "operator_act"
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    operator: Mapped[str] = mapped_column(String(80))  #: the operator's account on the machine
+    act: Mapped[str]
+
+
 class SavedPaper(Base):
     """A paper in a subscriber's list of saved papers."""
 

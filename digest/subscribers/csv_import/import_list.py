@@ -27,13 +27,14 @@ from digest.subscribers.csv_import.write_rows import ImportState, UniqueRows, ma
 BATCH_ROWS = 1_000  #: number of rows that are read and written in one batch
 
 
-def import_rows(
+def import_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     session: Session,
     site: Site,
     rows: Iterable[Row],
     *,
     consent: str | None = None,
     invited_by: str = "",
+    operator: str = "",
     report: ImportReport | None = None,
     after_batch: Callable[[], None] = lambda: None,
     now: datetime,
@@ -46,7 +47,9 @@ def import_rows(
     BadField if the whole file is unreadable, for example because it ends inside a quoted cell; the caller
     must then roll back.
     """
-    state = import_state(session, site, consent=consent, invited_by=invited_by, report=report, now=now)
+    state = import_state(
+        session, site, consent=consent, invited_by=invited_by, operator=operator, report=report, now=now
+    )
     return write_batches(state, rows, after_batch)
 
 
@@ -56,6 +59,7 @@ def import_state(
     *,
     consent: str | None,
     invited_by: str,
+    operator: str,
     is_sync: bool = False,
     report: ImportReport | None,
     now: datetime,
@@ -66,6 +70,7 @@ def import_state(
         site,
         consent=consent or "",
         invited_by=invited_by,
+        operator=operator,
         is_sync=is_sync,
         now=now,
         moments=invitations.free_moments(session, now),

@@ -16,7 +16,7 @@ from digest.site_profile import Site
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.csv_import.import_list import import_state, write_batches
 from digest.subscribers.csv_import.import_report import ImportReport
-from digest.subscribers.csv_import.write_rows import SUBSCRIBER_TABLE, ImportState
+from digest.subscribers.csv_import.write_rows import SUBSCRIBER_TABLE, ImportState, record_acts
 
 BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
 FEW_REMOVED = 10  #: a synchronization that removes at most this many subscribers needs no `allows_many`
@@ -29,6 +29,7 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     *,
     consent: str | None = None,
     invited_by: str = "",
+    operator: str = "",
     everyone: bool = False,
     allows_many: bool = False,
     report: ImportReport | None = None,
@@ -44,7 +45,14 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     list contains, would be removed.
     """
     state = import_state(
-        session, site, consent=consent, invited_by=invited_by, is_sync=True, report=report, now=now
+        session,
+        site,
+        consent=consent,
+        invited_by=invited_by,
+        operator=operator,
+        is_sync=True,
+        report=report,
+        now=now,
     )
     write_batches(state, rows, after_batch)
     listed, missing = count_membership(session, everyone=everyone, now=now)
@@ -76,6 +84,7 @@ def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
         db.update_many(state.session, Subscriber, [{"id": row.id, **gone} for row in rows])
         ids = [row.id for row in rows]
         bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
+        record_acts(state, ids, "unsubscribed, since a synchronized list lacks them")
         state.report.note_removed(row.email for row in rows)
         yield len(rows)
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, db
 from digest.bounces import OptOutKind
-from digest.db.tables import Consent, FilterRow, Subscriber, SubscriberState, Subscription
+from digest.db.tables import Consent, FilterRow, OperatorAct, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
 from digest.subscribers import invitations, subscriber_rows
 from digest.subscribers.csv_import.import_report import ImportReport
@@ -72,6 +72,7 @@ class ImportState:
     site: Site
     consent: str  #: how active subscribers agreed to get digests
     invited_by: str
+    operator: str
     is_sync: bool
     now: datetime
     moments: Iterator[datetime]  #: due times of the next invitations
@@ -167,7 +168,7 @@ def load_topics(session: Session, ids: Collection[int]) -> dict[int, CheckedTopi
     return {subscriber_id: tuple(topics) for subscriber_id, topics in held.items()}
 
 
-def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> None:
+def write_changes(state: ImportState, changes: Collection[MergedSubscriber]) -> None:
     """Write the changed columns and topics, and record the opt-outs and consents."""
     rows_by_columns = defaultdict(list)
     for one in changes:
@@ -180,6 +181,7 @@ def write_changes(state: ImportState, changes: Iterable[MergedSubscriber]) -> No
     bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, left, now=state.now)
     bounces.record_subscribers(state.session, OptOutKind.RESUBSCRIBED, back, now=state.now)
     insert_consents(state, {one.existing.id: one.row for one in changes if "confirmed_at" in one.columns})
+    record_acts(state, [one.existing.id for one in changes], "changed by an import")
     topics = {one.existing.id: one.topics for one in changes if one.has_new_topics}
     if topics:
         muted = load_muted(state.session, topics)
@@ -225,6 +227,7 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     muted = {number: row.muted or frozenset() for number, row, _ in added}
     insert_topics(state.session, {number: topics for number, _, topics in added}, muted)
     insert_consents(state, {number: row for number, row, _ in added if row.state in CONSENTING_STATES})
+    record_acts(state, ids.values(), "added by an import")
     invite_new(
         state,
         [
@@ -252,6 +255,12 @@ def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
         "unsubscribed_at": now if row.state == SubscriberState.UNSUBSCRIBED else None,
         **subscriber_rows.schedule_columns(schedule),
     }
+
+
+def record_acts(state: ImportState, ids: Iterable[int], act: str) -> None:
+    """Record what the operator did to these subscribers."""
+    shared = {"at": state.now, "operator": state.operator, "act": act}
+    db.insert_many(state.session, OperatorAct, [{"subscriber_id": number} for number in ids], shared=shared)
 
 
 # ── consents, topics, invitations ───────────────────────────────────────────────────────────────

@@ -1,0 +1,70 @@
+"""What an operator did is in the history of a subscriber, and an erasure leaves only that it happened."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, func, select
+
+from digest import db, subscribers
+from digest.db.tables import OperatorAct, OptOut
+from digest.delivery.transports import MailUrl
+from digest.editions.schedule import Schedule
+from digest.publishing.reader_history import reader_history
+from digest.site_profile import Site
+from digest.subscribers import use_cases
+
+ALICE, NOW = "alice@example.org", datetime(2026, 11, 20, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+def acted(sqlite_engine: Engine, site: Site) -> Engine:
+    """A database in which an operator did everything to one subscriber, a minute apart."""
+    by: dict[str, Any] = {"operator": "mara"}
+    minutes = (NOW + timedelta(minutes=one) for one in range(10))
+    with db.write_session(sqlite_engine) as session:
+        alice = use_cases.add_confirmed(
+            session, site, ALICE, topics={"Robots": "robot*"}, schedule=Schedule(), consent="asked", **by,
+            now=next(minutes),
+        )  # fmt: skip
+        use_cases.change_by_operator(session, alice, max_papers=5, **by, now=next(minutes))
+        use_cases.change_by_operator(
+            session, alice, max_papers=5, **by, now=next(minutes)
+        )  # nothing to change
+        use_cases.undo_by_operator(session, alice, **by, now=next(minutes))
+        use_cases.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
+        use_cases.resume_by_operator(session, alice, **by, now=next(minutes))
+        rows = [{"email": ALICE, "name": "Alice"}]
+        subscribers.import_rows(session, site, rows, **by, now=next(minutes))
+        use_cases.remove_by_operator(session, ALICE, **by, now=next(minutes))
+    return sqlite_engine
+
+
+def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
+    with db.read_session(acted) as session:
+        events = [one for one in reversed(reader_history(session, site, ALICE)) if "operator" in one.event]
+        exported = subscribers.export_data(session, subscribers.get(session, ALICE))
+
+    assert {one.event for one in events} == {"operator mara"}
+    assert [(f"{one.at:%H:%M}", one.detail) for one in events] == [
+        ("08:00", "added as confirmed"),
+        ("08:01", "At most 5 papers in a digest. Before: 10."),
+        ("08:03", "undone: At most 10 papers in a digest. Before: 5."),
+        ("08:04", "paused until 2026-12-24"),
+        ("08:05", "resumed"),
+        ("08:06", "changed by an import"),
+        ("08:07", "unsubscribed"),
+    ]
+    assert len(exported["operator_acts"]) == len(events)
+    assert "mara" not in str(exported)
+
+
+def test_an_erasure_leaves_only_that_it_happened(acted: Engine, site: Site):
+    with db.write_session(acted) as session:
+        subscribers.erase(session, site, ALICE, mail=MailUrl(), now=NOW)
+
+    with db.read_session(acted) as session:
+        assert session.scalar(select(func.count(OperatorAct.id))) == 0
+        assert "erased" in session.scalars(select(OptOut.kind)).all()
