@@ -87,7 +87,9 @@ PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "month
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 #: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
 SCHEDULE_FILLERS = words_around_commands.words_of("schedule_fillers")
-PAPER_NUMBER = re.compile(r"(?:paper\s+|no\.?\s*|#)?(?P<number>\d{1,3})")
+PAPER_NUMBER = re.compile(
+    r"(?:(?:did|do|i|get|got|receive|is|was|paper|number|like)\s+)*(?:no\.?\s*|#)?(?P<number>\d{1,3})"
+)
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 
 
@@ -104,10 +106,15 @@ def is_topic(topic: str) -> bool:
     words = [bare_word(word) for word in topic.split()]
     if not words or any("@" in word for word in words):
         return False
-    if NAMED_FILTER.fullmatch(topic) or OPERATORS.search(topic):
+    if is_filter(topic):
         return True
     is_sentence = words[0] in words_around_commands.PERSON_WORDS or SENTENCE_WORDS.intersection(words)
     return len(words) <= MAX_WORDS and not is_sentence and not set("?!") & set(topic)
+
+
+def is_filter(topic: str) -> bool:
+    """Return whether a text is a filter with operators, or a filter with a name."""
+    return bool(NAMED_FILTER.fullmatch(topic) or OPERATORS.search(topic))
 
 
 def parse_topic(topic: str) -> tuple[str, str]:
@@ -116,7 +123,7 @@ def parse_topic(topic: str) -> tuple[str, str]:
     return (
         (named["name"].strip(), named["filter"])
         if named
-        else (figures_in_words.cut_at_word(topic, 60), topic)
+        else (figures_in_words.cut_at_word(topic.strip('"'), 60), topic)
     )
 
 
@@ -296,7 +303,7 @@ def parse_schedule(line: str) -> dict[str, str] | None:
     """Return the values of cadence, at and timezone in a line like `weekly fri 9am Europe/Oslo`, or None."""
     fields, names, before, leads_to_zone = dict[str, str](), list[str](), "", False
     line = SPLIT_HOUR.sub("", words_around_commands.without_thanks(line))
-    for word in filter(None, re.split(r"[\s,]+|(?i:(?<=weekly))-", line)):
+    for word in filter(None, re.split(r"[\s,]+|:(?=\s)|(?i:(?<=weekly))-", line)):
         found = schedule_field(word.lower(), before)
         if found is None:
             leads_to_zone = leads_to_zone or before in SCHEDULE_FILLERS
@@ -360,7 +367,7 @@ def zone_named(text: str, *, is_alone: bool) -> str | None:
 
 def parse_papers(rest: str) -> list[int | str] | None:
     """Return the papers in `3, 5 and 7`: numbers in the answered letter, or identifiers; None for other text."""
-    text = re.sub(r"^(?:papers|nos?\.?|numbers)\s+", "", rest.rstrip(" ?!."), flags=re.IGNORECASE)
+    text = re.sub(r"^(?:papers?|nos?\.?|numbers?)\s+", "", rest.rstrip(" ?!."), flags=re.IGNORECASE)
     found = [parse_paper(part) for part in re.split(r"\s*(?:,|;|&|\band\b|\bund\b|\s)\s*", text) if part]
     papers = [one for one in found if one is not None]
     return papers if papers and len(papers) == len(found) else None

@@ -33,12 +33,12 @@ TOPIC_VERBS = frozenset({Verb.ADD, Verb.SUBSCRIBE, Verb.TEST})
 
 #: Matches the end of a sentence or clause after which another command may begin.
 SENTENCE_END = re.compile(
-    r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)"
+    r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)|(?<=\w[!?])\s+(?=[a-z])"
     r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
 )
 #: Matches `Yes,` or a greeting before a command.
 YES_AT_START = re.compile(
-    r"(?:yes|yeah|ok|okay|ja|oui|sí|si|sim|да|tak)[,.!;]\s+"
+    r"(?:yes|yeah|yep|sure|ok|okay|ja|oui|sí|si|sim|да|tak)(?: please| bitte)?[,.!;]\s+"
     r"|(?:hi|hello|hey|dear|hallo|hei|bonjour|hola|ciao)(?: \w+){0,3}[,!]\s+",
     re.IGNORECASE,
 )
@@ -145,7 +145,7 @@ def is_unmistakable(command: Command) -> bool:
     """Return whether a line is a command wherever it stands: a command word with its argument."""
     if command.verb is Verb.UNSUBSCRIBE:
         return command.is_clear and len(command.line.split()) > 1 and is_certain(command)
-    is_request = command.verb is Verb.PAUSE and len(command.line.split()) > 1
+    is_request = command.verb in {Verb.PAUSE, Verb.RESUME} and len(command.line.split()) > 1
     is_said = bool(command.argument) or is_request
     return command.is_clear and is_said and command.verb not in {Verb.HELP, Verb.CONFIRM}
 
@@ -211,7 +211,8 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
     if command.verb is Verb.UNSUBSCRIBE:
         return changes or (has_text and not is_certain(command))
     word = words_around_commands.words_in(command.line, polite=False)[:1]
-    is_bare = command.verb in {Verb.PAUSE, Verb.RESUME} and not command.argument
+    is_resume = command.verb is Verb.RESUME and len(command.line.split()) == 1
+    is_bare = is_resume or (command.verb is Verb.PAUSE and not command.argument)
     is_schedule = command.verb is Verb.SCHEDULE and not KIND_OF_WORD.keys() & set(word)
     return (is_bare or is_schedule) and has_text
 
@@ -262,10 +263,8 @@ def split_line(
 
 def is_bare_topic(line: str) -> bool:
     """Return whether a line below `subscribe` is a topic: a filter, or a few words in lower case."""
-    is_filter = command_arguments.NAMED_FILTER.fullmatch(line) or command_arguments.OPERATORS.search(line)
-    return command_arguments.is_topic(line) and bool(
-        is_filter or (line[:1].islower() and not line.endswith("."))
-    )
+    is_plain = line[:1].islower() and not line.endswith(".")
+    return command_arguments.is_topic(line) and (is_plain or command_arguments.is_filter(line))
 
 
 def sentences_in(line: str) -> Iterator[str]:

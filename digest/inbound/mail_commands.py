@@ -122,7 +122,9 @@ class AddTopic(TopicCommand):
         "The words after the colon are the topic’s filter. Quotes, AND, OR, NOT and fields such as ti: work. "
         "Without a name and a colon, the topic is named after its filter."
     )
-    doubt = _("This is no topic. Write: add flows: flow matching, or: add diffusion models")
+    doubt = _(
+        "This may be no topic, or several. Write one on each line: add flows: flow matching, or: add diffusion models"
+    )
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -130,7 +132,8 @@ class AddTopic(TopicCommand):
         command = super().read(line)
         if command is None or not command.is_clear:
             return command
-        if line.is_question:
+        is_list = "," in command.argument and not command_arguments.is_filter(command.argument)
+        if line.is_question or is_list:
             return cls.unless_long(line)
         return replace(command, argument=command_arguments.with_name(command.argument))
 
@@ -161,7 +164,9 @@ class ChangeSchedule(MailCommand):
     verb = Verb.SCHEDULE
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
     #: Words that begin the command only if the rest of the line is a schedule.
-    verbs = ("change", "set", "move", "switch", "send", "deliver", "make", "every", "on", "once", "time")
+    verbs = (
+        "change", "set", "move", "switch", "send", "deliver", "make", "every", "on", "once", "time", "get", "have", "receive"
+    )  # fmt: skip
     usage = "weekly fri at 8:00"
     effect = _("Change the day or the hour.")
     description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
@@ -180,6 +185,7 @@ class PauseDigests(MailCommand):
 
     verb = Verb.PAUSE
     words = ("pause", "vacation", "nomail", "suspend")
+    verbs = ("hold", "put")  #: words that begin the command only if a length or an end follows
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks.")
     description = _(
@@ -194,6 +200,9 @@ class PauseDigests(MailCommand):
         if line.word == "nomail":  # LISTSERV's command, which ends with its command `mail`
             return line.command(cls.verb, "forever")
         said = None if line.is_question else command_arguments.pause_said(line.rest)
+        if line.word in cls.verbs:
+            said = command_arguments.pause_in(line.rest)
+            return None if said is None else line.command(cls.verb, said)
         return cls.unless_long(line) if said is None else line.command(cls.verb, said)
 
 
@@ -401,6 +410,11 @@ KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, ApplyPropos
 KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
     {word: kind for kind in KINDS for word in kind.words}
     | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
+    | dict.fromkeys(PauseDigests.verbs, PauseDigests)
 )
 #: Sentences without a command word at the start.
-PHRASES = ((pattern_of("asks_for_topics"), ShowTopics), (pattern_of("changes_address"), MyData))
+PHRASES = (
+    (pattern_of("asks_for_topics"), ShowTopics),
+    (pattern_of("asks_to_subscribe"), Subscribe),
+    (pattern_of("changes_address"), MyData),
+)

@@ -33,7 +33,7 @@ from digest.letters.headers import one_line
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 MAX_PASSED_ON_A_DAY = 5  #: maximum number of messages of one writer passed on to the operator per day
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (ShowTopics, ChangeSchedule, MyData)
-REQUEST, PRAISE = pattern_of("request"), pattern_of("praise")
+REQUEST, PRAISE, REMARK = pattern_of("request"), pattern_of("praise"), pattern_of("remark")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -75,7 +75,7 @@ def reads_as_talk(message: ReceivedMail) -> bool:
     lines = [line for line in mail_text.written_lines(message) if line]
     text = " ".join([*lines, "" if is_reply else subject])
     is_sign = not any(map(str.isalnum, " ".join(lines))) and bool(lines)
-    is_remark = bool(PRAISE.search(text)) or (is_reply and bool(lines)) or is_sign
+    is_remark = bool(PRAISE.search(text)) or (is_reply and bool(REMARK.search(text))) or is_sign
     return writer_checks.reads_as_automatic(message) or (is_remark and not REQUEST.search(text))
 
 

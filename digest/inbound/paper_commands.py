@@ -20,6 +20,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
 MAX_PROPOSALS = 3
+MAX_NOTES = 3  #: maximum number of notes on a filter
 MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation
 
 
@@ -104,7 +105,7 @@ def matches_in_words(context: MailContext, text: str) -> str:
         note if note.endswith("?") else f"{note}."
         for note in (*filter_.warnings, *found.warnings)
         if not note.startswith("Based on")
-    ]
+    ][:MAX_NOTES]
     if not of_all:
         return " ".join([*read, *notes, _("There are no papers yet to test it on.")])
     if not count:

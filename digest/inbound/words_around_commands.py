@@ -91,7 +91,9 @@ def says_yes(line: str) -> bool:
 
 def says_no(line: str) -> bool:
     """Return whether a line says that the writer did not ask for the digests."""
-    return "?" not in line and bool(NO.match(line)) and not says_yes(line.partition(",")[0])
+    sentences = re.split(r"(?<=[.!?])\s+", line)
+    refuses = any(NO.match(one) and "?" not in one for one in sentences)
+    return refuses and not says_yes(line.partition(",")[0])
 
 
 # ── subjects ────────────────────────────────────────────────────────────────────────────────────
