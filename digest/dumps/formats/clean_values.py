@@ -18,7 +18,7 @@ OTHERS = re.compile(r",?\s*(?:\band\s+others|\bet\.?\s?al\b\.?|\.\.\.|…)\s*$",
 #: the number by which DBLP distinguishes people with the same name
 NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE)
-LIST_ITEM = re.compile(r"\"([^\"]+)\"|(?<![^\s,\[(])'((?:[^']|'(?!\s*[,\])]))+)'")
+LIST_ITEM = re.compile(r"\"([^\"]{1,300})\"|(?<![^\s,\[(])'((?:[^']|'(?!\s{0,5}[,\])])){1,300})'")
 #: One of these signs or words occurs in the names of a record that needs cleaning.
 UNCLEAN_SIGN = re.compile(r"[\[{;|\n&\\\"\d…]|\.\.\.")
 UNCLEAN_WORDS = MISSING | {"al", "al.", "others"}
@@ -46,7 +46,9 @@ ARXIV_IN_JOURNAL = re.compile(r"(?:arxiv:\s?|\babs/)(\d{4}\.\d{4,5}|[a-z-]{2,16}
 CODE = re.compile(
     r"(?:https?://)?(?:www\.)?((?:github|gitlab|bitbucket|codeberg)\.(?:com|org)/[\w.-]{1,60}/[\w.-]{1,100})"
 )
-OUTSIDE_BRACKETS = re.compile(r"[,;|](?![^()]*\))")
+IN_BRACKETS = re.compile(r"\([^()]*\)")
+LIST_SIGNS = str.maketrans(",;|", "\1\2\3")
+BACK = str.maketrans("\1\2\3", ",;|")
 CATEGORY = re.compile(r"[a-z][a-z-]+(?:\.[A-Za-z-]{2,})?")
 
 
@@ -175,7 +177,10 @@ def clean_list(text: str) -> tuple[str, ...]:
     elif " " in text and all(map(CATEGORY.fullmatch, text.split())) and "." in text:
         parts = text.split()
     else:
-        parts = OUTSIDE_BRACKETS.split(text)
+        whole = IN_BRACKETS.sub(
+            lambda part: part[0].translate(LIST_SIGNS), text
+        )  # commas in brackets do not separate
+        parts = [part.translate(BACK) for part in re.split("[,;|]", whole)]
     bare = (part.strip() for part in parts)
     return tuple(dict.fromkeys(part for part in bare if part and part.casefold() not in MISSING))
 

@@ -6,6 +6,7 @@ The file is searched for addresses of papers and for beginnings of entries witho
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -135,10 +136,11 @@ def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
     lost = {address: offset for address, offset in there.items() if address not in tally.addresses}
     if lost and not is_text:
         skipped = list(reference_lists(content))
+        begins = [begin for begin, _ in skipped]
         lost = {
             address: offset
             for address, offset in lost.items()
-            if not any(begin <= offset < end for begin, end in skipped)
+            if not (place := bisect(begins, offset)) or skipped[place - 1][1] <= offset
         }
     known = len(there) - len(lost)
     papers = tally.papers + tally.rejected
