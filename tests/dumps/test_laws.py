@@ -167,3 +167,25 @@ def test_the_reason_counts_the_papers_read_and_shows_three_of_them() -> None:
         '20 of its 20 papers have a title with markup or an address, for example line 1: "[A Study of Gravel (with 3 Figures)'
     )
     assert found.reason.count("line ") == 3
+
+
+def test_dates_that_belong_to_the_neighbours_hold_a_dump() -> None:
+    right = [
+        replace(
+            one,
+            published=date(2010 + n % 14, 1 + n % 12, 3),
+            ids={"arxiv": f"{10 + n % 14}{1 + n % 12:02d}.{n:05d}"},
+        )
+        for n, one in enumerate(RIGHT)
+    ]
+    days = [one.published for one in right]
+    wrong = [replace(one, published=day) for one, day in zip(right, [*days[1:], None], strict=True)]
+
+    def held(records: list[Record]) -> bool:
+        return any(plausibility.faults(records, is_page=False, may_be_other_text=False))
+
+    assert (held(right), held(wrong), held([replace(one, published=date(2026, 1, 1)) for one in right])) == (
+        False,
+        True,
+        False,
+    )

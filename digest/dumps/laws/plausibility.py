@@ -13,6 +13,8 @@ from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
 from digest.papers import Record, title_key
 
 MAX_EXAMPLES = 3
+NEW_ID = re.compile(r"\d{4}\.\d")
+MIN_DATED = 5  #: minimum number of papers with a date and an id whose dates are compared
 SERIES = 12  #: titles with the same first characters are parts of a series
 LONGEST_TITLE = 350
 SHORTEST_ABSTRACT = 80  #: a shorter text that is no sentence is not an abstract; in characters
@@ -68,6 +70,7 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
         (Law("have the title of another paper"), list(repeated_titles(records))),
         (Law("have the same abstract", ordinary=0.5), repeated_abstracts(records)),
         (Law("have the id of a paper with another title"), list(shared_ids(records))),
+        (Law("have a date that fits the arXiv id of the paper before or after them"), shifted(records)),
     ]
     bare = [one for one in records if not one.abstract]
     if is_page and 0 < len(bare) < len(records):
@@ -178,6 +181,30 @@ def shared_ids(records: Sequence[Record]) -> Iterator[Record]:
         known = [first.setdefault(key, one) for key in one.ids.items()]
         if any(title_key(earlier.title) != title_key(one.title) for earlier in known if earlier is not one):
             yield one
+
+
+def shifted(records: Sequence[Record]) -> Sequence[Record]:
+    """Return the records if nearly all their dates fit the arXiv ids of their neighbours, and few their own."""
+    days = [one.published for one in records if one.published and NEW_ID.match(one.ids.get("arxiv", ""))]
+    months = [
+        month_of_id(one.ids["arxiv"])
+        for one in records
+        if one.published and NEW_ID.match(one.ids.get("arxiv", ""))
+    ]
+    if len(days) < MIN_DATED:
+        return ()
+
+    def fitting(shift: int) -> int:
+        pairs = zip(months[max(0, shift) :], days[max(0, -shift) :], strict=False)
+        return sum(abs(month - 12 * day.year - day.month) <= 1 for month, day in pairs)
+
+    is_shifted = 2 * fitting(0) < len(days) and max(fitting(1), fitting(-1)) >= 0.9 * (len(days) - 1)
+    return records if is_shifted else ()
+
+
+def month_of_id(arxiv: str) -> int:
+    """Return the month of an arXiv id such as `2611.01234`, counted from the year 0."""
+    return 12 * (2000 + int(arxiv[:2])) + int(arxiv[2:4])
 
 
 def has_marks(records: Sequence[Record]) -> bool:
