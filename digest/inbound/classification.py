@@ -103,13 +103,23 @@ def may_be_kept(site: Site, recipient: str, mail: ReceivedMail | None) -> bool:
 def process_stored_mails(
     session: Session, *, site: Site, rules: MailRules = DEFAULT_RULES, now: datetime
 ) -> int:
-    """Process all new stored messages; return the number of processed messages."""
+    """Process all new stored messages; return the number of processed messages.
+
+    A message that the database refuses blocks no other message; its error is raised at the end.
+    """
     waiting = session.scalars(
         select(InboundMail.id).where(InboundMail.state == MailState.NEW).order_by(InboundMail.id)
     ).all()
     session.commit()
+    failed: DBAPIError | None = None
     for number in waiting:
-        process_mail(session, site=site, number=number, rules=rules, now=now)
+        try:
+            process_mail(session, site=site, number=number, rules=rules, now=now)
+        except DBAPIError as error:
+            session.rollback()
+            failed = error
+    if failed is not None:
+        raise failed
     return len(waiting)
 
 

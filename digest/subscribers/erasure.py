@@ -108,7 +108,8 @@ def delete_mails_naming(session: Session, emails: Collection[str]) -> None:
     All stored mail is searched; the limits on storage keep it small.
     """
     named = addresses.mention_of(emails)
-    stored = session.execute(select(InboundMail.id, InboundMail.sender, InboundMail.content))
+    columns = select(InboundMail.id, InboundMail.sender, InboundMail.content)
+    stored = session.execute(columns, execution_options={"yield_per": 10})
     ids = [
         row.id for row in stored if named.search(f"{row.sender}\n{row.content.decode('utf-8', 'replace')}")
     ]

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, select, text, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from digest import db, inbound
@@ -102,6 +103,23 @@ def test_sign_ups_by_mail_wait_with_the_network_that_sent_them(
     assert third == fourth == "mail"
     assert len({first, second[0], third}) == 3
     assert "192.0.2" not in first + second[0]
+
+
+def test_a_mail_that_the_database_refuses_blocks_no_later_mail(
+    session: Session, site: Site, now: datetime
+) -> None:
+    for sender in ("eve@x.example", "bob@x.example"):
+        inbound.store_mail(session, sender=sender, recipients=[ROLE], content=b"x", now=now)
+    refuse = (
+        "CREATE TRIGGER no BEFORE UPDATE ON inbound_mail WHEN new.id = 1 BEGIN SELECT raise(abort, 'no'); END"
+    )
+    session.execute(text(refuse))
+    session.commit()
+
+    with pytest.raises(DBAPIError):
+        inbound.process_stored_mails(session, site=site, now=now)
+
+    assert session.scalars(select(InboundMail.state).order_by(InboundMail.id)).all() == ["new", "shunted"]
 
 
 def test_above_the_total_limit_the_largest_network_loses_its_oldest_mail(
