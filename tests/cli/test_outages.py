@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import ssl
@@ -174,3 +175,24 @@ def test_an_invalid_certificate_is_not_a_stopped_web_server(
     assert f"The certificate of https://localhost:{port} is not valid" in found["message"]
     assert "certbot renew" in found["fix"]
     assert "digest web" not in found["fix"]
+
+
+def test_a_source_that_brings_nothing_is_a_problem_while_others_bring_papers(
+    digest: Digest, tmp_path: Path
+) -> None:
+    digest("sources", "add", "https://127.0.0.1:1/list.json", "--backfill", "0", "--now", "2026-11-02T05:00Z")
+    digest(
+        "subscribers", "add", "a@uni.example", "--confirmed", "--consent", "x", "--now", "2026-11-02T05:00Z"
+    )
+    for day in range(2, 7):
+        (tmp_path / "list.json").write_text(
+            json.dumps([{"title": f"Kites of day {day}", "abstract": "They fly and are measured."}])
+        )
+        assert digest("intake", tmp_path / "list.json", "--now", f"2026-11-0{day}T06:00Z").code == 0
+
+    assert "silent-sources" not in problems_at(digest, "2026-11-05T07:00Z")
+    found = problems_at(digest, "2026-11-06T07:00Z")
+    assert "no-papers" not in found
+    assert found["silent-sources"] == (
+        "A source brings no papers; https://127.0.0.1:1/list.json: no list came so far"
+    )
