@@ -106,3 +106,17 @@ def test_an_address_in_a_private_network_is_not_fetched(digest: Digest, dump: Pa
     assert "not on the open internet" in one["reason"]
     assert (refused.code, mixed.code) == (1, 0)
     assert mixed.err.startswith("https://127.0.0.1/papers: not loaded. 127.0.0.1 leads to 127.0.0.1")
+
+
+def test_intake_reads_standard_input_and_a_late_list_is_news(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = (
+        '<?xml version="1.0"?><rss version="2.0"><channel><pubDate>Thu, 19 Nov 2026 00:00:00 +0000</pubDate>'
+        "<item><title>On Kites</title><link>https://arxiv.org/abs/2611.01234</link><description>We fly.</description></item></channel></rss>"
+    )
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(feed.encode())))
+    loaded = digest("intake", "-", "--now", "2026-11-20T10:00Z")
+
+    assert loaded.code == 0
+    assert [paper["first_seen_at"][:16] for paper in digest("papers", "--json").lines] == ["2026-11-20T10:00"]

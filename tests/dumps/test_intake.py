@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import quopri
 import socket
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -575,3 +576,43 @@ def test_history_counts_as_seen_on_its_day_with_figures_of_now(session: Session,
     dump, paper = session.scalars(select(DumpRow)).one(), session.scalars(select(PaperRow)).one()
     assert (dump.source, dump.date, dump.observed_at) == ("hf-daily", day, NOW)
     assert (paper.first_seen_at, paper.is_history) == (datetime(2026, 11, 6, tzinfo=UTC), True)
+
+
+def feed_of(day: date, *titles: str) -> str:
+    entries = "".join(
+        f"<item><title>{title}</title><link>https://arxiv.org/abs/2611.0{n}</link><pubDate>{day:%a, %d %b %Y} 00:00:00 +0000</pubDate></item>"
+        for n, title in enumerate(titles, 1000)
+    )
+    return f'<?xml version="1.0"?><rss version="2.0"><channel><pubDate>{day:%a, %d %b %Y} 00:00:00 +0000</pubDate>{entries}</channel></rss>'
+
+
+def test_a_dated_list_without_new_papers_is_reported(session: Session, folder: Path) -> None:
+    friday, monday = date(2026, 11, 13), date(2026, 11, 16)
+    titles = ("On Gravel", "On Kites", "On Owls")
+    moments = [datetime(day.year, day.month, day.day, 5, tzinfo=UTC) for day in (friday, monday)]
+    for day, now in zip((friday, monday), moments, strict=True):
+        loaded = intake.load(session, put(folder, f"{day}.xml", feed_of(day, *titles)), now=now)
+    fresh = intake.load(
+        session, put(folder, "more.xml", feed_of(monday, *titles, "On Fog")), now=moments[1], source="other"
+    )
+
+    (reported,) = (problem.reason for problem in loaded.problems)
+    assert reported.startswith("none of its 3 papers is new; the last was first seen on Friday, 2026-11-13")
+    assert (loaded.state, fresh.problems) == (DumpState.LOADED, ())
+
+
+def test_a_mail_or_a_web_archive_is_decoded_wherever_it_is_loaded(session: Session, folder: Path) -> None:
+    page = "<html><body><h1>Daily Papers</h1>" + "".join(
+        f"<article><h3><a href='/papers/2611.0100{n}'>On {title}</a></h3><p>{abstract(title)}</p><ul><li>5 authors</li></ul></article>"
+        for n, title in enumerate(("Gravel", "Kites", "Owls", "Fog"))
+    )
+    body = quopri.encodestring(page.encode()).decode()
+    part = f"Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\nContent-Location: https://papers.example.org/x\n\n{body}"
+    mail = f"From: a@example.org\nSubject: Papers\nMIME-Version: 1.0\n{part}"
+    archive = f'From: <Saved by Blink>\nMIME-Version: 1.0\nContent-Type: multipart/related; boundary="b"\n\n--b\n{part}\n--b--\n'
+
+    for name, content in (("page.eml", mail), ("page.mhtml", archive)):
+        loaded = intake.load(session, put(folder, name, content), now=NOW, dry_run=True, show=4)
+        assert (loaded.state, loaded.format, loaded.papers) == (DumpState.LOADED, "html", 4), name
+        assert [one.ids["arxiv"] for one in loaded.shown or ()] == [f"2611.0100{n}" for n in range(4)]
+        assert all("=" not in one.abstract for one in loaded.shown or ())

@@ -293,3 +293,42 @@ def test_a_title_of_a_thousand_characters_has_a_key_within_the_limit(session: Se
 
     assert (add(session, long), add(session, long)) == (CatalogCounts(new=1), CatalogCounts(unchanged=1))
     assert session.scalar(select(func.max(func.length(Alias.value)))) <= 500
+
+
+def test_new_wins_over_cross_and_replaced_in_whatever_order_the_lists_come(session: Session) -> None:
+    kinds = (Announcement.CROSS, Announcement.REPLACED)
+    for number, kind in enumerate(kinds):
+        new, other = (
+            Record(
+                title=f"On Kites {number}",
+                ids={"arxiv": f"2611.0000{number}"},
+                announcement=announcement,
+                published=date(2026, 11, 16) if announcement is not Announcement.REPLACED else None,
+            )
+            for announcement in (Announcement.NEW, kind)
+        )
+        old = Record(title=f"On Owls {number}", ids={"arxiv": f"2401.0000{number}"}, announcement=kind)
+        add(session, other, old)
+        add(session, new, replace(old, announcement=Announcement.NEW, published=date(2024, 1, 5)))
+        add(session, other)
+
+    found = {paper.title: paper.announcement for paper in catalog.papers(session)}
+    assert found == {
+        "On Kites 0": Announcement.NEW,
+        "On Kites 1": Announcement.NEW,
+        "On Owls 0": Announcement.CROSS,
+        "On Owls 1": Announcement.REPLACED,
+    }
+    news = session.scalars(select(PaperRow.title).where(PaperRow.is_history.is_(False)))
+    assert sorted(news) == ["On Kites 0", "On Kites 1", "On Owls 0"]
+
+
+def test_a_paper_whose_authors_are_not_all_named_has_no_number_of_authors(session: Session) -> None:
+    some = Record(title="On Kites", authors=("Jo Lind",))
+    add(session, some)
+    add(session, replace(some, authors=("Jo Lind", "Kenji Ito")))
+    (open_list,) = catalog.papers(session)
+    add(session, replace(some, authors=(), n_authors=5))
+    (counted,) = catalog.papers(session)
+
+    assert (open_list.n_authors, counted.n_authors) == (None, 5)

@@ -183,7 +183,7 @@ def shared_ids(records: Sequence[Record]) -> Iterator[Record]:
             yield one
 
 
-def shifted(records: Sequence[Record]) -> Sequence[Record]:
+def shifted(records: Sequence[Record]) -> list[Record]:
     """Return the records if nearly all their dates fit the arXiv ids of their neighbours, and few their own."""
     days = [one.published for one in records if one.published and NEW_ID.match(one.ids.get("arxiv", ""))]
     months = [
@@ -192,14 +192,14 @@ def shifted(records: Sequence[Record]) -> Sequence[Record]:
         if one.published and NEW_ID.match(one.ids.get("arxiv", ""))
     ]
     if len(days) < MIN_DATED:
-        return ()
+        return []
 
     def fitting(shift: int) -> int:
         pairs = zip(months[max(0, shift) :], days[max(0, -shift) :], strict=False)
         return sum(abs(month - 12 * day.year - day.month) <= 1 for month, day in pairs)
 
     is_shifted = 2 * fitting(0) < len(days) and max(fitting(1), fitting(-1)) >= 0.9 * (len(days) - 1)
-    return records if is_shifted else ()
+    return list(records) if is_shifted else []
 
 
 def month_of_id(arxiv: str) -> int:
