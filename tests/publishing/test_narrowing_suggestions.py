@@ -16,8 +16,8 @@ GRAPHS = {"Graphs": "graph"}
 
 
 @pytest.fixture
-def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
-    world = PublishingWorld(engine=engine, site=site, templates=templates)
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    world = PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
     world.subscribe(ALICE, GRAPHS, now="16T00:00", max_papers=3)
     return world
 

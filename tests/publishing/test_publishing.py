@@ -37,7 +37,13 @@ GRAPHS = {"Graphs": "graph*"}
 
 
 @pytest.fixture
-def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
+
+
+@pytest.fixture
+def on_both(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    """The same on SQLite and on PostgreSQL, for what rests on statements that differ between them."""
     return PublishingWorld(engine=engine, site=site, templates=templates)
 
 
@@ -97,21 +103,21 @@ def test_a_pause_that_is_over_ends_at_the_next_publication(world: PublishingWorl
     assert world.subscriber("alice@example.org").state == SubscriberState.ACTIVE
 
 
-def test_missed_editions_are_recorded_and_their_papers_are_in_the_next(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS, now="16T00:00")
-    world.dump("17T00:00", ["Graph one"])
-    world.publish("17T08:00")
-    world.dump("18T00:00", ["Graph two"])
-    world.dump("20T00:00", ["Graph three"])
+def test_missed_editions_are_recorded_and_their_papers_are_in_the_next(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS, now="16T00:00")
+    on_both.dump("17T00:00", ["Graph one"])
+    on_both.publish("17T08:00")
+    on_both.dump("18T00:00", ["Graph two"])
+    on_both.dump("20T00:00", ["Graph three"])
 
-    assert world.publish("20T09:00") == PublishReport(due=3, queued=1, expired=2)
-    assert [(one.edition, one.state) for one in world.deliveries()] == [
+    assert on_both.publish("20T09:00") == PublishReport(due=3, queued=1, expired=2)
+    assert [(one.edition, one.state) for one in on_both.deliveries()] == [
         ("daily-2026-11-17", DeliveryState.QUEUED),
         ("daily-2026-11-20", DeliveryState.QUEUED),
         ("daily-2026-11-18", DeliveryState.EXPIRED),
         ("daily-2026-11-19", DeliveryState.EXPIRED),
     ]
-    assert world.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph three", "Graph two"]}
+    assert on_both.digest("alice@example.org", "daily-2026-11-20") == {"Graphs": ["Graph three", "Graph two"]}
 
 
 def test_papers_of_a_new_subscribers_missed_first_edition_are_in_the_next(world: PublishingWorld):
@@ -357,80 +363,80 @@ def test_after_not_after_its_papers_go_into_the_next_edition(world: PublishingWo
 # ── never twice ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_publishing_twice_writes_nothing_twice(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.subscribe("carol@example.org", {"Robots": "robot*"})
-    world.dump("20T00:00", ["Graph one"])
+def test_publishing_twice_writes_nothing_twice(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.subscribe("carol@example.org", {"Robots": "robot*"})
+    on_both.dump("20T00:00", ["Graph one"])
 
-    assert world.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
-    shown = world.shown()
-    assert world.publish("20T08:00") == PublishReport(due=2, already=2)
-    assert world.publish("20T20:00") == PublishReport(due=2, already=2)
-    assert world.shown() == shown
-    assert len(world.deliveries()) == 2
+    assert on_both.publish("20T08:00") == PublishReport(due=2, queued=1, empty=1)
+    shown = on_both.shown()
+    assert on_both.publish("20T08:00") == PublishReport(due=2, already=2)
+    assert on_both.publish("20T20:00") == PublishReport(due=2, already=2)
+    assert on_both.shown() == shown
+    assert len(on_both.deliveries()) == 2
 
 
-def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
-    world.dump("20T12:00", ["Graph two"])
-    world.change(
+def test_a_changed_hour_zone_or_cadence_sends_no_edition_twice(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
+    on_both.dump("20T12:00", ["Graph two"])
+    on_both.change(
         "alice@example.org", at=time(18), cadence="weekdays", timezone="Europe/Oslo", next_due_at=None
     )
 
-    assert world.publish("20T18:00") == PublishReport(due=1, already=1)
-    world.publish("23T17:00")
+    assert on_both.publish("20T18:00") == PublishReport(due=1, already=1)
+    on_both.publish("23T17:00")
 
-    assert world.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
-
-
-def test_an_edition_taken_by_one_subscriber_does_not_block_the_others(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.subscribe("emil@example.org", GRAPHS, at=time(9))
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
-    world.change("alice@example.org", next_due_at=None)
-
-    assert world.publish("20T09:00") == PublishReport(due=2, queued=1, already=1)
-    assert world.digest("emil@example.org") == {"Graphs": ["Graph one"]}
-    assert world.publish("20T09:00") == PublishReport(due=2, already=2)
+    assert on_both.digest("alice@example.org", "daily-2026-11-23") == {"Graphs": ["Graph two"]}
 
 
-def test_a_merged_paper_is_not_shown_again(world: PublishingWorld):
-    world.subscribe("alice@example.org")
-    world.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
-    world.publish("20T08:00")
-    world.dump("21T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
-    world.dump("21T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+def test_an_edition_taken_by_one_subscriber_does_not_block_the_others(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.subscribe("emil@example.org", GRAPHS, at=time(9))
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
+    on_both.change("alice@example.org", next_due_at=None)
 
-    assert world.publish("21T08:00") == PublishReport(due=1, empty=1)
+    assert on_both.publish("20T09:00") == PublishReport(due=2, queued=1, already=1)
+    assert on_both.digest("emil@example.org") == {"Graphs": ["Graph one"]}
+    assert on_both.publish("20T09:00") == PublishReport(due=2, already=2)
+
+
+def test_a_merged_paper_is_not_shown_again(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org")
+    on_both.dump("20T00:00", [Record(title="On graphs", ids={"arxiv": "2611.00001"})])
+    on_both.publish("20T08:00")
+    on_both.dump("21T00:00", [Record(title="Graphs, at last", ids={"doi": "10.5555/1"})])
+    on_both.dump("21T01:00", [Record(title="On graphs", ids={"arxiv": "2611.00001", "doi": "10.5555/1"})])
+
+    assert on_both.publish("21T08:00") == PublishReport(due=1, empty=1)
 
 
 class Killed(BaseException):
     """A simulated crash of the process."""
 
 
-def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(world: PublishingWorld):
+def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(on_both: PublishingWorld):
     for n in range(7):
-        world.subscribe(f"reader{n}@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
-    press = prepared(world)
+        on_both.subscribe(f"reader{n}@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
+    press = prepared(on_both)
 
     def die(connection, cursor, statement, parameters, context, executemany):
         if statement.startswith("UPDATE subscriber"):  # deliveries and shown rows are written
             raise Killed
 
-    with db.write_session(world.engine) as session:
-        chunk(session, world, press, after_id=0, limit=3)
-        event.listen(world.engine, "before_cursor_execute", die)
+    with db.write_session(on_both.engine) as session:
+        chunk(session, on_both, press, after_id=0, limit=3)
+        event.listen(on_both.engine, "before_cursor_execute", die)
         with pytest.raises(Killed):
-            chunk(session, world, press, after_id=0, limit=3)
-    event.remove(world.engine, "before_cursor_execute", die)
+            chunk(session, on_both, press, after_id=0, limit=3)
+    event.remove(on_both.engine, "before_cursor_execute", die)
 
-    assert len(world.deliveries()) == len(world.shown()) == 3
-    assert world.publish("20T08:01") == PublishReport(due=7, queued=4, already=3)
-    assert len(world.deliveries()) == len(world.shown()) == 7
+    assert len(on_both.deliveries()) == len(on_both.shown()) == 3
+    assert on_both.publish("20T08:01") == PublishReport(due=7, queued=4, already=3)
+    assert len(on_both.deliveries()) == len(on_both.shown()) == 7
 
 
 def prepared(world: PublishingWorld) -> Press:
@@ -452,20 +458,20 @@ def chunk(
     )
 
 
-def test_two_publishers_at_once_write_everything_once(world: PublishingWorld):
+def test_two_publishers_at_once_write_everything_once(on_both: PublishingWorld):
     for n in range(60):
-        world.subscribe(f"reader{n}@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one", "Graph two"])
-    press = prepared(world)
+        on_both.subscribe(f"reader{n}@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one", "Graph two"])
+    press = prepared(on_both)
     start = Barrier(2)
     queued: list[int] = []
 
     def run() -> None:
         last_id: int | None = 0
-        with db.write_session(world.engine) as session:
+        with db.write_session(on_both.engine) as session:
             start.wait()
             while last_id is not None:
-                published, last_id = chunk(session, world, press, after_id=last_id, limit=7)
+                published, last_id = chunk(session, on_both, press, after_id=last_id, limit=7)
                 queued.append(published.queued)
 
     threads = [Thread(target=run) for _ in range(2)]
@@ -474,8 +480,8 @@ def test_two_publishers_at_once_write_everything_once(world: PublishingWorld):
     for thread in threads:
         thread.join()
 
-    assert sum(queued) == len(world.deliveries()) == 60
-    assert len(world.shown()) == 120
+    assert sum(queued) == len(on_both.deliveries()) == 60
+    assert len(on_both.shown()) == 120
 
 
 def test_a_paper_shown_by_a_concurrent_letter_is_not_shown_again(
@@ -545,11 +551,11 @@ def wait_for_a_lock(url: str) -> None:
         wait_until("a session that waits for a lock", is_waiting)
 
 
-def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(world: PublishingWorld):
-    world.dump("20T00:00", ["Graph one", "Graph two"])
+def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(on_both: PublishingWorld):
+    on_both.dump("20T00:00", ["Graph one", "Graph two"])
     for number in range(50):
-        world.subscribe(f"reader-{number}@example.org")
-    press = prepared(world)
+        on_both.subscribe(f"reader-{number}@example.org")
+    press = prepared(on_both)
     looks: list[str] = []
     found: list[object] = []
 
@@ -557,9 +563,9 @@ def test_a_published_chunk_leaves_nothing_for_the_garbage_collector(world: Publi
         looks.append(phase)
         found.extend(one for one in gc.get_objects() if isinstance(one, GatheredInputs))
 
-    with db.write_session(world.engine) as session, eager_collector():
+    with db.write_session(on_both.engine) as session, eager_collector():
         gc.callbacks.append(look)
-        chunk(session, world, press, after_id=0, limit=100)
+        chunk(session, on_both, press, after_id=0, limit=100)
         gc.callbacks.remove(look)
 
     assert looks
@@ -595,15 +601,15 @@ def ended(world: PublishingWorld, state: DeliveryState, *, in_doubt: int = 0) ->
 @pytest.mark.parametrize(
     "state", [DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK]
 )
-def test_papers_of_an_undelivered_digest_are_new_again(world: PublishingWorld, state: DeliveryState):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
+def test_papers_of_an_undelivered_digest_are_new_again(on_both: PublishingWorld, state: DeliveryState):
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
 
-    assert ended(world, state) == 1
-    assert world.shown() == []
-    assert world.publish("21T08:00") == PublishReport(due=1, queued=1)
-    assert world.digest("alice@example.org") == {"Graphs": ["Graph one"]}
+    assert ended(on_both, state) == 1
+    assert on_both.shown() == []
+    assert on_both.publish("21T08:00") == PublishReport(due=1, queued=1)
+    assert on_both.digest("alice@example.org") == {"Graphs": ["Graph one"]}
 
 
 @pytest.mark.parametrize(
@@ -616,22 +622,22 @@ def test_papers_of_an_undelivered_digest_are_new_again(world: PublishingWorld, s
     ],
 )
 def test_papers_of_a_digest_that_may_have_arrived_are_not_shown_again(
-    world: PublishingWorld, state: DeliveryState, in_doubt: int
+    on_both: PublishingWorld, state: DeliveryState, in_doubt: int
 ):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
 
-    assert ended(world, state, in_doubt=in_doubt) == 0
-    assert world.publish("21T08:00") == PublishReport(due=1, empty=1)
+    assert ended(on_both, state, in_doubt=in_doubt) == 0
+    assert on_both.publish("21T08:00") == PublishReport(due=1, empty=1)
 
 
-def test_old_shown_rows_are_deleted(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
+def test_old_shown_rows_are_deleted(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
 
-    with db.write_session(world.engine) as session:
+    with db.write_session(on_both.engine) as session:
         assert sum(gone for gone, _ in shown.delete_old(session, before=date(2026, 11, 20))) == 0
         assert sum(gone for gone, _ in shown.delete_old(session, before=date(2026, 11, 21))) == 1
 
@@ -664,19 +670,19 @@ def everything(engine: Engine) -> list[object]:
         ]
 
 
-def test_a_preview_equals_the_real_run_and_changes_nothing(world: PublishingWorld):
-    world.subscribe("alice@example.org", {"Proofs": "proof*", "Graphs": "graph*"}, timezone="Europe/Oslo")
-    world.subscribe("carol@example.org")
-    world.dump("20T00:00", ["Graph one", "Proof one", "A graph of proofs", "Robots"])
-    before = everything(world.engine)
+def test_a_preview_equals_the_real_run_and_changes_nothing(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", {"Proofs": "proof*", "Graphs": "graph*"}, timezone="Europe/Oslo")
+    on_both.subscribe("carol@example.org")
+    on_both.dump("20T00:00", ["Graph one", "Proof one", "A graph of proofs", "Robots"])
+    before = everything(on_both.engine)
 
     previews = {
-        email: world.preview(email, "20T08:00") for email in ("alice@example.org", "carol@example.org")
+        email: on_both.preview(email, "20T08:00") for email in ("alice@example.org", "carol@example.org")
     }
 
-    assert everything(world.engine) == before
-    world.publish("20T08:00")
-    assert {one.email: one.decision for one in world.deliveries()} == {
+    assert everything(on_both.engine) == before
+    on_both.publish("20T08:00")
+    assert {one.email: one.decision for one in on_both.deliveries()} == {
         email: made.digest.to_json() for email, made in previews.items()
     }
 
@@ -754,28 +760,28 @@ def test_one_press_serves_a_day_and_a_new_dump_makes_a_new_one(world: Publishing
     assert used[0] == used[1] == used[2] != used[3]
 
 
-def test_a_press_is_kept_while_a_delivery_needs_it(world: PublishingWorld):
-    world.subscribe("alice@example.org")
-    world.dump("20T00:00", ["Graph one"])
-    world.publish("20T08:00")
+def test_a_press_is_kept_while_a_delivery_needs_it(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org")
+    on_both.dump("20T00:00", ["Graph one"])
+    on_both.publish("20T08:00")
 
-    with db.write_session(world.engine) as session:
+    with db.write_session(on_both.engine) as session:
         assert press_store.delete_old_presses(session, before=at("25T00:00")) == 0
         session.execute(update(Delivery).values(state=DeliveryState.SENT, settled_at=at("20T09:00")))
         assert press_store.delete_old_presses(session, before=at("25T00:00")) == 1
 
 
-def test_old_shown_rows_are_not_read(world: PublishingWorld):
-    alice = world.subscribe("alice@example.org", GRAPHS)
-    world.dump("20T00:00", ["Graph one"])
+def test_old_shown_rows_are_not_read(on_both: PublishingWorld):
+    alice = on_both.subscribe("alice@example.org", GRAPHS)
+    on_both.dump("20T00:00", ["Graph one"])
     read = []
-    with db.write_session(world.engine) as session:
+    with db.write_session(on_both.engine) as session:
         shown.record(session, (alice, 1, range(-1999, 0)), shown_on=date(2026, 1, 1))
         session.commit()
         read = shown.shown_to(session, [alice], since_id=1)
 
     assert read == []
-    assert world.publish("20T08:00") == PublishReport(due=1, queued=1)
+    assert on_both.publish("20T08:00") == PublishReport(due=1, queued=1)
 
 
 def test_shown_rows_are_read_by_key_although_statistics_say_the_table_is_empty(

@@ -16,8 +16,8 @@ ALICE = "alice@example.org"
 
 
 @pytest.fixture
-def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
-    return PublishingWorld(engine=engine, site=site, templates=templates)
+def world(sqlite_engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
+    return PublishingWorld(engine=sqlite_engine, site=site, templates=templates)
 
 
 def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
