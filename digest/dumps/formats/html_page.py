@@ -24,9 +24,10 @@ FRAGMENT_ROOTS = frozenset(
     ("meta", "body", "div", "article", "section", "main", "ul", "ol", "table", "dl", "p", "span", "a")
 )
 MIN_CLOSING_TAGS = 8
-TEXTILE = re.compile(
-    r'^h[1-6](?:\([^()\n]*\))?\. |":(?:https?:/)?/', re.MULTILINE
-)  #: markup around which tags stand
+#: Markup of Textile and MediaWiki, which use tags, too.
+OTHER_MARKUP = re.compile(
+    r'^h[1-6](?:\([^()\n]*\))?\. |":(?:https?:/)?/|^=+ .{1,300} =+$|\[https?://', re.MULTILINE
+)
 CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
 NO_PAPERS = (
     "The file is a web page without a list of papers. Ask the site for the same list as JSON or as a feed."
@@ -39,7 +40,7 @@ def recognises(head: str) -> bool:
     root = xml_stream.root_element_name(head).casefold()
     if root == "html" or root not in FRAGMENT_ROOTS or xml_stream.is_declared(head):
         return root == "html"
-    return head.count("</") >= MIN_CLOSING_TAGS and "](" not in head and not TEXTILE.search(head)
+    return head.count("</") >= MIN_CLOSING_TAGS and "](" not in head and not OTHER_MARKUP.search(head)
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:

@@ -38,8 +38,11 @@ PICTURE = r"\.(?:png|jpe?g|gif|svg|webp)"
 IMAGES = rules(
     (".. ", r"\\ ", ""),  # reStructuredText
     ("{{id", r"[ \t]*\{\{id [^{}\n]{0,300}\}\}", ""),  # XWiki
+    ("''//", r"''(//)''", r"\1"),  # ZimWiki
     ("~/", r"~(?=[^\w\s~])", ""),  # XWiki, Markua
-    ("section{", r"\\([%&_$#])", r"\1"),  # LaTeX
+    ("section{", r"\\textless(?:\{\}| )?", "<"),  # LaTeX
+    ("section{", r"\\textgreater(?:\{\}| )?", ">"),
+    ("section{", r"\\([%&_$#])|\\/", r"\1"),
     ("image:", r"\bimage::?[^\s\[]{1,900}\[([^\[\]]{0,300})(?:\[[^\[\]]{0,300}\])?\]", r"![\1]()"),  # AsciiDoc
     ("!", r"!(?:data:|(?:https?:/)?/)[^\s!|()]{1,900}(?:\|alt=([^!|\n]{0,300})|\([^()\n]{0,300}\))?!", r"![\1]()"),  # Jira, Textile
     ("[[", r"\[\[(?:File|Image|image):[^\[\]|]{1,900}(?:\|{1,2}(?:alt=\")?([^\[\]|\"]{0,300})\"?)?\]\]", r"![\1]()"),  # MediaWiki, XWiki
@@ -57,13 +60,13 @@ LINKS = rules(
     ("[[", rf"\[\[({ADDRESS})(?:\||\]\[)({LABEL})\]\]", r"[\2](\1)"),  # MediaWiki, DokuWiki, Org, TWiki
     ("[[", rf"\[\[(?!https?:|/)([^\s\[\]|<>]{{1,700}})\|({LABEL})\]\]", r"[\2](/\1)"),  # DokuWiki
     ("|", rf"\[({LABEL}?)\|({ADDRESS})(?:\|smart-link)?\](?!\()", r"[\1](\2)"),  # Jira
-    ("|", rf"<({ADDRESS})\|([^<>|]{{0,60000}})>", r"[\2](\1)"),  # Slack
+    ("|", rf"<({ADDRESS})\|((?:[^<>|]|<(?=\s)|(?<=\s)>){{0,60000}})>", r"[\2](\1)"),  # Slack
     ("[", rf"\[(?<!\]\[)({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
     ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
     ("link:", rf"\blink:([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
-    ("[", rf"(h(?<![\w(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d)({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
+    ("[", rf"(h(?<![A-Za-z_(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d{{1,3}}\])({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
     ('":', rf'"(?:\([\w -]{{1,80}}\))?([^"\n]{{0,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
-    ("`_", rf"`([^`<>]{{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
+    ("`_", rf"`((?:[^`<]|<(?=\s)){{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
     ("=> ", rf"^=> ({ADDRESS})[ \t]+(\S.*)$", r"[\2](\1)"),  # Gemini
 )  # fmt: skip
 LATEX = "section{"
@@ -71,6 +74,8 @@ BLOCKS = rules(
     ("\n=", r"^[ \t]{0,3}={1,6} (\S.*?)(?: ?=+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
     ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
+    ("'''", r"'''(?=[^\s'])([^'\n]{1,3000})'''", r"\1"),  # MediaWiki
+    ("{anchor:", r"\\([(){}\[\]!*_^~|+-])", r"\1"),  # Jira
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
     ("---+", r"^---\++!* ", "### "),  # TWiki
     (":PROPERTIES:", r"^\*{1,6} ", "### "),  # Org
@@ -79,12 +84,13 @@ BLOCKS = rules(
     ("#link(", r"^[ \t]*<[\w-]{1,300}>$|#horizontalrule\b", ""),  # Typst
     (LATEX, r"\\(?:begin|end|label|hspace)(?:\[[^\[\]\n]{0,80}\])?\{[^{}\n]{0,300}\}\}?|\\(?:tightlist|hypertarget\{[^{}\n]{0,300}\}\{%)", ""),
     (LATEX, r"\\item(?:\[\])?(?=\s)", "-"),
-    (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}\n]{0,3000})\}", r"\1"),
+    (LATEX, r"\\(?:textbf|textit|emph|texttt|textsc)\{([^{}]{0,3000})\}", r"\1"),
     (LATEX, r"(?<![\\\w}])\{([^{}\\]{0,300})\}|\\([{}])", r"\1\2"),
     (LATEX, rf"\\texorpdfstring\s*\{{({BRACES})\}}\s*\{{{BRACES}\}}", r"\1"),
     (LATEX, rf"^\\(?:sub)*section\*?\{{({BRACES})\}}", r"### \1"),
     ("[/b]", r"\[/?(?:b|i|u|h[1-6]|list|quote|size(?:=\d+)?)\]", ""),  # BBCode
     ("** [", r"^\*{2,6} (?=\[)", "### "),  # Muse
+    ("<verbatim", r"<verbatim>(.{0,300}?)</verbatim>", r"\1"),  # Muse
     ("<class", r"</?class\b[^<>]{0,300}>", ""),
     ("]{.", r"\[([^\[\]\n]{0,3000})\]\{[.#][^{}\n]{0,300}\}", r"\1"),  # Pandoc's Markdown
     ("`{", r"`([^`\n]{0,3000})`\{[^{}\n]{0,300}\}", r"\1"),  # Markua
@@ -102,12 +108,10 @@ EMPHASIS = (
         (mark, re.compile(rf"({mark_}(?<![\w\\{mark}/=.%&?#:-]{mark_}){mark_}{{0,2}})(?=[^\s{mark}])([^{mark}]{{0,5000}}?[^\s\\{mark}])\1(?![\w{mark}])"))
         for mark, mark_ in (("*", r"\*"), ("_", "_"))
     ),
-    ("''", re.compile(r"('{2,3})(?=[^\s'])([^'\n]{0,3000}?)\1")),
     ("~~", re.compile(r"(~~)([^~\n]{1,3000})~~")),
 )  # fmt: skip
 PARAGRAPH = "\n\n"
 RARE = frozenset("[{|<>`\\#=!+")  #: to search for one of these characters is faster than to search for a sign
-WIKI_HEADING = re.compile(r"^(={1,6}) ?\S.*\S ?\1$", re.MULTILINE)
 
 
 def as_markdown(text: str) -> str:
@@ -142,7 +146,7 @@ def without_entities(text: str) -> str:
 def without_emphasis(text: str) -> str:
     """Return `text` without the marks around emphasised words; a text ends at a blank line."""
     for mark, pattern in EMPHASIS:
-        if mark in text and (mark != "''" or ("\n=" in text and WIKI_HEADING.search(text))):
+        if mark in text:
             text = pattern.sub(lambda found: found[0] if PARAGRAPH in found[2] else found[2], text)
     return text
 

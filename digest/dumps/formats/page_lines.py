@@ -179,7 +179,7 @@ def with_bracketed_links(lines: Sequence[str]) -> list[str]:
     for line in lines:
         *linked, rest = re.split(r"<((?:https?:/)?/[^\s<>]*)>", line)
         pairs = list(zip(linked[::2], linked[1::2], strict=True))
-        if pairs and not pairs[0][0].strip() and found and "](" not in found[-1]:
+        if pairs and not pairs[0][0].strip() and found and "](" not in found[-1].replace("]()", ""):
             found[-1] += f"]({pairs.pop(0)[1]})"
         written = (
             f"![{text.strip()}]() " if IMAGE_ADDRESS.search(url) else f"{text.rstrip()}]({url}) "

@@ -322,7 +322,7 @@ def titles_above(passages: Sequence[Passage], abstracts: Sequence[int]) -> list[
         for i in others
         if i == others[-1]
         or lacks_abstract(passages, i, start)
-        or (start and is_usual and not passages[i].links)
+        or (start and is_usual and not passages[i].links and passages[i + 1].is_text)
     ]
     rest = range(low, end_of_list(passages, low)) if abstracts else range(0)
     titles += [i for i in rest if is_title_like(passages, i) and lacks_abstract(passages, i, low)]
@@ -356,7 +356,9 @@ def is_title_like(passages: Sequence[Passage], index: int) -> bool:
 
 def is_organization(passages: Sequence[Passage], index: int) -> bool:
     """Return whether a passage above a date or a middle dot is the name of an organisation or a person."""
-    after = passages[index + 1] if index + 1 < len(passages) else None
+    below = passages[index + 1 : index + 3]
+    is_linked = len(below) > 1 and below[0].is_site and bool(below[0].links) and not any(keys_in(below[0]))
+    after = below[1] if is_linked else next(iter(below), None)
     is_short = len(passages[index].text) <= LONGEST_ORGANIZATION
     is_dated = after is not None and after.has(MetadataKind.DOT, MetadataKind.DATE)
     return is_dated and is_short and after is not None and not after.has(MetadataKind.AUTHORS)
