@@ -21,7 +21,7 @@ NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE
 LIST_ITEM = re.compile(r"\"([^\"]{1,300})\"|(?<![^\s,\[(])'((?:[^']|'(?!\s{0,5}[,\])])){1,300})'")
 #: One of these signs or words occurs in the names of a record that needs cleaning.
 UNCLEAN_SIGN = re.compile(r"[\[{;|\n&\\\"\d…]|\.\.\.")
-UNCLEAN_WORDS = MISSING | {"al", "al.", "others"}
+UNCLEAN_WORDS = MISSING | {"al", "al.", "et.al", "et.al.", "others"}
 BRACED = re.compile(r"\{([^{}]*)\}")
 TEX_SIGN = re.compile(r"\{?\\text(less|greater|ampersand|underscore)\}?(?:\{\})?|\{\\([%&_#$])\}")
 TEX_SIGNS = {"less": "<", "greater": ">", "ampersand": "&", "underscore": "_"}
