@@ -76,6 +76,21 @@ def test_categories_texts_and_placeholders_are_read_alike() -> None:
         assert [one.abstract for one in items(ris) if isinstance(one, Record)] == [text], value
 
 
+def test_columns_and_addresses_are_found_under_other_spellings_and_in_inner_objects() -> None:
+    (found,) = items("Title,Author/s,Year\nOn Kites,Ada Okafor; Kenji Ito,2026\n")
+
+    assert isinstance(found, Record)
+    assert found.authors == ("Ada Okafor", "Kenji Ito")
+    inner = {
+        "title": "On Kites",
+        "abstract": "We fly.",
+        "open_access": {"oa_url": "https://doi.org/10.5555/k"},
+    }
+    (nested,) = items(json.dumps([inner]))
+    assert isinstance(nested, Record)
+    assert nested.ids == {"doi": "10.5555/k"}
+
+
 def test_ids_are_found_in_journals_and_code_in_abstracts() -> None:
     bib = "@article{a, title={On Kites}, author={A and others}, journal={arXiv preprint arXiv:2611.01234}}\n@misc{b, title={On Owls}, journal={CoRR}, volume={abs/2611.01235}}"
     first, second = (one for one in items(bib) if isinstance(one, Record))

@@ -29,7 +29,7 @@ WITHDRAWN = re.compile(
 )
 PERSON_NAME = re.compile(r"[^\W\d_][\w.'’-]*,?(?: [^\W\d_][\w.'’-]*,?){1,5}")
 PARTICLES = frozenset("van von der den de del della di da dos du la le el al bin ibn ter ten zu y e".split())  # noqa: SIM905
-NAME_SIGNS = str.maketrans("", "", " _-\t\N{NO-BREAK SPACE}")
+NAME_SIGNS = str.maketrans("", "", " _-/()\t\N{NO-BREAK SPACE}")
 #: The range of plausible timestamps, in seconds since 1970; numbers outside it are not dates.
 MIN_TIMESTAMP, MAX_TIMESTAMP = 5e8, 1e10
 FIGURE_PATTERN = re.compile(r"(\d[\d,]*(?:\.\d+)?)([kKmM]?)", re.ASCII)
@@ -38,7 +38,7 @@ IN_PARENTHESES = re.compile(r"\s*\([^()]*\)")
 
 
 def folded_name(name: str) -> str:
-    """Return a field's name in lower case, without spaces, hyphens and underscores (`paperurl`)."""
+    """Return a field's name in lower case, without spaces and signs (`paperurl`, `authors` for `Author(s)`)."""
     if name.isalpha() and name.isascii() and name.islower():
         return name
     return name.casefold().translate(NAME_SIGNS)

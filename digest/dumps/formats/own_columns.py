@@ -210,9 +210,10 @@ def all_values(value: Any) -> list[Any]:
 
 def other_addresses(row: Mapping[str, Any]) -> list[str]:
     """Return the addresses in unknown columns that may contain an address of the paper."""
+    inner = [pair for value in row.values() if isinstance(value, dict) for pair in value.items()]
     texts = [
         value
-        for name, value in row.items()
+        for name, value in (*row.items(), *inner)
         if isinstance(value, str)
         and value[:4] == "http"
         and name not in URL_COLUMNS
