@@ -256,6 +256,23 @@ def failure_in_prose(message: Message) -> Failure | NoActionNeeded | None:
     )
 
 
+def failure_of_text(text: str) -> Failure | None:
+    """Return the failure that a text reports by its status, such as `550 5.1.10`; None without a status.
+
+    Such a text counts only in mail from a mail server to a signed address.
+    """
+    found = STATUS.search(text[:MAX_READ])
+    if found is None or not found[0].startswith(("4", "5")):
+        return None
+    words = text[found.start() : found.start() + NEARBY_CHARS]
+    return Failure(
+        kind=failure_kind_in_context(found[0], words, text[:MAX_READ]),
+        status=found[0],
+        diagnostic=redacted_line(words),
+        reported_by="words",
+    )
+
+
 def text_after_address(text: str, address: str) -> str:
     """Return the text directly after an address, which usually contains the reason."""
     place = text.lower().find(address.lower())

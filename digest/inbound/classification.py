@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, failpoints, links, subscribers
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
-from digest.bounces.report_parser import AUTOMATIC_REPLY
+from digest.bounces.report_parser import AUTOMATIC_REPLY, failure_of_text
 from digest.bounces.sns_topic_names import is_topic_arn
 from digest.db.tables import Delivery, DeliveryState, InboundMail, MailPurpose, MailState, Subscriber
 from digest.inbound import (
@@ -237,6 +237,8 @@ def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
     if is_topic_arn(row.recipient):
         return apply_notice(session, site, row, now)
     report = known.mail.report
+    if report is None and not row.sender and links.verify_address(site, "bounce", row.recipient):
+        report = failure_of_text(known.mail.text)
     if report is None:
         return apply_personal_mail(session, site, row, rules, known, now)
     if report == AUTOMATIC_REPLY and row.purpose == MailPurpose.ROLE:

@@ -141,6 +141,30 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 
+def test_a_report_of_a_mail_server_in_html_alone_counts_by_its_status(
+    session: Session, receive: Callable[..., str], site: Site, letter: int
+) -> None:
+    report = (
+        b"From: postmaster@uni.example\r\nSubject: Undeliverable\r\nContent-Type: text/html\r\n\r\n<p>Your message to"
+        b" <b>ada@uni.example</b> was not delivered.</p><p>Status code: 550 5.1.10</p>"
+    )
+
+    assert receive(report, to=links.bounce_address(site, letter)) == f"hard on delivery {letter}"
+    assert receive(report, to=links.bounce_address(site, letter), sender=ADA).startswith("shunted")
+
+
+def test_microsofts_complaints_count_with_and_without_a_part_for_the_letter(
+    session: Session, receive: Callable[..., str], site: Site, letter: int
+) -> None:
+    quoted = f"X-HmXmrOriginalRecipient: {ADA}\r\nReturn-Path: {links.bounce_address(site, letter)}\r\n"
+    inside = f'Content-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{quoted}\r\nx\r\n--b--\r\n'
+    whole = f"From: staff@hotmail.example\r\n{quoted}Subject: papers\r\n\r\nx\r\n"
+
+    for form in (inside, whole):
+        outcome = receive(form.encode(), to="abuse@bounce.example.org", sender="staff@hotmail.example")
+        assert outcome.startswith("complaint"), form
+
+
 def test_a_bounce_caused_by_our_configuration_suppresses_nobody(
     session: Session, site: Site, receive: Callable[..., str], letter: int
 ) -> None:
