@@ -189,7 +189,7 @@ def test_a_reader_changes_settings_and_leaves_by_mail(mail: Correspondence) -> N
     _answer, said = mail.ask(welcome, "why 1\n")
     assert "It matches Learning (learn* " in said
     answer, said = mail.ask(welcome, "test model*\n")
-    assert re.search(r"About \d+ papers a day .* The latest: ", said)
+    assert re.search(r"It matches \d+ of the last \d+ papers; the latest: ", said)
 
     answer, said = mail.ask(answer, "add Models: model*\nat 9am\n")
     assert "Added: Models." in said
@@ -201,6 +201,8 @@ def test_a_reader_changes_settings_and_leaves_by_mail(mail: Correspondence) -> N
     assert mail.reader().state == SubscriberState.ACTIVE
 
     answer, said = mail.ask(answer, "Thank you, I like it!\n")
+    assert "A program reads this address" in said
+    answer, said = mail.ask(answer, "Who chooses the papers?\n")
     assert "Three examples" in said
     _account, said = mail.ask(answer, "export\n")
     assert "/d/" in said
