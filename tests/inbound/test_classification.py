@@ -566,6 +566,8 @@ def opened(app_context: AppContext) -> Iterator[None]:
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(10)
+        for _ in range(10):  # let the transports close that the server left open
+            loop.run_until_complete(asyncio.sleep(0))
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
 
