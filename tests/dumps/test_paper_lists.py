@@ -406,3 +406,16 @@ def test_numbers_inside_a_title_stay_in_it() -> None:
 
     assert [one.title for one in papers(f"| Title | Link |\n|--|--|\n{rows}")] == titles
     assert [one.title for one in papers(bullets)] == titles
+
+
+def test_a_row_that_a_tool_wrapped_is_one_row() -> None:
+    rows = "".join(
+        f"| A Study of Kites, Part {n} | Ada Okafor,\n  Kenji Ito | [paper](https://arxiv.org/abs/2611.0000{n}) |\n"
+        for n in range(4)
+    )
+
+    found = papers(f"| Title | Authors | Link |\n|--|--|--|\n{rows}")
+
+    assert [(one.title, one.authors, one.ids["arxiv"]) for one in found] == [
+        (f"A Study of Kites, Part {n}", ("Ada Okafor", "Kenji Ito"), f"2611.0000{n}") for n in range(4)
+    ]

@@ -111,7 +111,7 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
     entry: OpenEntry | None = None
     columns: Sequence[str] | None = None
     above = ""
-    for number, text, fault in lines:
+    for number, text, fault in whole_rows(lines):
         if fault or len(text) > MAX_LINE:
             yield RecordProblem(line=number, reason=fault or f"the line has {len(text):,} characters")
             continue
@@ -135,6 +135,29 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
             entry, columns = None, None
         above = text
     yield from entry.papers() if entry else ()
+
+
+def whole_rows(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield the lines; the lines of a row of a table that a tool wrapped are joined."""
+    row: tuple[int, str] | None = None
+    for number, text, fault in lines:
+        is_rest = (
+            row is not None and bool(text.strip()) and text.lstrip()[0] != "|" and len(row[1]) < MAX_LINE
+        )
+        if row is not None and is_rest:
+            row = (row[0], f"{row[1].rstrip()} {text.strip()}")
+        elif row is not None:
+            yield *row, ""
+            row = None
+        if not is_rest and text.lstrip()[:1] == "|" and text.rstrip()[-1] != "|":
+            row = (number, text)
+        elif not is_rest:
+            yield number, text, fault
+        elif row is not None and row[1][-1] == "|":
+            yield *row, ""
+            row = None
+    if row is not None:
+        yield *row, ""
 
 
 def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry | None:
