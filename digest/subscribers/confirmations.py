@@ -335,7 +335,7 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
             subscriber_id=subscriber.id,
             email=subscriber.contact_email,
             decision={},
-            dedupe_key=f"manage-{subscriber.id}-{now.date()}-{number}",
+            dedupe_key=f"manage-{subscriber.id}-{subscriber.link_version}-{now.date()}-{number}",
             site=site,
             now=now,
         )

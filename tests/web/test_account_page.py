@@ -135,7 +135,7 @@ def test_the_new_address_gets_a_settings_link_although_the_old_one_just_did(serv
     ask("bob@uni.edu")
 
     sent = [email for letter, email in served.letters() if letter == "settings_link"]
-    assert sent == ["alice@uni.edu", "bob@uni.edu"]
+    assert sent == ["alice@uni.edu", "alice@uni.edu", "bob@uni.edu"]
 
 
 @pytest.fixture

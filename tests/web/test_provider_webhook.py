@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from digest import bounces, links
 from digest.bounces import Complaint, Failure, FailureKind, NoActionNeeded, SuppressionReason
@@ -377,15 +377,17 @@ def test_a_letter_is_found_by_amazons_id_by_our_message_id_or_by_address(
         session.get_one(Delivery, digest_sent.id).provider_id = "0102-abc-000000"
         session.commit()
 
-    post(amazon.message(bounce(digest_sent, destination=[], person={"emailAddress": ""})))
-    post(
-        amazon.message(
-            bounce(digest_sent, messageId="", source=links.bounce_address(served.site, digest_sent.id))
-        )
-    )
-    post(amazon.message(bounce(digest_sent, messageId="other")))
-
-    assert [number for _, _, number in counted(served)] == [digest_sent.id] * 3
+    ours = links.bounce_address(served.site, digest_sent.id)
+    for notice in (
+        bounce(digest_sent, destination=[], person={"emailAddress": ""}),
+        bounce(digest_sent, messageId="", source=ours),
+        bounce(digest_sent, messageId="other"),
+    ):
+        with served.writing() as session:
+            session.execute(delete(BounceRow))
+            session.commit()
+        post(amazon.message(notice))
+        assert [number for _, _, number in counted(served)] == [digest_sent.id]
 
 
 def test_a_complaint_suppresses_the_address_at_once(
