@@ -259,6 +259,16 @@ def group_reason(topics: Sequence[str], silent: Sequence[str] = ()) -> str:
     ) + silence(silent)
 
 
+def papers_a_day(usual: int, most: int) -> str:
+    """Return how many papers a topic has, such as `about 4 papers a day`.
+
+    `usual` is the number on a typical day, `most` that on the busiest.
+    """
+    if usual:
+        return ngettext("about %d paper a day", "about %d papers a day", usual) % usual
+    return _("fewer than one paper a day") if most else _("no papers so far")
+
+
 def more_papers(papers: int, topic: str) -> str:
     """Return a line such as `37 more papers matched`, or `37 more trending papers` if there was no filter."""
     if topic == TRENDING_TOPIC:

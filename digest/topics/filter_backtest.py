@@ -53,7 +53,7 @@ def effect_in_words(clause: str, effect: float) -> str:
     """Return a phrase for the effect of a clause, such as `OR LLM adds 31 papers a day`."""
     if not effect:
         return f"{clause} changes nothing"
-    a_day = round(abs(effect))
+    a_day = int(abs(effect) + 0.5)
     often = f"{a_day} {'paper' if a_day == 1 else 'papers'} a day" if a_day else "fewer than one paper a day"
     return f"{clause} {'adds' if effect > 0 else 'removes'} {often}"
 

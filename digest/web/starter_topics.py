@@ -42,10 +42,7 @@ def chosen_topics(names: Iterable[object]) -> dict[str, str]:
 
 def rate_sentence(per_day: PerDay) -> str:
     """Return a sentence such as `About 4 papers a day (based on 31 days so far)`."""
-    _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
-    plural = 1 if per_day.median == 1 else 2
-    usual = ngettext("About %s paper a day", "About %s papers a day", plural) % f"{per_day.median:g}"
-    if not per_day.median:
-        usual = _("Fewer than one paper a day")
+    ngettext = figures_in_words.TRANSLATIONS.ngettext
+    usual = figures_in_words.papers_a_day(per_day.median, per_day.max)
     days = ngettext("based on %d day so far", "based on %d days so far", per_day.days) % per_day.days
-    return f"{usual} ({days})"
+    return f"{usual[0].upper()}{usual[1:]} ({days})"

@@ -240,7 +240,8 @@ def effect_in_words(effect: float) -> str:
         return _("changes nothing")
     a_day, a_week = abs(effect), max(1, round(abs(effect) * 7))
     if a_day >= 1:
-        often = ngettext("%d paper a day", "%d papers a day", round(a_day)) % round(a_day)
+        whole = int(a_day + 0.5)
+        often = ngettext("%d paper a day", "%d papers a day", whole) % whole
     else:
         often = ngettext("%d paper a week", "%d papers a week", a_week) % a_week
     return (_("adds %s") if effect > 0 else _("leaves out %s")) % often

@@ -13,11 +13,9 @@ from digest.app_context import AppContext
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import display
-from digest.topics import Explainer, Filter, PerDay
+from digest.topics import Explainer, Filter
 from digest.topics.recent_papers import RecentPapers
 from digest.web import starter_topics
-
-_, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
 MAX_TITLE_LENGTH = 110
 MAX_NOTES = 6  #: maximum number of notes, which are warnings and effects of clauses
@@ -52,7 +50,7 @@ def make_trial(filter_: Filter, recent: RecentPapers) -> FilterTrial:
     notes = (*filter_.warnings, *result.warnings, *result.clause_effects)
     return FilterTrial(
         per_day=result.per_day.median,
-        rate=rate_in_short(result.per_day),
+        rate=figures_in_words.papers_a_day(result.per_day.median, result.per_day.max),
         sentence=starter_topics.rate_sentence(result.per_day),
         titles=tuple(marked_title(explainer, filter_, number) for number in result.last),
         notes=tuple(dict.fromkeys(notes))[:MAX_NOTES],
@@ -63,11 +61,3 @@ def marked_title(explainer: Explainer, filter_: Filter, number: int) -> Markup:
     """Return the title of a matching paper as HTML, with the matched words marked."""
     title = figures_in_words.cut_at_word(display(explainer.index.papers[number].title), MAX_TITLE_LENGTH)
     return topics.marked_html(title, "title", explainer.explain(filter_, number).words)
-
-
-def rate_in_short(per_day: PerDay) -> str:
-    """Return a number of papers a day in short form, such as `about 4 papers a day`."""
-    if per_day.median:
-        usual = ngettext("about %s paper a day", "about %s papers a day", 1 if per_day.median == 1 else 2)
-        return usual % f"{per_day.median:g}"
-    return _("fewer than one paper a day") if per_day.max else _("no papers so far")

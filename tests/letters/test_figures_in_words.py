@@ -170,3 +170,11 @@ def test_a_welcome_says_what_its_papers_are(
     )
 
     assert said == words
+
+
+def test_papers_a_day_are_whole_numbers_with_one_wording() -> None:
+    said = [figures_in_words.papers_a_day(usual, most) for usual, most in [(0, 0), (0, 3), (1, 2), (4, 9)]]
+
+    assert said == [
+        "no papers so far", "fewer than one paper a day", "about 1 paper a day", "about 4 papers a day",
+    ]  # fmt: skip

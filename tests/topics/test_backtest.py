@@ -47,9 +47,9 @@ def test_the_effect_of_a_clause_is_described_in_words():
     assert found.clause_effects == (
         "AND (robot OR cup OR tea) changes nothing",
         "OR robot adds 1 paper a day",
-        "OR cup adds fewer than one paper a day",
+        "OR cup adds 1 paper a day",
         "OR tea changes nothing",
-        "ANDNOT survey removes fewer than one paper a day",
+        "ANDNOT survey removes 1 paper a day",
     )
 
 

@@ -269,7 +269,7 @@ def test_the_client_network_is_taken_from_trusted_proxies_only(client, forwarded
 
 @pytest.mark.parametrize(
     ("effect", "words"),
-    [(-11.0, "leaves out 11 papers a day"), (2.5, "adds 2.5 papers a day"), (-1 / 6, "leaves out 1 paper a week"), (0.0, "changes nothing")],
+    [(-11.0, "leaves out 11 papers a day"), (2.5, "adds 3 papers a day"), (-1 / 6, "leaves out 1 paper a week"), (0.0, "changes nothing")],
 )  # fmt: skip
 def test_the_effect_of_a_clause_on_a_preview_is_a_plain_figure(effect: float, words: str) -> None:
     assert topic_preview.effect_in_words(effect) == words
