@@ -77,3 +77,17 @@ def test_links_and_emphasis_of_every_markup_are_understood() -> None:
             )
 
     assert wrong == {}
+
+
+def test_a_title_in_the_brackets_of_textile_is_read_without_them() -> None:
+    subjects = ("Gravel", "Kites", "Owls", "Fog", "Bells")
+    page = "h1. Daily Papers\n\n" + "".join(
+        f"h3. [*A Study of {subject}: Part {n}*]\n\np. {abstract(subject)}\n\n* 5 authors\n·\np. Nov {n}, 2026\n\n"
+        for n, subject in enumerate(subjects, 1)
+    )
+
+    found = [one for one in items(page) if isinstance(one, Record)]
+
+    assert [one.title for one in found] == [
+        f"A Study of {subject}: Part {n}" for n, subject in enumerate(subjects, 1)
+    ]

@@ -25,6 +25,7 @@ from digest.dumps.formats.page_segments import (
 from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
 from digest.papers import Organization, Record, id_in
 
+IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]")  #: a title in the brackets that Textile needs around some links
 LEADING_DASHES = re.compile(r"\A(?:[-:–—]+\s+)+")
 BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
@@ -87,9 +88,9 @@ def records_of(drafts: Iterable[PaperDraft], page: PageHeader) -> Items:
     position, number = 0, 1
     seen: set[int] = set()
     for draft in drafts:
-        title = page_layout.without_leading_sign(
-            draft.title if "]" in draft.title else draft.title.lstrip("[")
-        )
+        bracketed = IN_BRACKETS.fullmatch(draft.title)
+        bare = bracketed[1] if bracketed else draft.title
+        title = page_layout.without_leading_sign(bare if "]" in bare else bare.lstrip("["))
         draft.title, number = page_layout.without_number(title, number)
         record = draft.record(position + 1, page)
         if isinstance(record, Record):
