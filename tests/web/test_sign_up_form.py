@@ -567,7 +567,7 @@ def test_the_page_behind_a_forwarded_link_has_a_heading_for_each_choice(served, 
     page = served.client.get(path_of(links.topic_links_url(served.site, alice.id, alice.link_version))).text
 
     assert re.findall(r"<h([12])[^>]*>([^<]*)", page) == [
-        ("1", "Topics and pause"), ("2", "Topics"), ("2", "Pause"), ("2", "Unsubscribe"),
+        ("1", "Your digest"), ("2", "Topics"), ("2", "When and how much"), ("2", "A break"), ("2", "Yours"), ("2", "Leave"),
     ]  # fmt: skip
 
 
