@@ -156,7 +156,7 @@ def papers(served: ServedSite, now: datetime) -> list[int]:
     """Twelve invented papers of this morning; the first has links, the second a hostile title."""
     records = [
         Record(
-            title="Slow Diffusion", abstract="Diffusion models wait.", authors=("Ada Ito", "Ben Okafor"),
+            title="Slow Diffusion", abstract="Diffusion models wait.", authors=("Ada Ito", "Ben Okafor"), n_authors=2,
             ids={"arxiv": "2611.00001"}, urls=("https://arxiv.org/abs/2611.00001",), position=1,
             signals={"upvotes": 90.0},
         ),
