@@ -29,8 +29,8 @@ ACL = re.compile(
 )
 #: A URL on a publisher's site that contains the paper's DOI.
 PUBLISHER_DOI = re.compile(
-    r"https?://[^/]+/(?:content|doi)/(?:(?:abs|full|pdf|epdf|pdfdirect)/)?(?P<id>10\.\d{4,9}/[^\s<>\"?#]+?)"
-    r"(?:v\d{1,2})?(?:\.(?:full|abstract|article-info)(?:-text)?)?(?:\.pdf)?(?:\+html)?/?(?:[?#].*)?",
+    r"https?://[^/]+/(?:[a-z-]{1,20}/){1,3}(?P<id>10\.\d{4,9}/[^\s<>\"?#]+?)"
+    r"(?:v\d{1,2})?(?:[./](?:full|abstract|article-info|meta|html|pdf)(?:-text)?)?(?:\.pdf)?(?:\+html)?/?(?:[?#].*)?",
     re.IGNORECASE,
 )
 OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(?P<id>W\d{1,12})", re.IGNORECASE)
@@ -108,7 +108,7 @@ def id_in(url: str) -> tuple[str, str] | None:  # noqa: PLR0911  (one return for
     if "aclanthology." in lowered or "aclweb.org/" in lowered:
         found = ACL.fullmatch(url)
         return ("acl", found["id"]) if found else None
-    if "/content/10." in lowered or "/doi/" in lowered:
+    if "/10." in lowered:
         found = PUBLISHER_DOI.fullmatch(url)
         return doi(found["id"]) if found else None
     return None

@@ -89,6 +89,11 @@ def test_columns_and_addresses_are_found_under_other_spellings_and_in_inner_obje
     (nested,) = items(json.dumps([inner]))
     assert isinstance(nested, Record)
     assert nested.ids == {"doi": "10.5555/k"}
+    for address in (
+        "https://kites.example/counter/pdf/10.5555/k",
+        "https://www.kites.example/articles/10.5555/k/full",
+    ):
+        assert read_one(doi="", url=address).ids == {"doi": "10.5555/k"}, address
 
 
 def test_ids_are_found_in_journals_and_code_in_abstracts() -> None:
