@@ -101,7 +101,8 @@ def call(chance: random.Random, path: tuple[str, ...], params: list[Any]) -> lis
             words += [value] if chance.random() < 0.95 else []
         elif chance.random() < (0.9 if param.required else 0.3):
             words += [chance.choice(param.opts), *([] if param.is_flag else [value])]
-    return [*words, "--no-such-option"] if path[0] in LONG_RUNNING else words
+    runs_until_stopped = path[0] in LONG_RUNNING or "--watch" in words
+    return [*words, "--no-such-option"] if runs_until_stopped else words
 
 
 def calls(count: int) -> Iterator[tuple[dict[str, str], list[str]]]:
