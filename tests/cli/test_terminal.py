@@ -44,7 +44,8 @@ def read_some(terminal: int) -> bytes:
 
 @pytest.mark.usefixtures("catalog", "ada")
 def test_output_fits_the_width_of_a_terminal() -> None:
-    for words in ("papers", "trending", "subscribers list", "dumps list", "status", "doctor"):
+    status, doctor = f"status --now {FRIDAY}", f"doctor --now {FRIDAY}"
+    for words in ("papers", "trending", "subscribers list", "dumps list", status, doctor):
         for columns in (80, 120):
             lines = seen(*words.split(), columns=columns)
 
