@@ -56,13 +56,16 @@ compiled_templates.compile_each_once()
 # ── in parallel ─────────────────────────────────────────────────────────────────────────────────
 
 
-#: Folders whose tests of real processes take about as long as those of all others.
-WHOLE_SERVICE = ("tests/acceptance/", "tests/chaos/", "tests/cli/")
-CHAINS = ("the whole service", "single processes")
+#: Three groups of folders whose tests of real processes take about equally long.
+CHAINS = {
+    "whole services": ("tests/acceptance/",),
+    "kills and commands": ("tests/chaos/", "tests/cli/", "tests/monitoring/"),
+    "single processes": ("tests/",),
+}
 
 
 class OneFileAtATime(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Run the tests of one file in one process, and all files that start real processes in two chains.
+    """Run the tests of one file in one process, and all files that start real processes in three chains.
 
     These wait for heartbeats, which come late if many services start at once. The chains take longest, so they
     begin first.
@@ -72,7 +75,7 @@ class OneFileAtATime(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
         file = nodeid.partition("::")[0]
         if "pytest.mark.slow" not in (ROOT / file).read_text():
             return file
-        return CHAINS[not file.startswith(WHOLE_SERVICE)]
+        return next(chain for chain, folders in CHAINS.items() if file.startswith(folders))
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         for chain in CHAINS:
@@ -86,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFile
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return two processes more than there are cores: the two chains wait most of the time."""
+    """Return two processes more than there are cores: the chains wait most of the time."""
     return (os.cpu_count() or 2) + 2
 
 

@@ -99,9 +99,9 @@ await walk(({ page, look }) => {
       await page.goto(options.urls.topicLinks);
       await look("letter-links");
       await button("Mail me the link").click();
-      await page.getByText("We sent you the link.").waitFor();
+      await page.getByText("We sent you a link.").waitFor();
       await look("letter-links-mailed");
-      await button("Pause for a week").click();
+      await button("1 week").click();
       await page.getByText("Paused until").waitFor();
       await look("letter-links-paused");
       await button("Resume now").click();
