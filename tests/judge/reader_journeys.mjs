@@ -102,7 +102,7 @@ await walk(({ page, look }) => {
       await page.getByText("We sent you a link.").waitFor();
       await look("letter-links-mailed");
       await button("1 week").click();
-      await page.getByText("Paused until").waitFor();
+      await page.getByText("Paused until").first().waitFor();
       await look("letter-links-paused");
       await button("Resume now").click();
       await page.getByText("Welcome back.").waitFor();
