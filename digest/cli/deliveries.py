@@ -229,7 +229,8 @@ def trace(
     for at, event in sorted([*map(attempt_event, attempts), *map(bounce_event, returned)]):
         terminal.print_paragraph(f"{terminal.format_cell(at)}  ", event)
     if not attempts:
-        terminal.print_note("No attempt yet.")
+        is_open = report["state"] == "sending"
+        terminal.print_note("An attempt began; its result is unknown." if is_open else "No attempt yet.")
 
 
 def attempt_event(attempt: dict[str, Any]) -> tuple[datetime, str]:

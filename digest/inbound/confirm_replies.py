@@ -87,10 +87,13 @@ def close_or_ask_again(
 ) -> str:
     """Close the request if the mail says no, else queue the letter with the link again; return the outcome.
 
+    Only a reply to the letter's own address closes it: anybody can write in somebody's name.
+
     The same words get the letter once; words that were not sent to the letter's own address, once in all.
     """
     subscriber = subscribers.subscriber_of(context.session, confirmation)
-    if words_around_commands.says_no(first_line(mail)) and subscriber.state == SubscriberState.PENDING:
+    says_no = is_proven and words_around_commands.says_no(first_line(mail))
+    if says_no and subscriber.state == SubscriberState.PENDING:
         subscribers.mark_unsubscribed(context.session, subscriber, now=context.now)
         confirmation.expires_at = context.now
         return f"subscriber {subscriber.id} said no to the confirmation"

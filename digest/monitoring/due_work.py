@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from digest import heartbeats
@@ -95,10 +95,14 @@ def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[i
 
 
 def letters_to_send(session: Session, now: datetime) -> Iterator[DueWork]:
-    """Yield the letters of each lane that are due and not being sent, unless the operator stopped them."""
+    """Yield the letters of each lane that are due and not being sent, unless the operator stopped them.
+
+    A letter whose lease is over is not being sent.
+    """
     stopped = {stop.scope for stop in limits.active_stops(session)}
     could_begin = later_of(Delivery.due_at, Delivery.dated_at)
-    is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, Delivery.state != DeliveryState.SENDING
+    is_left = or_(Delivery.state != DeliveryState.SENDING, Delivery.leased_until < now)
+    is_waiting = outbox.IS_OPEN, Delivery.due_at <= now, is_left
     query = select(Delivery.lane, func.count(), func.min(could_begin)).where(*is_waiting)
     taken_at = session.scalar(select(Attempt.ended_at).order_by(Attempt.id.desc()).limit(1))
     for lane, count, since in session.execute(query.group_by(Delivery.lane).order_by(Delivery.lane)):

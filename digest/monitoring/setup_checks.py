@@ -6,6 +6,7 @@ These checks take seconds and query other servers, so only `digest doctor` runs 
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -84,11 +85,11 @@ def check_secrets(settings: Settings) -> Iterator[Check]:
         yield failed(
             "secrets",
             f"Other users of this machine can read {', '.join(readable)}.",
-            f"chmod 600 {' '.join(readable)}",
+            f"chmod 600 {shlex.join(readable)}",
         )
     if folder.exists() and folder.stat().st_mode & 0o077:
         message = f"Other users of this machine can list {folder}, which contains addresses and mail."
-        yield warning("secrets", message, f"chmod 700 {folder}")
+        yield warning("secrets", message, f"chmod 700 {shlex.quote(str(folder))}")
     elif not readable:
         yield passed("secrets", "readable only by this user")
 
@@ -98,7 +99,9 @@ def check_dumps(settings: Settings) -> Iterator[Check]:
     folder = settings.dumps
     if not folder.is_dir():
         yield warning(
-            "dumps", f"{folder} does not exist yet.", f"mkdir -p {folder}; digest up also creates it."
+            "dumps",
+            f"{folder} does not exist yet.",
+            f"mkdir -p {shlex.quote(str(folder))}; digest up also creates it.",
         )
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         fix = "Give it to the user who runs digest: dumps that were read are moved to its subfolder done/."

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from sqlalchemy import text
 
 from digest import heartbeats
 from digest.cli import command_context
@@ -53,6 +54,17 @@ def test_due_digests_that_nothing_composes_are_an_outage(digest: Digest) -> None
 
     digest("deliver", "--now", "2026-11-20T08:34Z")
     assert problems_at(digest, "2026-11-20T23:00Z") == {}
+
+
+@pytest.mark.usefixtures("readers")
+def test_letters_that_a_dead_worker_was_sending_are_due_when_its_lease_is_over(digest: Digest) -> None:
+    digest("publish", "--now", "2026-11-20T08:00Z")
+    with command_context.open_context() as context, context.write_session() as session:
+        session.execute(text("UPDATE delivery SET state = 'sending', leased_until = '2026-11-20 08:15:00'"))
+        session.commit()
+
+    assert "late-bulk" not in problems_at(digest, "2026-11-20T08:14Z")
+    assert "late-bulk" in problems_at(digest, "2026-11-20T12:00Z")
 
 
 @pytest.mark.usefixtures("readers")

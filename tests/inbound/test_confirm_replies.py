@@ -40,9 +40,15 @@ def answer(session: Session, site: Site, question: EmailMessage, now: datetime) 
     """Return a function that lets Bob reply to the question and returns the outcome."""
 
     def arrived(
-        body: str, *, subject: str = "", sender: str = BOB, after: timedelta = timedelta(), **headers: str
+        body: str,
+        *,
+        subject: str = "",
+        sender: str = BOB,
+        to: str = "",
+        after: timedelta = timedelta(),
+        **headers: str,
     ) -> str:
-        to = str(question["Reply-To"])
+        to = to or str(question["Reply-To"])
         subject = subject or f"Re: {question['Subject']}"
         content = reply(to, body, sender=sender, subject=subject, **headers)
         (number,) = inbound.store_mail(
@@ -56,6 +62,14 @@ def answer(session: Session, site: Site, question: EmailMessage, now: datetime) 
 
 def bob(session: Session) -> Subscriber:
     return subscribers.get(session, BOB)
+
+
+def test_only_a_reply_to_the_letter_closes_the_request(answer: Answer, session: Session) -> None:
+    assert answer("no", to="digest@example.org").startswith("asked subscriber")  # anybody can write in Bob's name
+    assert bob(session).state == SubscriberState.PENDING
+
+    assert answer("no") == f"subscriber {bob(session).id} said no to the confirmation"
+    assert bob(session).state == SubscriberState.UNSUBSCRIBED
 
 
 def test_the_letter_says_that_a_reply_confirms(question: EmailMessage, site: Site) -> None:
