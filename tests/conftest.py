@@ -192,19 +192,12 @@ def empty_tables(url: str) -> None:
         )
 
 
-@pytest.fixture(scope="session")
-def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("database") / "digest.sqlite3"
-
-
 @pytest.fixture
-def sqlite_url(migrated_sqlite: Path, sqlite_file: Path) -> str:
-    """A new SQLite file with the schema and no rows, under the same URL in each test."""
-    CACHES.clear("match index")  # each test has other filters under the same ids
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{sqlite_file}{suffix}").unlink(missing_ok=True)
-    shutil.copyfile(migrated_sqlite, sqlite_file)
-    return f"sqlite:///{sqlite_file}"
+def sqlite_url(migrated_sqlite: Path, tmp_path: Path) -> str:
+    """A new SQLite file with the schema and no rows."""
+    path = tmp_path / "digest.sqlite3"
+    shutil.copyfile(migrated_sqlite, path)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture
@@ -237,8 +230,9 @@ def disconnected(engines: dict[str, Engine], url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def sqlite_engine(sqlite_url: str, kept_engines: dict[str, Engine]) -> Iterator[Engine]:
-    yield from disconnected(kept_engines, sqlite_url)
+def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
+    with connected(sqlite_url) as engine:
+        yield engine
 
 
 @pytest.fixture
@@ -266,9 +260,11 @@ def database_url(request: pytest.FixtureRequest, database_kind: str) -> str:
 
 
 @pytest.fixture
-def engine(database_url: str, kept_engines: dict[str, Engine]) -> Iterator[Engine]:
+def engine(request: pytest.FixtureRequest, database_kind: str) -> Engine:
     """An engine on a database with the schema and no rows."""
-    yield from disconnected(kept_engines, database_url)
+    engine = request.getfixturevalue(f"{'postgres' if database_kind == 'postgresql' else 'sqlite'}_engine")
+    assert isinstance(engine, Engine)
+    return engine
 
 
 @pytest.fixture

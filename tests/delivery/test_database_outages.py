@@ -117,6 +117,13 @@ ALL_SENT = [("sent", 1, 0, 1)] * 3
 COUNTED = SendLimits(rates=limits.parse_rates("1000/s"))  #: with them windows are checked individually
 
 
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine of its own, for these tests change how it connects."""
+    with connected(database_url) as engine:
+        yield engine
+
+
 # ── a short outage ──────────────────────────────────────────────────────────────────────
 
 

@@ -65,7 +65,9 @@ def bob(session: Session) -> Subscriber:
 
 
 def test_only_a_reply_to_the_letter_closes_the_request(answer: Answer, session: Session) -> None:
-    assert answer("no", to="digest@example.org").startswith("asked subscriber")  # anybody can write in Bob's name
+    assert answer("no", to="digest@example.org").startswith(
+        "asked subscriber"
+    )  # anybody can write in Bob's name
     assert bob(session).state == SubscriberState.PENDING
 
     assert answer("no") == f"subscriber {bob(session).id} said no to the confirmation"
