@@ -127,7 +127,7 @@ def publish_once(
     if not gathered.readers:
         session.commit()
         return PublishReport(), None
-    # A reader with a promise has not got that edition, unless another run decides it at the same moment.
+    # A reader with a promise has not got that edition, unless another run decides it concurrently.
     unsure = [reader.id for reader in gathered.readers if conflicts or reader.next_due_at is None]
     decided = outbox.decided_editions(session, unsure, now) if unsure else {}
     slots = {
