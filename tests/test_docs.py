@@ -16,15 +16,14 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer.main
 
 from digest import __version__
-from digest.cli import app, main
+from digest.cli import main
 from digest.db.tables import DeliveryState, SubscriberState
 from digest.settings import PREFIX, Settings, load_settings
+from tests.cli.conftest import every_command
 from tests.conftest import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -65,20 +64,7 @@ def test_every_value_of_a_setting_in_the_docs_is_valid() -> None:
             assert getattr(settings, name.lower()) is not None, (page.name, name, value)
 
 
-def commands(
-    group: Any = None, words: tuple[str, ...] = ("digest",)
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command, with the words that call it."""
-    group = group or typer.main.get_command(app)
-    for name, command in group.commands.items():
-        called = (*words, name)
-        if hasattr(command, "commands"):
-            yield from commands(command, called)
-        else:
-            yield called, command
-
-
-COMMANDS = dict(commands())
+COMMANDS = {("digest", *words.split()): known for words, known in every_command().items()}
 
 
 def test_every_command_is_named_in_the_docs_and_has_help() -> None:

@@ -7,7 +7,6 @@ imported only when it runs, so that `digest --help` is fast.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,42 +17,10 @@ import typer
 import typer.main
 
 from digest import __version__
-from digest.cli import (
-    backups,
-    bounces,
-    chosen_service,
-    database,
-    deliveries,
-    dkim_keys,
-    doctor,
-    dry_run,
-    dumps,
-    error_sentences,
-    inbound_mail,
-    init,
-    keys,
-    named_command,
-    papers,
-    processes,
-    publishing,
-    report,
-    sources,
-    status,
-    subscribers,
-    suppressions,
-    terminal,
-    topics,
-)
-from digest.cli.command_help import complete_help
+from digest.cli import chosen_service, error_sentences, terminal
+from digest.cli.command_tree import RootGroup, complete_help
+from digest.cli.options import option
 from digest.errors import BadFilter, DigestError, UsageError
-
-PANELS = SERVICE, PAPERS, SUBSCRIBERS, MAIL, MONITORING = (
-    "Service",
-    "Papers",
-    "Subscribers",
-    "Mail",
-    "Monitoring",
-)
 
 app = typer.Typer(
     name="digest",
@@ -62,48 +29,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    cls=RootGroup,
 )
-
-app.command(rich_help_panel=SERVICE)(processes.up)
-app.command(rich_help_panel=SERVICE)(init.init)
-app.command(rich_help_panel=SERVICE)(processes.web)
-app.command(rich_help_panel=SERVICE)(processes.worker)
-app.command(rich_help_panel=SERVICE)(processes.scheduler)
-app.command(rich_help_panel=SERVICE)(processes.inbound)
-app.add_typer(keys.app, name="keys", rich_help_panel=SERVICE)
-app.add_typer(database.app, name="db", rich_help_panel=SERVICE)
-app.command(rich_help_panel=SERVICE)(backups.backup)
-app.command(rich_help_panel=SERVICE)(backups.restore)
-
-app.command(rich_help_panel=PAPERS)(dumps.intake)
-app.command(rich_help_panel=PAPERS)(dumps.capture)
-app.add_typer(dumps.app, name="dumps", rich_help_panel=PAPERS)
-app.add_typer(sources.app, name="sources", rich_help_panel=PAPERS)
-app.command(rich_help_panel=PAPERS)(papers.papers)
-app.command(rich_help_panel=PAPERS)(papers.trending)
-app.command(rich_help_panel=PAPERS)(papers.hide)
-app.command(rich_help_panel=PAPERS)(papers.unhide)
-app.add_typer(topics.app, name="topics", rich_help_panel=PAPERS)
-
-app.add_typer(subscribers.app, name="subscribers", rich_help_panel=SUBSCRIBERS)
-app.add_typer(suppressions.app, name="suppressions", rich_help_panel=SUBSCRIBERS)
-
-app.command(rich_help_panel=MAIL)(publishing.preview)
-app.command(rich_help_panel=MAIL)(dry_run.diff)
-app.command(rich_help_panel=MAIL)(publishing.publish)
-app.command(rich_help_panel=MAIL)(publishing.deliver)
-app.command(rich_help_panel=MAIL)(publishing.run)
-app.add_typer(deliveries.app, name="deliveries", rich_help_panel=MAIL)
-app.command(rich_help_panel=MAIL)(deliveries.why)
-app.command(rich_help_panel=MAIL)(deliveries.history)
-app.command(rich_help_panel=MAIL)(deliveries.trace)
-app.add_typer(bounces.app, name="bounces", rich_help_panel=MAIL)
-app.add_typer(inbound_mail.app, name="inbox", rich_help_panel=MAIL)
-app.add_typer(dkim_keys.app, name="dkim", rich_help_panel=MAIL)
-
-app.command(rich_help_panel=MONITORING)(status.status)
-app.command(rich_help_panel=MONITORING)(doctor.doctor)
-app.command(rich_help_panel=MONITORING)(report.report)
 
 
 def show_version(requested: bool) -> None:
@@ -116,6 +43,8 @@ def show_version(requested: bool) -> None:
 
 def checked_out_commit(folder: Path) -> str:
     """Return the short id of the commit checked out in this folder, or "" without a checkout or git."""
+    import subprocess
+
     command = ("git", "-C", str(folder), "rev-parse", "--short", "HEAD")
     if not (folder / ".git").exists():
         return ""
@@ -127,14 +56,13 @@ def checked_out_commit(folder: Path) -> str:
 @app.callback()
 def root(
     data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="The data directory (DIGEST_DATA_DIR)."),
+        Path | None, option("--data-dir DIR", "The data directory (DIGEST_DATA_DIR).")
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print results and errors only: no notes, no progress.")
+        bool, option("--quiet -q", "Print results and errors only: no notes, no progress.")
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+        bool, option("--version", "Print the version.", callback=show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Apply the global options by setting environment variables, which child processes inherit."""
@@ -149,10 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
     """Run one command and return its exit code: 0 success, 1 failure, 2 usage error, 130 stopped by Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    given = deliveries.with_bare_now(sys.argv[1:] if arguments is None else arguments)
+    given = with_bare_now(sys.argv[1:] if arguments is None else arguments)
     try:
         check_text(given)
-        code = build_command(given)(args=given, prog_name="digest", standalone_mode=False) or 0
+        code = command()(args=given, prog_name="digest", standalone_mode=False) or 0
         return report_error("Stopped." if code == error_sentences.STOPPED else "", code)
     except BadFilter as error:
         return report_error(describe_filter_error(error), 2)
@@ -175,16 +103,19 @@ def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911, PLR09
         return report_error(message, 1)
 
 
-def build_command(arguments: Sequence[str] = ()) -> Any:
-    """Build the command from `app`, with examples in its help and the panels in a fixed order.
+def command() -> Any:
+    """Return the command `digest`, which builds what the arguments name."""
+    return complete_help(typer.main.get_command(app))
 
-    If the arguments name a command, all other commands are left out.
-    """
-    command: Any = complete_help(typer.main.get_command(named_command.narrow(app, arguments)))
-    command.commands = dict(
-        sorted(command.commands.items(), key=lambda item: PANELS.index(item[1].rich_help_panel))
-    )
-    return command
+
+def with_bare_now(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command; for `deliveries resume`, `--now` without a time becomes `--deferred`."""
+    given = list(arguments)
+    if "deliveries" in given and "resume" in given and "--now" in given:
+        place = given.index("--now")
+        if not given[place + 1 : place + 2] or given[place + 1].startswith("-"):
+            given[place] = "--deferred"
+    return given
 
 
 def check_text(arguments: Sequence[str]) -> None:

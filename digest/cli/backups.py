@@ -31,6 +31,10 @@ def backup(
     """Back up the database to one SQLite file, while all processes run.
 
     Only you can read the file, because it contains addresses. The keys are included only with --with-keys.
+
+    Examples:
+        digest backup digest.backup
+        digest backup /var/backups/digest.backup --with-keys --overwrite
     """
     from digest import backups
     from digest.db import database_copy
@@ -95,6 +99,10 @@ def restore(
     """Restore a backup into an empty database, with all mail stopped.
 
     Unsent letters, and editions due before the restore, are recorded as expired. Later digests contain only papers found from now on, so nobody gets mail or a paper twice. Suppressions, unsubscribes and erasures made after the backup are applied again from the file opt-outs.jsonl in the data directory. Afterwards check with `digest status`, and run `digest deliveries resume`.
+
+    Examples:
+        digest restore digest.backup
+        digest restore /var/backups/digest.backup --json
     """
     from digest import backups, db
     from digest.letters import Templates

@@ -10,13 +10,14 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, moment, parse_choice
 from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 
 if TYPE_CHECKING:
     from digest.db.tables import BounceRow
 
-app = typer.Typer(help="Bounces and complaints.", no_args_is_help=True)
+app = group("Bounces and complaints.")
 
 A_DAY = timedelta(days=1)
 
@@ -57,7 +58,12 @@ def show_list(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List bounces and complaints, newest first, with the server's reply."""
+    """List bounces and complaints, newest first, with the server's reply.
+
+    Examples:
+        digest bounces list
+        digest bounces list --domain example.org --kind hard
+    """
     from digest import bounces
 
     failure_kind = parse_choice("--kind", kind, bounces.FailureKind)
@@ -104,7 +110,12 @@ def diagnostic_text(row: BounceRow) -> str:
 def forgive(
     domain: Domain, start: Since = None, dry_run: DryRun = False, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Ignore failures at a domain that was broken, and send to its readers again."""
+    """Ignore failures at a domain that was broken, and send to its readers again.
+
+    Examples:
+        digest bounces forgive --domain example.org
+        digest bounces forgive --domain example.org --since 2026-11-19
+    """
     from digest import bounces
 
     at = current_time(now)
@@ -124,7 +135,12 @@ def forgive(
 def accept(
     domain: Domain, start: Since = None, dry_run: DryRun = False, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Suppress the addresses that failed at a domain that is considered broken."""
+    """Suppress the addresses that failed at a domain that is considered broken.
+
+    Examples:
+        digest bounces accept --domain example.org --dry-run
+        digest bounces accept --domain example.org --since 2026-11-19
+    """
     from digest import bounces
 
     at = current_time(now)

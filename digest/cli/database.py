@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from digest.cli import command_context, error_sentences, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, current_time
 from digest.errors import UsageError
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from digest.db import Engine
     from digest.settings import Settings
 
-app = typer.Typer(help="Create, migrate or copy the database.", no_args_is_help=True)
+app = group("Create, migrate or copy the database.")
 
 
 @app.command()
@@ -23,6 +24,10 @@ def upgrade(as_json: AsJson = False) -> None:
     """Create the schema, or migrate it to this version.
 
     Running the command again changes nothing. Afterwards every machine must have the same templates as this machine.
+
+    Examples:
+        digest db upgrade
+        digest db upgrade --json
     """
     from digest import db
 
@@ -49,6 +54,10 @@ def copy(
     """Copy everything to another, empty database, and verify the counts.
 
     Stop every role first: the command refuses to copy while a process runs. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
+
+    Examples:
+        digest db copy postgresql:///digest
+        digest db copy postgresql://digest@db.example.org/digest --json
     """
     from digest import db
     from digest.db import database_copy

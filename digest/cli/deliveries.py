@@ -8,6 +8,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, terminal
+from digest.cli.command_tree import CommandGroup
 from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
 from digest.cli.confirmation_prompt import DRY_RUN, DryRun
 from digest.errors import BadField
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from digest.db.tables import Attempt, Delivery
 
-app = typer.Typer(help="List the deliveries; stop and resume mail; decide about stuck letters.")
+app = typer.Typer(cls=CommandGroup)
 
 
 @app.callback(invoke_without_command=True)
@@ -40,7 +41,12 @@ def deliveries(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every letter, its state and the reason, newest first; stop and resume mail."""
+    """List every letter, its state and the reason, newest first; stop and resume mail; decide about stuck letters.
+
+    Examples:
+        digest deliveries --state failed
+        digest deliveries --email ada@example.org --json
+    """
     if context.invoked_subcommand is not None:
         return
     from digest.db.tables import DeliveryState
@@ -75,7 +81,12 @@ def stop(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop sending digests until `digest deliveries resume`."""
+    """Stop sending digests until `digest deliveries resume`.
+
+    Examples:
+        digest deliveries stop --reason 'wrong template'
+        digest deliveries stop --all --reason 'moving the server'
+    """
     from digest.delivery import limits, stop_and_resume
 
     scope = limits.ALL if everything else limits.BULK
@@ -98,7 +109,12 @@ def resume(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Resume mail after a stop; waiting letters become due at once."""
+    """Resume mail after a stop; waiting letters become due at once.
+
+    Examples:
+        digest deliveries resume --dry-run
+        digest deliveries resume
+    """
     from digest.delivery import stop_and_resume
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
@@ -146,6 +162,10 @@ def retry(
     """Send stuck letters once more.
 
     A stuck letter may have arrived already, so the reader may get it a second time.
+
+    Examples:
+        digest deliveries retry 1042 --dry-run
+        digest deliveries retry --all
     """
     from digest.delivery import outbox
 
@@ -160,7 +180,12 @@ def give_up(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give up stuck letters: they are not sent again. Their papers count as shown, because the letters may have arrived."""
+    """Give up stuck letters: they are not sent again. Their papers count as shown, because the letters may have arrived.
+
+    Examples:
+        digest deliveries give-up 1042
+        digest deliveries give-up --all --dry-run
+    """
     from digest.delivery import outbox
 
     decide_stuck(outbox.give_up_stuck, "given up", ids, everything, dry_run, now, as_json)
@@ -204,7 +229,12 @@ def trace(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show one letter: its state, every attempt, and its bounces."""
+    """Show one letter: its state, every attempt, and its bounces.
+
+    Examples:
+        digest trace 1042
+        digest trace '<d-1042@papers.example.org>' --json
+    """
     from digest import bounces
     from digest.delivery import outbox
 
@@ -282,6 +312,11 @@ def why(
     """Explain why a subscriber did or did not get a paper, or an edition.
 
     Without PAPER and --edition, explain the latest edition that was due.
+
+    Examples:
+        digest why ada@example.org 2411.00001
+        digest why ada@example.org 'Tide Tables for Gradient Descent'
+        digest why ada@example.org --edition 2026-11-20
     """
     from digest.publishing import why as explanation
 
@@ -313,7 +348,12 @@ def history(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List a subscriber's consents, letters, bounces and changes of state, latest first."""
+    """List a subscriber's consents, letters, bounces and changes of state, latest first.
+
+    Examples:
+        digest history ada@example.org
+        digest history ada@example.org --json
+    """
     from dataclasses import asdict
 
     from digest.publishing.reader_history import reader_history

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson
 from digest.errors import BadField, UsageError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from digest.letters.dkim_signing import Signer
 
-app = typer.Typer(no_args_is_help=True, help="DKIM keys and their DNS records.")
+app = group("DKIM keys and their DNS records.")
 
 #: A DNS label with at most 61 of the 63 allowed characters, since `ed` is appended for an Ed25519 key.
 LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"
@@ -41,7 +42,12 @@ Out = Annotated[
 def keygen(
     selector: Selector = None, ed25519: Ed25519 = False, out: Out = None, as_json: AsJson = False
 ) -> None:
-    """Make a DKIM key, and print its DNS record and settings."""
+    """Make a DKIM key, and print its DNS record and settings.
+
+    Examples:
+        digest dkim keygen
+        digest dkim keygen --selector mail2026 --ed25519
+    """
     settings = command_context.read_settings(makes_database=True)
     name = selector or f"digest{datetime.now().astimezone():%Y}"
     if not NAME.fullmatch(name):
@@ -67,7 +73,12 @@ def keygen(
 
 @app.command(name="list")
 def list_keys(as_json: AsJson = False) -> None:
-    """Print the DNS records of the keys in use."""
+    """Print the DNS records of the keys in use.
+
+    Examples:
+        digest dkim list
+        digest dkim list --json
+    """
     with command_context.open_context() as context:
         signers = context.signers
     if as_json:

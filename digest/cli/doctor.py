@@ -40,6 +40,11 @@ def doctor(
     """Diagnose problems and suggest fixes.
 
     Exits with 1 if something does not work.
+
+    Examples:
+        digest doctor
+        digest doctor --send-test you@example.org
+        digest doctor --received letter.eml
     """
     from digest.monitoring import report
 

@@ -74,6 +74,10 @@ def diff(before: Folder, after: LaterFolder = None, as_json: AsJson = False) -> 
     """Compare two dry runs: who gains or loses mail, and whose letter changes.
 
     With one folder, compare the last digests sent with that dry run.
+
+    Examples:
+        digest diff tomorrow
+        digest diff before after --json
     """
     from digest.publishing import dry_run
 

@@ -10,6 +10,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, error_sentences, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, number_option, positive_number
 from digest.papers import DumpOrder
 
@@ -23,7 +24,7 @@ PROBLEMS_SHOWN = 5
 AUTHORS_SHOWN = 5
 ABSTRACT_SHOWN = 240  #: characters
 
-app = typer.Typer(help="Dumps and their state.", no_args_is_help=True)
+app = group("Dumps and their state.")
 Order = Annotated[
     DumpOrder | None,
     typer.Option("--order", help="What the order of the papers means.", show_default=False),
@@ -91,6 +92,11 @@ def intake(
     The files are not moved. A page at an https address is fetched once, if its site's robots.txt allows it.
     A page from standard input is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if at least one dump is loaded or was loaded before, otherwise with 1.
+
+    Examples:
+        digest intake page.txt --dry-run --show 5
+        digest intake export.csv --date 2026-11-20 --order ranked --as-history
+        digest intake https://papers.example.org/today
     """
     check_format(layout)
     moment = current_time(now)
@@ -141,6 +147,10 @@ def capture(
 
     The page is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if the page is loaded or was loaded before, otherwise with 1.
+
+    Examples:
+        digest capture < page.html
+        digest capture --url https://papers.example.org/today --dry-run --show 5
     """
     check_format(layout)
     options = {
@@ -286,6 +296,10 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
     """List the dumps, newest first, and the dumps that are late.
 
     With --json, the late dumps are at the end, without an id and with the state `late`.
+
+    Examples:
+        digest dumps list
+        digest dumps list --limit 100 --json
     """
     from digest.dumps import intake
     from digest.papers import catalog, expected_arrivals
@@ -316,7 +330,12 @@ def show(
     dump_id: DumpId,
     as_json: AsJson = False,
 ) -> None:
-    """Show one dump and every record that could not be read."""
+    """Show one dump and every record that could not be read.
+
+    Examples:
+        digest dumps show 12
+        digest dumps show 12 --json
+    """
     from digest.dumps import intake
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -354,6 +373,11 @@ def retry(
     The dump's papers count as new, regardless of its age, unless --as-history is given.
 
     Exits with 0 if the dump is loaded or was loaded before, otherwise with 1.
+
+    Examples:
+        digest dumps retry 12 --dry-run
+        digest dumps retry 12 --incomplete-ok
+        digest dumps retry 12 --as-history
     """
     from digest.dumps import intake
 

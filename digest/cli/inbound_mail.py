@@ -8,6 +8,7 @@ import typer
 
 from digest import mail_parsing, plurals
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
 from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
 from digest.errors import UsageError
@@ -15,7 +16,7 @@ from digest.errors import UsageError
 if TYPE_CHECKING:
     from digest.db.tables import InboundMail
 
-app = typer.Typer(help="Handle mail that could not be processed automatically.", no_args_is_help=True)
+app = group("Handle mail that could not be processed automatically.")
 
 HEAD_BYTES = 50_000  #: number of bytes at the start of a message that are searched for the subject
 
@@ -26,7 +27,12 @@ Number = Annotated[
 
 @app.command("list")
 def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
-    """List incoming mail that was not recognised or is not processed yet."""
+    """List incoming mail that was not recognised or is not processed yet.
+
+    Examples:
+        digest inbox list
+        digest inbox list --limit 100 --json
+    """
     from digest import inbound
 
     shown = limit if limit or as_json else terminal.LIMIT
@@ -48,7 +54,12 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(number: Number, as_json: AsJson = False) -> None:
-    """Show one message as it arrived."""
+    """Show one message as it arrived.
+
+    Examples:
+        digest inbox show 7
+        digest inbox show 7 --json
+    """
     from digest import inbound
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -75,7 +86,12 @@ def retry(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Process mail again, for example after an upgrade."""
+    """Process mail again, for example after an upgrade.
+
+    Examples:
+        digest inbox retry
+        digest inbox retry 7
+    """
     from digest import inbound
 
     with command_context.open_context() as context:
@@ -125,7 +141,13 @@ def delete(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete messages."""
+    """Delete messages.
+
+    Examples:
+        digest inbox delete 7
+        digest inbox delete --from @spam.example --yes
+        digest inbox delete --all
+    """
     from digest import inbound
 
     if [number is not None, every, sender is not None].count(True) != 1:

@@ -106,6 +106,11 @@ def init(
     """Ask eight questions, write the settings file, load a first list of papers, send a test mail and start the service.
 
     It asks questions only in a terminal, and only if no option is given. Settings in the file are kept unless you give new values.
+
+    Examples:
+        digest init
+        digest init --site-name 'Lab Papers' --base-url https://papers.example.org
+        digest init --test-to you@example.org --start
     """
     given = {
         "site_name": site_name, "base_url": base_url, "mail_url": mail_url, "sender": sender,

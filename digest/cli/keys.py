@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Now, current_time
 
-app = typer.Typer(help="Keys that sign the links in letters.", no_args_is_help=True)
+app = group("Keys that sign the links in letters.")
 
 REPLACED = "A new key has replaced the retired key in the data directory. Restart every role."
 IN_SETTINGS = (
@@ -21,7 +22,12 @@ IN_SETTINGS = (
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the keys that sign links, each with the id that its links contain."""
+    """List the keys that sign links, each with the id that its links contain.
+
+    Examples:
+        digest keys list
+        digest keys list --json
+    """
     from digest import key_fingerprints
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -45,6 +51,10 @@ def retire(
 
     Readers who follow such a link can have a new link sent to their address.
     A machine that still has the key refuses to work. To change a key that did not leak, put the new key before it in DIGEST_SECRET_KEY instead.
+
+    Examples:
+        digest keys retire 7f3a9c
+        digest keys retire 7f3a9c --json
     """
     from digest import key_fingerprints
 

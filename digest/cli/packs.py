@@ -12,6 +12,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Now, current_time, number_option
 from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.errors import UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from digest.subscribers import FilterChange, PackChange
     from digest.topics import Filter, FilterComparison, Pack, PackVersions, PaperIndex, PerDay
 
-app = typer.Typer(help="Versioned filter packs.", no_args_is_help=True)
+app = group("Versioned filter packs.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text file; see docs/filters.md.")]
 Name = Annotated[
@@ -39,7 +40,12 @@ SHOWN = 5  #: maximum number of gained papers, and of lost papers, shown for eac
 
 @app.command()
 def lint(path: File, as_json: AsJson = False) -> None:
-    """Check a pack: print its filters in canonical form, or mark the mistake."""
+    """Check a pack: print its filters in canonical form, or mark the mistake.
+
+    Examples:
+        digest topics pack lint lab.pack
+        digest topics pack lint lab.pack --json
+    """
     with command_context.open_context() as context, context.read_session() as session:
         taken = change_in_file(session, path)
     report = {
@@ -56,7 +62,12 @@ def lint(path: File, as_json: AsJson = False) -> None:
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the packs, each with its newest version and its number of subscribers."""
+    """List the packs, each with its newest version and its number of subscribers.
+
+    Examples:
+        digest topics pack list
+        digest topics pack list --json
+    """
     from digest.topics import stored_packs
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -92,7 +103,12 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the file of a published pack."""
+    """Print the file of a published pack.
+
+    Examples:
+        digest topics pack show lab
+        digest topics pack show lab --version 2
+    """
     from digest.topics import stored_packs
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -114,7 +130,12 @@ def show(
 
 @app.command()
 def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
-    """Show what publishing a file would change: filters, papers, subscribers."""
+    """Show what publishing a file would change: filters, papers, subscribers.
+
+    Examples:
+        digest topics pack diff lab.pack
+        digest topics pack diff lab.pack --json
+    """
     with command_context.open_context() as context, context.read_session() as session:
         taken = change_in_file(session, path)
         report = change_report(session, taken, catalog_comparison(session, now))
@@ -132,6 +153,10 @@ def publish(
     """Publish a file as the next version of its pack.
 
     Subscribers of the pack get the new version and one letter about it. Topics pinned to a version do not change.
+
+    Examples:
+        digest topics pack publish lab.pack
+        digest topics pack publish lab.pack --yes
     """
     from digest import subscribers
 
@@ -155,7 +180,12 @@ def publish(
 def undo(
     name: Name, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Publish the previous version of a pack again, as a new version."""
+    """Publish the previous version of a pack again, as a new version.
+
+    Examples:
+        digest topics pack undo lab --dry-run
+        digest topics pack undo lab --yes
+    """
     from digest import subscribers
     from digest.topics import stored_packs
 

@@ -61,6 +61,11 @@ def papers(
     """List the papers of the catalog.
 
     The score is the trending score or, with --order relevance, the relevance to the filter.
+
+    Examples:
+        digest papers
+        digest papers 'title:diffusion AND video' --order relevance
+        digest papers --dump 12 --json
     """
     order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
     if order is SortOrder.RELEVANCE and not filter_text:
@@ -88,7 +93,13 @@ OnlyOfDump = Annotated[
 def hide(
     reference: Reference = "", dump_id: OnlyOfDump = None, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Hide papers from all pages, feeds and new digests. The page of a hidden paper returns 410 (Gone)."""
+    """Hide papers from all pages, feeds and new digests. The page of a hidden paper returns 410 (Gone).
+
+    Examples:
+        digest hide 2411.00001
+        digest hide 'Tidal Sorting' --json
+        digest hide --dump 12
+    """
     from digest.papers import catalog, display
 
     check_choice(reference, dump_id)
@@ -103,7 +114,13 @@ def hide(
 
 
 def unhide(reference: Reference = "", dump_id: OnlyOfDump = None, as_json: AsJson = False) -> None:
-    """Show hidden papers again."""
+    """Show hidden papers again.
+
+    Examples:
+        digest unhide 2411.00001
+        digest unhide 12 --json
+        digest unhide --dump 12
+    """
     from digest.papers import catalog, display
 
     check_choice(reference, dump_id)
@@ -134,7 +151,13 @@ def show_changed(dump_id: int, changed: int, *, hidden: bool, as_json: bool) -> 
 
 
 def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """List the trending papers and the reasons for their scores."""
+    """List the trending papers and the reasons for their scores.
+
+    Examples:
+        digest trending
+        digest trending --limit 50
+        digest trending --now 2026-11-20T08:00Z --json
+    """
     with command_context.open_context() as context, context.read_session() as session:
         found = rank_papers(session, None, now)
     if as_json:

@@ -24,6 +24,10 @@ def up(host: Host = None, port: Port = None) -> None:
     """Start the whole service on this machine; Ctrl-C stops it.
 
     Starts web, worker and scheduler, an embedded broker if none is set, and inbound if DIGEST_INBOUND is set.
+
+    Examples:
+        digest up
+        digest up --port 8080
     """
     from digest.cli import up
 
@@ -31,7 +35,12 @@ def up(host: Host = None, port: Port = None) -> None:
 
 
 def web(host: Host = None, port: Port = None) -> None:
-    """Serve the web pages."""
+    """Serve the web pages.
+
+    Examples:
+        digest web
+        digest web --host 0.0.0.0 --port 8080
+    """
     from digest import logs
     from digest.web import serve
 
@@ -45,7 +54,12 @@ def web(host: Host = None, port: Port = None) -> None:
 
 
 def worker() -> None:
-    """Run the worker, which polls sources, publishes digests and delivers mail."""
+    """Run the worker, which polls sources, publishes digests and delivers mail.
+
+    Examples:
+        digest worker
+        digest --data-dir /srv/digest worker
+    """
     exec_role("worker")
 
 
@@ -53,6 +67,10 @@ def scheduler() -> None:
     """Run the scheduler, which enqueues the tasks of the workers.
 
     The scheduler finds new dumps, due digests and unfinished deliveries. Run one scheduler, on one machine.
+
+    Examples:
+        digest scheduler
+        digest --data-dir /srv/digest scheduler
     """
     exec_role("scheduler")
 
@@ -61,6 +79,10 @@ def inbound() -> None:
     """Receive incoming mail (SMTP or LMTP): bounces, complaints, commands.
 
     Listens on the addresses in DIGEST_INBOUND; without that setting it receives no mail.
+
+    Examples:
+        digest inbound
+        digest --data-dir /srv/digest inbound
     """
     from digest import app_context, logs
     from digest.inbound import server

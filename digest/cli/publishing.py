@@ -44,6 +44,10 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
 
     Writes the letter as it would be sent (digest.html, digest.txt, digest.eml) and its data (digest.json). Nothing is sent or stored.
     If the next digest has no papers yet, the digest that was published today is written, if there is one.
+
+    Examples:
+        digest preview ada@example.org --out preview
+        digest preview ada@example.org --out preview --now 2026-11-21T08:00+01:00
     """
     from digest import publishing
 
@@ -86,6 +90,10 @@ def publish(
     """Compose every due digest into the outbox; send nothing yet.
 
     With --dry-run, each letter is written as ID.html, ID.txt and ID.eml, and dry-run.json lists the recipients.
+
+    Examples:
+        digest publish
+        digest publish --dry-run --out tomorrow --now 2026-11-21T08:00Z
     """
     if is_dry_run != (out is not None):
         raise BadField("--out", "give --dry-run and --out DIR together.")
@@ -105,7 +113,12 @@ def deliver(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deliver the letters in the outbox, in this process."""
+    """Deliver the letters in the outbox, in this process.
+
+    Examples:
+        digest deliver
+        digest deliver --limit 100
+    """
     with command_context.open_context() as context:
         report, stop = deliver_due(context, now, limit)
     terminal.print_result(report, figures_in_words(report), as_json=as_json)
@@ -117,6 +130,10 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
     """Do all due work once, in this process; for cron.
 
     Polls the sources, reads the dumps folder, publishes and delivers.
+
+    Examples:
+        digest run
+        digest run --json
     """
     with command_context.open_context() as context:
         with error_sentences.on_ctrl_c(lambda: STOPPED_READING):

@@ -35,7 +35,13 @@ def report(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show recent activity: dumps, papers, digests, bounces, subscribers, compared with the period before."""
+    """Show recent activity: dumps, papers, digests, bounces, subscribers, compared with the period before.
+
+    Examples:
+        digest report
+        digest report --since 4w
+        digest report --since 30d --json
+    """
     from digest.monitoring.activity import activity
 
     with command_context.open_context() as context, context.read_session() as session:

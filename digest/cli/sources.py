@@ -9,6 +9,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Now, current_time, whole_number
 from digest.cli.confirmation_prompt import DRY_RUN
 from digest.cli.dumps import Order
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from digest.db.tables import SourceRow
     from digest.dumps.sources import PollResult
 
-app = typer.Typer(help="Servers that dumps are fetched from.", no_args_is_help=True)
+app = group("Servers that dumps are fetched from.")
 
 SourceName = Annotated[
     str,
@@ -34,7 +35,12 @@ SourceName = Annotated[
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the sources, when each is polled next, and the last result."""
+    """List the sources, when each is polled next, and the last result.
+
+    Examples:
+        digest sources list
+        digest sources list --json
+    """
     from digest.dumps import sources
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -77,6 +83,11 @@ def add(
     """Add a source, and load its last days as history, which no digest will show as new.
 
     The scheduler polls the source from now on. Repeat the command to change its options and load the history again.
+
+    Examples:
+        digest sources add hf-daily
+        digest sources add arxiv:cs.CL+cs.LG --backfill 14
+        digest sources add https://papers.example.org/today.json --every 6
     """  # fmt: skip
     interval = timedelta(hours=hours) if hours else None
     with command_context.open_context() as context:
@@ -126,7 +137,12 @@ def add_source(
 
 @app.command()
 def remove(source: SourceName, as_json: AsJson = False) -> None:
-    """Remove a source. The source's papers stay in the catalog."""
+    """Remove a source. The source's papers stay in the catalog.
+
+    Examples:
+        digest sources remove hf-daily
+        digest sources remove arxiv:cs.CL+cs.LG --json
+    """
     from digest.dumps import sources
 
     with command_context.open_context() as context, command_context.open_write_session(context) as session:
@@ -154,6 +170,11 @@ def poll(
     """Poll sources now, in this process, as the scheduler does when they are due.
 
     Exits with 1 if a source failed or one of its dumps could not be loaded.
+
+    Examples:
+        digest sources poll
+        digest sources poll --dry-run
+        digest sources poll hf-daily biorxiv
     """  # fmt: skip
     with command_context.open_context() as context:
         if dry_run:

@@ -41,6 +41,11 @@ def status(
 
     Exits with 1 if a component does not work, mail is stopped, letters are overdue, a dump is unread, a disk or
     the inbox is full, or unconfirmed sign-ups slow down confirmations.
+
+    Examples:
+        digest status
+        digest status --watch
+        digest status --json
     """
     from digest.monitoring import report
 

@@ -83,6 +83,11 @@ def import_file(
     """Import subscribers from a CSV or JSON Lines file.
 
     A subscriber whose row has the state active becomes active, but only with --consent or a column consent. Without this consent or a state, the subscriber becomes pending and gets a single invitation. Invitations are sent at a rate of one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Files exported from listmonk are accepted.
+
+    Examples:
+        digest subscribers import people.csv --dry-run
+        digest subscribers import people.csv --consent 'agreed on the sign-up sheet'
+        digest subscribers import --template
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -143,6 +148,11 @@ def sync_file(
     are missing from this file are unsubscribed without a letter, and are resubscribed if a later file
     contains them. Other unsubscribed addresses, and suppressed addresses, do not change. If the address of a
     row cannot be read, nobody is removed.
+
+    Examples:
+        digest subscribers sync members.csv --dry-run
+        digest subscribers sync members.csv --invited-by 'Anna at Example Lab'
+        digest subscribers sync members.csv --yes
     """
     from digest.subscribers import ImportReport, use_cases
 
@@ -399,7 +409,13 @@ def export_file(
     ] = STANDARD,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines.")] = False,
 ) -> None:
-    """Export all subscribers with everything that import reads, as CSV or JSON Lines."""
+    """Export all subscribers with everything that import reads, as CSV or JSON Lines.
+
+    Examples:
+        digest subscribers export
+        digest subscribers export people.csv
+        digest subscribers export people.jsonl
+    """
     from digest.subscribers import COLUMNS
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES

@@ -11,6 +11,7 @@ import typer
 
 from digest import plurals
 from digest.cli import command_context, completion, subscriber_files, subscriber_listing, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
 from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
 from digest.errors import BadField
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from digest.subscribers import Erasure
     from digest.subscribers.subscriber_search import Criteria
 
-app = typer.Typer(help="Manage subscribers.", no_args_is_help=True)
+app = group("Manage subscribers.")
 
 Email = Annotated[
     str, typer.Argument(metavar="EMAIL", help="The subscriber's address.", autocompletion=completion.emails)
@@ -132,6 +133,11 @@ def add(
 
     Without --confirmed, the subscriber gets a confirmation mail and one reminder, and nothing else until they confirm.
     For a group address, these mails and all others except the digests go to the owner.
+
+    Examples:
+        digest subscribers add ada@example.org --topic 'Vision=image* OR video'
+        digest subscribers add ada@example.org --at 07:30 --timezone Europe/Oslo
+        digest subscribers add ada@example.org --confirmed --consent 'asked in class'
     """
     from digest.editions import schedule as edition_schedule
     from digest.subscribers import use_cases
@@ -206,7 +212,13 @@ def show_list(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the subscribers by address."""
+    """List the subscribers by address.
+
+    Examples:
+        digest subscribers list
+        digest subscribers list --state pending --limit 100
+        digest subscribers list --pack lab/nlp --columns email,confirmed_at,consent
+    """
     from digest.db.tables import SubscriberState
     from digest.subscribers.subscriber_search import Criteria
 
@@ -227,7 +239,12 @@ def search(
     limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find subscribers by a part of their address, name or topics."""
+    """Find subscribers by a part of their address, name or topics.
+
+    Examples:
+        digest subscribers search ada
+        digest subscribers search diffusion --json
+    """
     from digest.subscribers.subscriber_search import Criteria
 
     show_subscribers(Criteria(text=text), columns, limit, as_json, empty=f"No subscriber matches {text!r}.")
@@ -235,7 +252,12 @@ def search(
 
 @app.command()
 def stats(as_json: AsJson = False) -> None:
-    """Count the subscribers by state, cadence, time zone, domain and number of topics."""
+    """Count the subscribers by state, cadence, time zone, domain and number of topics.
+
+    Examples:
+        digest subscribers stats
+        digest subscribers stats --json
+    """
     from digest.subscribers.subscriber_search import subscriber_stats
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -294,7 +316,12 @@ def chosen_columns(text: str) -> list[str]:
 
 @app.command()
 def show(email: Email, as_json: AsJson = False) -> None:
-    """Show one subscriber: state, schedule, topics, next digest."""
+    """Show one subscriber: state, schedule, topics, next digest.
+
+    Examples:
+        digest subscribers show ada@example.org
+        digest subscribers show ada@example.org --json
+    """
     from digest import subscribers
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -338,6 +365,11 @@ def edit(
 
     --topic with the name of an existing topic replaces its filter. --owner makes the address a group
     address, or gives the group another owner; links in earlier letters then stop working.
+
+    Examples:
+        digest subscribers edit ada@example.org --cadence weekly-fri --at 07:30
+        digest subscribers edit ada@example.org --topic 'Vision=image*'
+        digest subscribers edit ada@example.org --remove-topic Vision
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -388,6 +420,10 @@ def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
     """Undo the latest change of a subscriber's settings.
 
     The change can be undone for 30 days, until the settings change again or the subscriber is paused or resumed.
+
+    Examples:
+        digest subscribers undo ada@example.org
+        digest subscribers undo ada@example.org --json
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -412,7 +448,12 @@ def pause(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pause a subscriber until a given date, or until you resume them."""
+    """Pause a subscriber until a given date, or until you resume them.
+
+    Examples:
+        digest subscribers pause ada@example.org
+        digest subscribers pause ada@example.org --until 2027-01-06
+    """
     from digest import subscribers
     from digest.subscribers import use_cases
 
@@ -430,7 +471,12 @@ def pause(
 
 @app.command()
 def resume(email: Email, as_json: AsJson = False) -> None:
-    """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed."""
+    """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed.
+
+    Examples:
+        digest subscribers resume ada@example.org
+        digest subscribers resume ada@example.org --json
+    """
     from digest import subscribers
     from digest.subscribers import use_cases
 
@@ -450,6 +496,10 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
     """Unsubscribe a subscriber without notice.
 
     The record of shown papers is kept, so that no paper is repeated if the subscriber returns.
+
+    Examples:
+        digest subscribers remove ada@example.org
+        digest subscribers remove ada@example.org --yes
     """
     from digest import subscribers
     from digest.subscribers import use_cases
@@ -487,6 +537,11 @@ def erase(
 
     The address is deleted from every table, together with the mail received from it and the letters stored on
     this machine. Deliveries are kept without personal data.
+
+    Examples:
+        digest subscribers erase ada@example.org --dry-run
+        digest subscribers erase ada@example.org --suppress
+        digest subscribers erase ada@example.org --yes
     """
     from digest import subscribers
 

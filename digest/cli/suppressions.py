@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from digest.cli import command_context, terminal
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Now, current_time
 from digest.cli.confirmation_prompt import Yes, require_yes
 from digest.errors import NotFound
@@ -15,14 +16,19 @@ from digest.errors import NotFound
 if TYPE_CHECKING:
     from digest.bounces import SuppressionEntry
 
-app = typer.Typer(help="Manage the suppression list.", no_args_is_help=True)
+app = group("Manage the suppression list.")
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")]
 
 
 @app.command("list")
 def show_list(as_json: AsJson = False) -> None:
-    """List the suppressions. Suppressed addresses are stored as hashes, so no address is shown."""
+    """List the suppressions. Suppressed addresses are stored as hashes, so no address is shown.
+
+    Examples:
+        digest suppressions list
+        digest suppressions list --json
+    """
     from digest import bounces
 
     with command_context.open_context() as context, context.read_session() as session:
@@ -45,7 +51,12 @@ def add(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Suppress an address: it gets no mail and cannot subscribe until you remove the suppression."""
+    """Suppress an address: it gets no mail and cannot subscribe until you remove the suppression.
+
+    Examples:
+        digest suppressions add ada@example.org
+        digest suppressions add ada@example.org --note 'asked by phone'
+    """
     from digest import addresses, bounces
 
     address = addresses.parse_address(email)
@@ -58,7 +69,12 @@ def add(
 
 @app.command()
 def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
-    """Allow mail to this address again."""
+    """Allow mail to this address again.
+
+    Examples:
+        digest suppressions remove ada@example.org
+        digest suppressions remove ada@example.org --yes
+    """
     from digest import bounces
 
     with command_context.open_context() as context:

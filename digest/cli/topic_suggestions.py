@@ -37,7 +37,13 @@ LibraryFile = Annotated[
 def suggest(
     references: References = None, library: LibraryFile = None, now: Now = None, as_json: AsJson = False
 ) -> None:
-    """Suggest a topic for a few papers, or one to five topics for a library, and test them on the catalog."""
+    """Suggest a topic for a few papers, or one to five topics for a library, and test them on the catalog.
+
+    Examples:
+        digest topics suggest 12 40 10.1234/tides
+        digest topics suggest 2411.00001 --json
+        digest topics suggest --from library.bib
+    """
     if bool(references) == (library is not None):
         raise UsageError("Name some papers of the catalog, or a library with --from FILE, but not both.")
     if library is None:

@@ -10,12 +10,13 @@ import typer
 
 from digest import plurals
 from digest.cli import backtests, command_context, packs, terminal, topic_suggestions
+from digest.cli.command_tree import group
 from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
 
 if TYPE_CHECKING:
     from digest.topics import Filter
 
-app = typer.Typer(help="Check a filter, or try it on the catalog.", no_args_is_help=True)
+app = group("Check a filter, or try it on the catalog.")
 
 app.add_typer(packs.app, name="pack")
 
@@ -26,7 +27,12 @@ FilterText = Annotated[
 
 @app.command()
 def check(text: FilterText, as_json: AsJson = False) -> None:
-    """Print a filter's canonical form, or mark the mistake."""
+    """Print a filter's canonical form, or mark the mistake.
+
+    Examples:
+        digest topics check 'title:diffusion AND (video OR image)'
+        digest topics check use:lab/nlp --json
+    """
     parsed, resolved, packs_used = read(text)
     if as_json:
         report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
@@ -51,7 +57,13 @@ def try_out(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try a filter on the catalog: show the matches, their reasons and the papers per day."""
+    """Try a filter on the catalog: show the matches, their reasons and the papers per day.
+
+    Examples:
+        digest topics test 'diffus* NOT survey'
+        digest topics test 'diffusion OR video' --explain --limit 5
+        digest topics test use:lab/nlp --limit 50 --json
+    """
     from digest import subscribers, topics
     from digest.papers import catalog
 
@@ -101,6 +113,11 @@ def stats(
     """Measure the filters in use: find filters that match nothing, match too much or are broken.
 
     A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows by default.
+
+    Examples:
+        digest topics stats
+        digest topics stats --health silent
+        digest topics stats --days 30 --json
     """
     from dataclasses import asdict
 

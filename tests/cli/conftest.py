@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from digest.cli import main
+from digest.cli import command, main
 from digest.letters.press import press_builder
 from tests.support.shared_caches import cut_and_check_once
 
@@ -39,6 +39,18 @@ class Ran:
 
 
 Digest = Callable[..., Ran]
+
+
+def every_command(group: Any = None, words: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return every command, keyed by its words; `deliveries` is a command and a group."""
+    group = group or command()
+    names = group.list_commands(None)  # builds those of the root
+    found = {" ".join(words): group} if group.invoke_without_command else {}
+    for name in names:
+        below = group.commands[name]
+        is_group = hasattr(below, "commands")
+        found |= every_command(below, (*words, name)) if is_group else {" ".join((*words, name)): below}
+    return found
 
 
 @pytest.fixture(autouse=True)

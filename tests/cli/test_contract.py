@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from typing import Any
 import pytest
 
 from digest import __version__
-from digest.cli import build_command, checked_out_commit, completion
-from digest.cli.command_help import EXAMPLES
-from tests.cli.conftest import Digest
+from digest.cli import checked_out_commit, command, completion
+from tests.cli.conftest import Digest, every_command
 from tests.conftest import ROOT
 
 MISTAKES = [
@@ -261,71 +259,69 @@ def test_a_command_imports_only_what_it_needs(digest: Digest) -> None:
     assert not (HEAVY | OTHER_PARTS) & modules
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
+def test_only_the_named_command_is_built() -> None:
+    for arguments, names in (
         (["status"], {"status"}),
         (["--quiet", "--data-dir", "papers", "status", "--json"], {"status"}),
-        (["--data-dir=papers", "subscribers", "show", "ada@example.org"], {"subscribers show"}),
-        (["deliveries", "retry", "7"], {"deliveries", "deliveries retry"}),
+        (["--data-dir=papers", "subscribers", "show", "ada@example.org"], {"subscribers"}),
+        (["deliveries", "stop"], {"deliveries"}),
+    ):
+        every = command()
+        parse(every, arguments)
+        assert set(every.commands) == names, arguments
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("logs", "journalctl"),
+        ("help", "--help"),
+        ("subscribers rm ada@example.org", "digest subscribers remove EMAIL"),
+        ("subscribers delete ada@example.org", "digest subscribers erase EMAIL"),
+        ("stauts", "Did you mean 'status'?"),
+        ("subscribers shwo", "Did you mean 'show'?"),
     ],
-    ids=lambda words: " ".join(
-        sorted(words) if isinstance(words, set) else words
-    ),  # the same in each process
 )
-def test_only_the_named_command_is_built(arguments: list[str], names: set[str]) -> None:
-    assert set(command_names(build_command(arguments))) == names
+def test_a_word_that_is_no_command_gets_a_hint(digest: Digest, words: str, hint: str) -> None:
+    ran = digest(*words.split())
+
+    assert (ran.code, ran.out) == (2, "")
+    assert hint in ran.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["stauts"], ["--data-dir", "status"]], ids=" ".join)
-def test_all_commands_are_built_if_none_is_named(arguments: list[str]) -> None:
-    assert set(command_names(build_command(arguments))) == set(EXAMPLES)
+def examples_of(known: Any) -> list[str]:
+    """Return the examples in the help of a command."""
+    return [line.removeprefix("$ ") for line in (known.epilog or "").splitlines() if line.startswith("$ ")]
 
 
-@pytest.mark.parametrize("rest", [[], ["--help"], ["shwo"]], ids=" ".join)
-def test_all_commands_of_a_group_are_built_if_none_is_named(rest: list[str]) -> None:
-    built = set(command_names(build_command(["subscribers", *rest])))
+def test_the_help_of_every_command_has_two_or_three_examples_and_no_type_that_explains_nothing(
+    digest: Digest,
+) -> None:
+    for words, known in every_command().items():
+        shown, examples = digest(*words.split(), "--help").out, examples_of(known)
 
-    assert built == {name for name in EXAMPLES if name.startswith("subscribers ")}
-
-
-def command_names(command: Any, *words: str) -> Iterator[str]:
-    """Yield the words of every command; `deliveries` is a command and a group."""
-    for name, below in command.commands.items():
-        if hasattr(below, "commands"):
-            yield from command_names(below, *words, name)
-        if not hasattr(below, "commands") or name == "deliveries":
-            yield " ".join((*words, name))
-
-
-def test_every_command_has_two_or_three_examples(digest: Digest) -> None:
-    assert set(EXAMPLES) == set(command_names(build_command()))
-    assert {words for words, examples in EXAMPLES.items() if not 2 <= len(examples) <= 3} == set()
-    shown = digest("papers", "--help").out
-    assert "Examples:" in shown
-    assert "digest papers --dump 12 --json" in shown
+        assert 2 <= len(examples) <= 3, words
+        assert "Examples:" in shown, words
+        assert all(f"digest {words}" in example for example in examples[:1]), words
+        without_meaning = ("<bool>", "<str>", "<int>", "x<=", "9223372036854775807")
+        assert not [word for word in without_meaning if word in shown], words
 
 
 def test_every_command_that_prints_results_can_print_json() -> None:
-    every: Any = build_command()
-
-    def has_json(words: str) -> bool:
-        command = every
-        for word in words.split():
-            command = command.commands[word]
-        return any("--json" in parameter.opts for parameter in command.params)
-
-    without = {words for words in command_names(every) if not has_json(words)}
+    without = {
+        words
+        for words, known in every_command().items()
+        if not any("--json" in parameter.opts for parameter in known.params)
+    }
 
     assert without == {"up", "web", "worker", "scheduler", "inbound"}  # processes, which write logs
 
 
 def test_every_example_is_a_valid_command_line() -> None:
-    every = build_command()
-    wrong = {}
-    for example in chain.from_iterable(EXAMPLES.values()):
+    every, wrong = command(), {}
+    for example in chain.from_iterable(map(examples_of, every_command().values())):
         try:
-            parse(every, shlex.split(example.partition(" < ")[0]))
+            parse(every, shlex.split(example.partition(" < ")[0])[1:])
         except Exception as error:  # noqa: BLE001  (Click's exceptions have no common class)
             wrong[example] = error
 
@@ -341,15 +337,6 @@ def parse(command: Any, words: list[str]) -> None:
         if not words:
             return
         _, command, words = command.resolve_command(context, words)
-
-
-def test_help_shows_no_type_that_explains_nothing(digest: Digest) -> None:
-    for name in EXAMPLES:
-        shown = digest(*name.split(), "--help").out
-
-        assert "Examples:" in shown, name
-        without_meaning = ("<bool>", "<str>", "<int>", "x<=", "9223372036854775807")
-        assert not [word for word in without_meaning if word in shown], name
 
 
 def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import hypothesis
 import pytest
-import typer.main
 
-from digest.cli import app, main
+from digest.cli import main
+from tests.cli.conftest import every_command
 from tests.conftest import ROOT
 from tests.support.waiting import HANG_SECONDS
 
@@ -83,15 +83,6 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Yield every command with its parameters."""
-    if hasattr(command, "commands"):
-        for name, below in command.commands.items():
-            yield from commands(below, (*path, name))
-    else:
-        yield path, command.params
-
-
 def call(chance: random.Random, path: tuple[str, ...], params: list[Any]) -> list[str]:
     """Return a command with hostile values for some parameters, and an unknown option if it would not end."""
     words = [*path]
@@ -108,7 +99,7 @@ def call(chance: random.Random, path: tuple[str, ...], params: list[Any]) -> lis
 def calls(count: int) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Yield settings and arguments, the same in every run."""
     chance = random.Random(SEED)
-    known = list(commands(typer.main.get_command(app)))
+    known = [(tuple(words.split()), found.params) for words, found in every_command().items()]
     for number in range(count):
         path, params = known[number % len(known)]
         settings = {}
