@@ -23,6 +23,9 @@ WELL_KNOWN_DOMAINS = (
     "proton.me", "protonmail.com", "gmx.de", "gmx.net", "web.de", "posteo.de", "fastmail.com", "aol.com",
     "mail.ru", "yandex.ru", "qq.com", "163.com", "126.com", "naver.com",
 )  # fmt: skip
+GMAIL = frozenset({"gmail.com", "googlemail.com"})  #: domains that ignore dots in the local part
+#: Labels below which countries register domains, as in ac.uk and com.br.
+COUNTRY_SECTORS = frozenset({"ac", "co", "com", "edu", "go", "gob", "gov", "gv", "ne", "net", "or", "org"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +80,20 @@ def fold_address(email: str) -> str:
     """
     local, _, domain = unicodedata.normalize("NFC", email.strip()).rpartition("@")
     return f"{local.lower()}@{ascii_domain(domain)}"
+
+
+def mailbox_of(email: str) -> str:
+    """Return the folded address without what its owner may add: a tag after `+`, and dots at Gmail."""
+    local, _, domain = fold_address(email).rpartition("@")
+    mailbox = local.partition("+")[0] or local
+    return f"{mailbox.replace('.', '') if domain in GMAIL else mailbox}@{domain}"
+
+
+def registered_domain(domain: str) -> str:
+    """Return a domain without the subdomains that its owner can add at will."""
+    labels = ascii_domain(domain).split(".")
+    is_below_country = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in COUNTRY_SECTORS
+    return ".".join(labels[-3:] if is_below_country else labels[-2:])
 
 
 def ascii_domain(domain: str) -> str:

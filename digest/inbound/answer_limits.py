@@ -1,23 +1,21 @@
-"""Queue answers to mail; limit the number of answers per address, which prevents mail loops."""
+"""Queue answers to mail, and limit their number, which prevents mail loops and mail to forged senders."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
-
-from digest import addresses, links
-from digest.db.tables import Delivery, Subscriber
-from digest.delivery import outbox
+from digest import addresses, links, subscribers
+from digest.db.tables import Subscriber
+from digest.delivery import limits, outbox
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.writer_checks import MailIgnored
 
-#: The maximum number of answers to one address within a day; mail beyond it is stored for the operator to read.
+#: The maximum number of answers to one mailbox on one day; mail beyond it is stored for the operator to read.
 MAX_ANSWERS_A_DAY = 12
+#: The same for the letters of one kind to unproven writers, whose From lines may be forged: from one network, and in all.
+MAX_FROM_NETWORK, MAX_IN_ALL = 20, 500
 DAILY, WEEKLY = "%Y-%m-%d", "%G-W%V"  #: the periods in which the same texts get one answer
 
 
@@ -29,46 +27,48 @@ def queue_answer(
     *,
     once: Sequence[str] = (),
     period: str = DAILY,
+    unproven_from: str | None = None,
 ) -> None:
     """Queue an answer to a reader or to another address, due at once; raise MailIgnored at a limit.
 
     Messages with the same texts (`once`) get only one answer in a period; otherwise an automatic reply that
-    resembles a person's mail would be answered forever.
+    resembles a person's mail would be answered forever. `unproven_from` is the network of an unproven writer.
     """
-    session, now, subscriber = context.session, context.now, None if isinstance(reader, str) else reader
-    key = addresses.fold_address(reader) if isinstance(reader, str) else reader.email_key
-    prefix = f"answer-{links.address_hash(context.site, key)}-"
-    if subscriber is not None:
-        # The row is locked, so that two processes do not count at the same time.
-        session.refresh(subscriber, with_for_update=True)
-    count = answers_since(session, prefix, now - timedelta(days=1))
-    if count >= MAX_ANSWERS_A_DAY:
-        raise MailIgnored(f"its writer got {MAX_ANSWERS_A_DAY} answers within a day")
+    site, now, subscriber = context.site, context.now, None if isinstance(reader, str) else reader
+    email = reader if isinstance(reader, str) else reader.email_key
+    count = count_answer(context, email)
+    if unproven_from is not None and not count_unproven(context, letter, unproven_from, in_all=MAX_IN_ALL):
+        raise MailIgnored("its network, or all networks together, got too many answers today")
     same = f"{text_hash(once)}-{now:{period}}" if once else f"{now.isoformat()}-{count}"
     number = outbox.queue_letter(
-        session,
+        context.session,
         letter=letter,
         subscriber_id=subscriber.id if subscriber is not None else None,
         email=reader if isinstance(reader, str) else reader.contact_email,
         decision=decision,
-        dedupe_key=f"{prefix}{same}",
-        site=context.site,
+        dedupe_key=f"answer-{links.address_hash(site, addresses.fold_address(email))}-{same}",
+        site=site,
         now=now,
     )
     if number is None:
         raise MailIgnored("its writer was already answered on the same words")
 
 
-def answers_since(session: Session, prefix: str, moment: datetime) -> int:
-    """Return the number of answers queued for an address since `moment`."""
-    found = select(func.count()).where(
-        Delivery.dedupe_key.between(
-            prefix, f"{prefix}zz"
-        ),  # the index of the keys serves this in any collation
-        Delivery.dedupe_key.startswith(prefix, autoescape=True),
-        Delivery.dated_at > moment,
+def count_answer(context: MailContext, email: str) -> int:
+    """Count an answer to a mailbox, and return its number on this day; raise MailIgnored at the limit."""
+    mailbox = links.address_hash(context.site, addresses.mailbox_of(email))
+    count = limits.count_today(context.session, "answers", mailbox, most=MAX_ANSWERS_A_DAY, now=context.now)
+    if count is None:
+        raise MailIgnored(f"its writer got {MAX_ANSWERS_A_DAY} answers today")
+    return count
+
+
+def count_unproven(context: MailContext, what: str, network: str, *, in_all: int) -> bool:
+    """Count a letter that a network caused without proof of the writer; return False at a limit."""
+    counts = (subscribers.mail_network(context.site, network), MAX_FROM_NETWORK), ("", in_all)
+    return all(
+        limits.count_today(context.session, what, who, most=most, now=context.now) for who, most in counts
     )
-    return session.scalar(found) or 0
 
 
 def text_hash(texts: Sequence[str]) -> str:

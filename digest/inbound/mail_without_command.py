@@ -13,7 +13,7 @@ from typing import Any
 
 from digest import addresses, bounces, links
 from digest.db.tables import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery import limits, outbox
 from digest.inbound import (
     answer_limits,
     answered_letter,
@@ -31,7 +31,8 @@ from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
 
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
-MAX_PASSED_ON_A_DAY = 5  #: maximum number of messages of one writer passed on to the operator per day
+#: Maximum number of messages passed on to the operator per day: of one writer, and in all.
+MAX_PASSED_ON_A_DAY, MAX_PASSED_ON_IN_ALL = 5, 50
 READER_EXAMPLES: tuple[type[MailCommand], ...] = (ShowTopics, ChangeSchedule, MyData)
 REQUEST, PRAISE, REMARK = pattern_of("request"), pattern_of("praise"), pattern_of("remark")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -122,11 +123,15 @@ def pass_on_and_answer(
     nor passed on.
     """
     message, email = mail.message, reader if isinstance(reader, str) else reader.contact_email
-    is_passed_on = not mail.commands and pass_on(context, message, email)
+    is_passed_on = not mail.commands and pass_on(context, mail, email)
+    is_proven = isinstance(reader, Subscriber) and bool(mail.proof or mail.answers_letter_of(reader))
     content = {**decision, "is_passed_on": is_passed_on, **writer_checks.answered_mail(message)}
     words = once or [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)]
     try:
-        answer_limits.queue_answer(context, reader, letter, content, once=words, period=period)
+        answer_limits.queue_answer(
+            context, reader, letter, content, once=words, period=period,
+            unproven_from=None if is_proven else mail.network,
+        )  # fmt: skip
     except MailIgnored as error:
         if not is_passed_on:
             raise
@@ -144,32 +149,28 @@ def check_writer(context: MailContext, mail: CommandMail, email: str) -> None:
         raise MailIgnored("the writer's address is suppressed")
 
 
-def pass_on(context: MailContext, message: ReceivedMail, email: str) -> bool:
-    """Queue a letter that passes this message on to the operator; return whether it was queued.
+def pass_on(context: MailContext, mail: CommandMail, email: str) -> bool:
+    """Queue a letter that passes a message on to the operator; return whether it was queued.
 
-    Only a few messages from each sender are passed on per day, to protect the operator from a flood.
+    Only a few messages of each writer and network and in all are passed on per day. The others are only stored.
     """
-    writer, operator = addresses.fold_address(email), context.rules.operator
-    if not operator or addresses.fold_address(operator) == writer:
+    writer, operator = addresses.mailbox_of(email), context.rules.operator
+    if not operator or addresses.mailbox_of(operator) == writer:
         return False
-    text = message.text[:MAX_PASSED_ON]
+    session, now, who = context.session, context.now, links.address_hash(context.site, writer)
+    number = limits.count_today(session, "passed_on", who, most=MAX_PASSED_ON_A_DAY, now=now)
+    if number is None or not answer_limits.count_unproven(
+        context, "passed_on", mail.network, in_all=MAX_PASSED_ON_IN_ALL
+    ):
+        return False
+    text = mail.message.text[:MAX_PASSED_ON]
     decision = {
         "writer": email,
-        "mail_subject": one_line(mail_text.header_value(message, "Subject")),
+        "mail_subject": one_line(mail_text.header_value(mail.message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
-    prefix = f"passed-on-{links.address_hash(context.site, writer)}-{context.now.date()}"
-    queued = (
-        outbox.queue_letter(
-            context.session,
-            letter="passed_on",
-            subscriber_id=None,
-            email=operator,
-            decision=decision,
-            dedupe_key=f"{prefix}-{number}",
-            site=context.site,
-            now=context.now,
-        )
-        for number in range(MAX_PASSED_ON_A_DAY)
-    )
-    return any(delivery is not None for delivery in queued)
+    outbox.queue_letter(
+        session, letter="passed_on", subscriber_id=None, email=operator, decision=decision,
+        dedupe_key=f"passed-on-{who}-{now.date()}-{number}", site=context.site, now=now,
+    )  # fmt: skip
+    return True

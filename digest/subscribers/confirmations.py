@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, bounces, db
+from digest import addresses, bounces, db, links
 from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery import limits, outbox
 from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.letters.headers import one_line
-from digest.links import verify_token
 from digest.site_profile import Site
 from digest.subscribers import (
     invitations,
@@ -127,7 +126,7 @@ def queue_sign_up_letter(
     address: addresses.Address,
     requested: str,
     *,
-    network: str = sign_up_limits.BY_OPERATOR,
+    network: str = Confirmation.BY_OPERATOR,
     evidence: str = "",
     may_lift: bool = False,
     now: datetime,
@@ -143,8 +142,10 @@ def queue_sign_up_letter(
     subscriber = lock_or_create_pending(session, address, now)
     if not suppression and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return send_settings_letter(session, site, subscriber, now)
-    if is_capped(session, subscriber.id, now) or (
-        suppression and was_lift_offered(session, subscriber.id, now)
+    if (
+        is_capped(session, subscriber.id, now)
+        or (suppression and was_lift_offered(session, subscriber.id, now))
+        or (network != Confirmation.BY_OPERATOR and is_mailbox_capped(session, site, address.email, now))
     ):
         return SignUpResult(outcome=SignUpOutcome.CAPPED, subscriber_id=subscriber.id)
     confirmation = Confirmation(
@@ -192,6 +193,12 @@ def is_capped(session: Session, subscriber_id: int, now: datetime) -> bool:
         (session.scalar(sent.where(Confirmation.made_at > now - window)) or 0) >= most
         for most, window in sign_up_limits.PER_ADDRESS
     )
+
+
+def is_mailbox_capped(session: Session, site: Site, email: str, now: datetime) -> bool:
+    """Count a confirmation to a mailbox, which gets mail to many addresses with tags; return whether it gets no more today."""
+    mailbox, most = links.address_hash(site, addresses.mailbox_of(email)), sign_up_limits.PER_MAILBOX_A_DAY
+    return limits.count_today(session, "confirmations", mailbox, most=most, now=now) is None
 
 
 def was_lift_offered(session: Session, subscriber_id: int, now: datetime) -> bool:
@@ -411,7 +418,7 @@ def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) 
 
 def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> Confirmation | None:
     """Return the confirmation that a token identifies, or None if the token is invalid or expired."""
-    number = verify_token(site, "confirm", token)
+    number = links.verify_token(site, "confirm", token)
     if number is None:
         return None
     confirmation = session.get(Confirmation, int(number))
@@ -422,7 +429,7 @@ def confirmation_in(session: Session, site: Site, token: str, now: datetime) -> 
 
 def is_expired(session: Session, site: Site, token: str, now: datetime) -> bool:
     """Return whether a token belongs to a confirmation that expired unused."""
-    number = verify_token(site, "confirm", token)
+    number = links.verify_token(site, "confirm", token)
     confirmation = session.get(Confirmation, int(number)) if number is not None else None
     return confirmation is not None and confirmation.used_at is None and confirmation.expires_at <= now
 

@@ -18,7 +18,7 @@ from digest.subscribers.sign_up_limits import Counts, Recent
 
 BY_A_STRANGER = and_(
     Confirmation.requested_settings != invitations.INVITED_MARK,
-    Confirmation.network != limits.BY_OPERATOR,
+    Confirmation.network != Confirmation.BY_OPERATOR,
     Confirmation.network.not_like(f"{limits.PROVEN}%"),
 )
 UNANSWERED = func.coalesce(func.sum(case((Confirmation.used_at.is_(None), 1), else_=0)), 0)

@@ -28,15 +28,17 @@ CREDIT = 2  #: number of unanswered confirmations that each answered confirmatio
 #: The maximum number of confirmations to one address in each period, so that the form cannot be used to
 #: flood an address.
 PER_ADDRESS = ((1, timedelta(hours=24)), (3, timedelta(days=30)))
+PER_MAILBOX_A_DAY = 3  #: the same for all addresses of one mailbox, which differ in a tag after `+`
 PER_NETWORK = 10  #: a network with this many unanswered confirmations must wait; answered ones allow more
 PER_NETWORK_AT_LOWEST = 1
 MAX_WAITING_PER_NETWORK = 40  #: maximum number of waiting sign-ups per network
 #: Maximum number of waiting sign-ups; at this number, the newest sign-up of the largest network is dropped.
 MAX_WAITING = 10_000
+#: Maximum number of new settings links that one network may request a day, and all unknown networks together.
+LINKS_A_DAY, LINKS_A_DAY_UNKNOWN = 20, 500
 
 UNKNOWN = ""  #: stands for the network of sign-ups from this machine or through an unconfigured proxy
 BY_MAIL = "mail"  #: stands for the unknown networks of sign-ups by mail from unproven senders
-BY_OPERATOR = "operator"  #: stands for the network of sign-ups through the CLI; they neither wait nor count
 PROVEN = "@"  #: prefix of the network of a proven sender of a sign-up by mail; the sender's domain follows
 #: Networks shared by many people, to which the limit on waiting sign-ups does not apply.
 SHARED = frozenset({UNKNOWN, BY_MAIL})

@@ -114,9 +114,9 @@ def request_proven(
 
 
 def proven_network(site: Site, domain: str) -> str:
-    """Return the network of a signing domain, which is its last two labels, since subdomains cost nothing."""
-    last_two = ".".join(domain.lower().split(".")[-2:])
-    return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{last_two}')[:15]}"
+    """Return the network of a signing domain, whose subdomains cost nothing."""
+    owner = addresses.registered_domain(domain)
+    return f"{limits.PROVEN}{network_hash(site, f'{limits.PROVEN}{owner}')[:15]}"
 
 
 def limit_waiting(session: Session, network: str) -> None:
@@ -207,7 +207,8 @@ def forget_sign_ups(session: Session, now: datetime) -> None:
     if dropped:
         log.warning("dropped %d sign-ups that had waited for %s", len(dropped), limits.MAX_WAIT)
     old = update(Confirmation).where(
-        Confirmation.network != limits.UNKNOWN, Confirmation.made_at <= now - limits.REMEMBERED_FOR
+        Confirmation.network.not_in([limits.UNKNOWN, Confirmation.BY_OPERATOR]),
+        Confirmation.made_at <= now - limits.REMEMBERED_FOR,
     )
     session.execute(old.values(network=limits.UNKNOWN))
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Subscriber, SubscriberState
-from digest.delivery import outbox
+from digest.delivery import limits, outbox
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.site_profile import Site
@@ -23,6 +23,7 @@ from digest.subscribers import (
     pauses,
     preferences,
     saved_papers,
+    sign_up_limits,
     sign_up_queue,
     still_reading,
     subscriber_rows,
@@ -72,19 +73,24 @@ def send_link_or_sign_up(
     network: str,
     may_sign_up: frozenset[str] | None,
     now: datetime,
-) -> None:
+) -> bool:
     """Mail a new settings link to a subscriber; sign up an address that is not subscribed if it may sign up.
 
-    An address that has not confirmed yet is signed up again with the settings that it requested last.
+    An address that has not confirmed yet is signed up again with the settings that it requested last. Returns
+    False if the network has asked for too many links today.
     """
+    most = sign_up_limits.LINKS_A_DAY if network else sign_up_limits.LINKS_A_DAY_UNKNOWN
+    if limits.count_today(session, "links", network, most=most, now=now) is None:
+        return False
+    session.commit()
     reader = subscriber_rows.find(session, email)
     if reader is not None and reader.state in HAS_TOPICS:
-        mail_link(session, site, reader, now=now)
-        return
+        return mail_link(session, site, reader, now=now)
     is_pending = reader is not None and reader.state == SubscriberState.PENDING
     requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_REQUESTED
     with suppress(UsageError):  # the response must not reveal who may sign up
         sign_up(session, email, network=network, requested=requested, may_sign_up=may_sign_up, now=now)
+    return True
 
 
 def mail_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:

@@ -16,10 +16,6 @@ from digest.web.sign_up_form import SignUpForm, error_sentence
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
-MAX_LINKS = 20  #: maximum number of links that one network may request a day
-#: The same number for all requests from unknown networks, which may have passed an unconfigured proxy.
-MAX_LINKS_UNKNOWN = 500
-
 
 def handle_form(request: Request, form: FormData) -> Response:
     """Mail a new link; the response does not depend on whether the address is known."""
@@ -36,19 +32,18 @@ def handle_form(request: Request, form: FormData) -> Response:
         return problem_pages.problem_page(
             request, 410, email=email, error=_("Please press the button again.")
         )
-    most = MAX_LINKS if network else MAX_LINKS_UNKNOWN
-    if forms.count_use(context.caches, "links", (network, now.date())) >= most:
-        return problem_pages.problem_page(
-            request, 410, email=email, error=_("Too many requests. Try again tomorrow.")
-        )
     with db.write_session(context.engine) as session:
-        use_cases.send_link_or_sign_up(
+        is_done = use_cases.send_link_or_sign_up(
             session,
             context.site,
             email,
             network=subscribers.network_hash(context.site, network),
             may_sign_up=context.settings.signup,
             now=now,
+        )
+    if not is_done:
+        return problem_pages.problem_page(
+            request, 410, email=email, error=_("Too many requests. Try again tomorrow.")
         )
     return front_page.show_sent(request, SignUpForm(email=email))
 

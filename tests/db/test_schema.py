@@ -73,6 +73,7 @@ PROMISES = [
     promise("domain_pause", "scope", says="a domain or server has one pause"),
     promise("emergency_stop", "scope", says="digests, or all mail, are stopped once at a time"),
     promise("rate_counter", "scope", "seconds", "part", says="a part of a rate is counted in one place"),
+    promise("daily_count", "what", "who", "day", says="the letters that one stranger causes are counted in one place"),
     promise("warm_up_day", "since", "day", says="a day of a warm-up is counted in one place"),
     promise("pack", "name", "version", says="a version of a pack is published once"),
     promise("press", "name", says="a press is named by its content"),

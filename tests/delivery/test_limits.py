@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
 from digest.bounces import Complaint, Failure, FailureKind
-from digest.db.tables import Delivery, RateCounter, WarmUpDay
+from digest.db.tables import Confirmation, Consent, Delivery, RateCounter, Subscriber, WarmUpDay
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
 from digest.delivery.transports import parse_mail_url
@@ -547,7 +547,7 @@ def attempted_letters(session: Session, site: Site, now: datetime) -> Callable[.
         for _letter in range(count):
             written.append(verdict)
             row = Delivery(
-                edition=f"daily-{len(written)}", letter="digest", lane="bulk", email="a@example.org",
+                edition=f"daily-{len(written)}", letter="digest", lane="bulk", email=f"{len(written)}@example.org",
                 dated_at=at, due_at=at, expires_at=at, state="sent",
             )  # fmt: skip
             session.add(row)
@@ -646,9 +646,9 @@ def test_many_bounces_stop_mail(
 
 
 @pytest.mark.parametrize(
-    ("count", "warns", "stops"), [(0, False, False), (1, True, False), (9, True, False), (10, True, True)]
+    ("count", "warns", "stops"), [(1, False, False), (2, True, False), (9, True, False), (10, True, True)]
 )
-def test_complaints_warn_at_one_in_a_thousand_and_stop_digests_at_ten(
+def test_complaints_of_two_people_warn_and_of_ten_stop_digests(
     attempted_letters, session: Session, site: Site, now: datetime, count: int, warns: bool, stops: bool
 ) -> None:
     record_failures(session, site, attempted_letters("accepted", 1_000)[:count], FailureKind.COMPLAINT, now)
@@ -727,7 +727,7 @@ def test_letters_to_strangers_stop_nothing(
         if kind:
             record_failures(session, site, letters[-40:], kind, now)
 
-    assert limits.threshold_readings(session, BRAKES, now=now, least={}) == []
+    assert limits.threshold_readings(session, BRAKES, now=now, least=dict.fromkeys(BRAKES, 1)) == []
     assert limits.threshold_warnings(session, now=now) == []
 
 
@@ -740,6 +740,47 @@ def test_a_handful_of_readers_who_report_every_digest_stop_nothing(
     record_failures(session, site, numbers[:9], FailureKind.COMPLAINT, now)
 
     assert limits.threshold_readings(session, BRAKES, now=now) == []
+
+
+def confirm_from(session: Session, numbers: list[int], email: str, network: str, now: datetime) -> None:
+    """Let the recipients of these letters be people who signed up; {} in their address or network is the letter's number."""
+    for number in numbers:
+        address = email.format(number)
+        who = Subscriber(email=address, email_key=address, state="active", created_at=now)
+        session.add(who)
+        session.flush()
+        session.add(Confirmation(subscriber_id=who.id, made_at=now, expires_at=now, used_at=now))
+        known = network.format(number) or None
+        session.add(Consent(subscriber_id=who.id, given_at=now, how="by link", address=known))
+        letter = session.get_one(Delivery, number)
+        letter.subscriber_id, letter.email = who.id, address
+    session.commit()
+
+
+@pytest.mark.parametrize(
+    ("email", "network", "stops"),
+    [
+        ("a{}@gmail.com", "192.0.2.0/24", False),  # one person in one network
+        ("a@x{}.example", "192.0.2.0/24", False),
+        ("a{}@own.example", "192.0.{}.0/24", False),  # or with an own domain
+        ("a@x{}.own.example", "", False),
+        ("a+{}@gmail.com", "192.0.{}.0/24", False),  # or with one mailbox
+        ("a{}@gmail.com", "192.0.{}.0/24", True),  # many people
+        ("a@x{}.ac.uk", "", True),
+    ],
+)
+def test_one_persons_many_addresses_stop_nothing(
+    attempted_letters, session: Session, site: Site, now: datetime, email: str, network: str, stops: bool
+) -> None:
+    attempted_letters("accepted", 10)
+    numbers = attempted_letters("deferred", 25)
+    confirm_from(session, numbers, email, network, now)
+    for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT):
+        record_failures(session, site, numbers, kind, now)
+
+    found = {reading.what for reading in limits.threshold_readings(session, BRAKES, now=now)}
+    assert found == ({*BRAKES} if stops else set())
+    assert bool(limits.threshold_warnings(session, now=now)) is stops
 
 
 def test_thresholds_can_be_disabled_with_never(attempted_letters, session: Session, now: datetime) -> None:

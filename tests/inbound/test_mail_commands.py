@@ -600,7 +600,7 @@ def test_twelve_mails_a_day_are_answered_and_later_ones_kept_for_a_person(
     assert not any(outcome.startswith("shunted") for outcome in outcomes)
     assert len(deliver_mail(at=now + timedelta(hours=12))) == 12
     late = receive(written("resume"), at=now + timedelta(hours=13))
-    assert late == "shunted: its writer got 12 answers within a day"
+    assert late == "shunted: its writer got 12 answers today"
     later = now + timedelta(hours=25)
     assert not receive(written("help"), at=later).startswith("shunted")
     assert len(deliver_mail(at=later)) == 1

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from digest import links, subscribers
 from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
-from digest.web import new_link as new_link_page
+from digest.subscribers import sign_up_limits
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
 
@@ -186,7 +186,7 @@ def test_the_stamp_of_a_form_for_a_new_link_is_used_once(served, old_site, manag
 
 
 def test_a_network_may_request_a_limited_number_of_links_a_day(served, old_site, manage_path, monkeypatch):
-    monkeypatch.setattr(new_link_page, "MAX_LINKS_UNKNOWN", 3)
+    monkeypatch.setattr(sign_up_limits, "LINKS_A_DAY_UNKNOWN", 3)
     path = path_of(links.manage_url(old_site, 1, 0))
 
     answers = [new_link(served, path, f"r{number}@uni.edu") for number in range(4)]

@@ -16,7 +16,14 @@ from digest.db.tables.inbound_mail import (
     ReceivedNotice,
     Suppression,
 )
-from digest.db.tables.limits import CanaryWait, ConversationRow, DomainPause, RateCounter, WarmUpDay
+from digest.db.tables.limits import (
+    CanaryWait,
+    ConversationRow,
+    DailyCount,
+    DomainPause,
+    RateCounter,
+    WarmUpDay,
+)
 from digest.db.tables.papers import (
     AbstractShingle,
     Alias,
@@ -59,6 +66,7 @@ __all__ = [
     "Confirmation",
     "Consent",
     "ConversationRow",
+    "DailyCount",
     "Delivery",
     "DeliveryState",
     "DomainPause",

@@ -32,6 +32,17 @@ class RateCounter(Base):
     counted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  #: set only for a token bucket
 
 
+class DailyCount(Base):
+    """The number of letters that one mailbox or network has caused on a day (UTC)."""
+
+    __tablename__ = "daily_count"
+
+    what: Mapped[str] = mapped_column(String(20), primary_key=True)  #: the kind of letters
+    who: Mapped[str] = mapped_column(String(64), primary_key=True)  #: a keyed hash; "" for everybody together
+    day: Mapped[date] = mapped_column(primary_key=True)
+    used: Mapped[int]
+
+
 class WarmUpDay(Base):
     """The number of letters sent on a day of the warm-up that began on `since`."""
 

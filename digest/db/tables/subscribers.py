@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time
 from enum import IntEnum, StrEnum
+from typing import ClassVar
 
 from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -228,6 +229,7 @@ class Confirmation(Base):
     """A requested confirmation; the token in the letter is derived from the row and never stored."""
 
     __tablename__ = "confirmation"
+    BY_OPERATOR: ClassVar = "operator"  #: the `network` of requests of the operator, which need not wait
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
     subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)

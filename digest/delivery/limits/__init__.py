@@ -11,6 +11,7 @@ from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.delivery.limits.canary import Canary, parse_canary
+    from digest.delivery.limits.daily_counts import count_today
     from digest.delivery.limits.decisions import ALL, BULK, Allowed, Refill, Wait
     from digest.delivery.limits.domain_pauses import (
         NO_REPLY_PAUSE,
@@ -61,7 +62,7 @@ else:
 __all__ = [
     "ALL", "BULK", "MAX_TOKEN_WAIT", "NO_REPLY_PAUSE", "STOPPED_MAIL", "STOPPED_PREFIX", "Allowed", "Canary", "LetterReply",
     "Limiter", "Refill", "Reservation", "SendHours", "SendLimits", "TroubledDomains", "Wait", "WarmUp",
-    "Window", "active_pauses", "active_stops", "blocking_scopes", "canary_waits", "check_thresholds", "delete_old_limits",
+    "Window", "active_pauses", "active_stops", "blocking_scopes", "canary_waits", "check_thresholds", "count_today", "delete_old_limits",
     "domain_of", "emergency_stop", "end_conversations", "end_pauses", "is_slow_down", "lift_stops", "load_troubled_domains",
     "may_be_greylisting", "parse_canary", "parse_conversation_limits", "parse_rates", "parse_send_hours",
     "parse_shared_limits", "parse_stop_thresholds", "parse_warm_up", "pause_server",

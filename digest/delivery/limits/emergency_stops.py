@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, select, update
 from sqlalchemy.orm import Session
 
-from digest import db
-from digest.db.tables import Attempt, BounceRow, Delivery, EmergencyStop
+from digest import addresses, db
+from digest.db.tables import Attempt, BounceRow, Confirmation, Consent, Delivery, EmergencyStop
 from digest.delivery.limits.decisions import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
@@ -27,8 +27,10 @@ MAX_ATTEMPTS = 20_000
 #: Number of latest reports of each kind that are used to find when the reported letters were sent.
 MAX_REPORTS = 200
 
-#: Minimum count of each kind that can stop mail: more than the addresses of a few strangers who mean to stop it.
+#: Minimum count of each kind that can stop mail, and of independent sources: more than a few strangers who mean to stop it.
 MIN_COUNTS = {"bounces": 20, "complaints": 10, "deferred": 20, "policy": 20}
+#: The same for a warning: more than one person.
+MIN_WARNINGS = {"complaints": 2}
 #: The share of complaints at which the operator is warned. Gmail and Yahoo ask senders to stay below it, and may refuse
 #: mail at 0.3%.
 WARN_AT = {"complaints": 0.001}
@@ -61,12 +63,6 @@ class ThresholdReading:
     count: int
     attempts: int
     limit: float
-    least: int = 1  #: a smaller count never exceeds the limit
-
-    @property
-    def is_exceeded(self) -> bool:
-        """Return whether the count has reached its limit."""
-        return self.count >= self.least and self.count >= self.limit * self.attempts
 
     @property
     def scope(self) -> str:
@@ -85,13 +81,13 @@ class ThresholdReading:
 
 def threshold_warnings(session: Session, *, now: datetime) -> list[ThresholdReading]:
     """Return the readings that reach the warning level, which is below the default stop threshold."""
-    return threshold_readings(session, WARN_AT, now=now, least={})
+    return threshold_readings(session, WARN_AT, now=now, least=MIN_WARNINGS)
 
 
 def threshold_readings(
     session: Session, limits: Mapping[str, float], *, now: datetime, least: Mapping[str, int] = MIN_COUNTS
 ) -> list[ThresholdReading]:
-    """Return the readings whose limit is reached."""
+    """Return the readings whose limit is reached by failures from enough independent sources."""
     if not limits:
         return []
     last = session.scalar(select(func.max(EmergencyStop.lifted_at)))
@@ -103,21 +99,55 @@ def threshold_readings(
             if what in FAILURE_KINDS
             else [count_deferred(session, hour, day)]
         )
-        measured = [
-            ThresholdReading(what=what, count=count, attempts=tried, limit=limit, least=least.get(what, 1))
-            for count, tried in counts
-        ]
-        found += [reading for reading in measured if reading.is_exceeded][:1]
+        found += [
+            ThresholdReading(what=what, count=one.count, attempts=one.attempts, limit=limit)
+            for one in counts
+            if one.count >= max(least[what], limit * one.attempts)
+            and independent_sources(session, one.failed) >= least[what]
+        ][:1]
     return found
 
 
-def count_deferred(session: Session, hour: datetime, day: datetime) -> tuple[int, int]:
-    """Count the digests first attempted after `hour`; return how many were always deferred, and the total."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureCount:
+    """The number of digests that failed in one way, their ids as a query, and the number attempted."""
+
+    count: int
+    attempts: int
+    failed: Select[tuple[int]]
+
+
+def independent_sources(session: Session, letters: Select[tuple[int]]) -> int:
+    """Count the independent readers of these letters: their networks, or their domains if these are fewer.
+
+    One person can confirm many addresses from one network, and can own all addresses of a domain. Each address
+    of a large provider counts, and each that the operator added. An unknown network counts as its domain.
+    """
+    network = select(Consent.address).where(Consent.subscriber_id == Delivery.subscriber_id)
+    is_stranger = exists().where(
+        Confirmation.subscriber_id == Delivery.subscriber_id, Confirmation.network != Confirmation.BY_OPERATOR
+    )
+    columns = Delivery.email, network.order_by(Consent.id.desc()).limit(1).scalar_subquery(), is_stranger
+    networks, owners = set(), set()
+    for email, confirmed_from, signed_up in session.execute(
+        select(*columns).where(Delivery.id.in_(letters)).distinct()
+    ):
+        mailbox = addresses.mailbox_of(email or "")
+        domain = addresses.registered_domain(mailbox.rpartition("@")[2])
+        owner = domain if signed_up and domain not in addresses.WELL_KNOWN_DOMAINS else mailbox
+        networks.add(confirmed_from or owner)
+        owners.add(owner)
+    return min(len(networks), len(owners))
+
+
+def count_deferred(session: Session, hour: datetime, day: datetime) -> FailureCount:
+    """Count the digests first attempted after `hour`, and those among them that were always deferred."""
     letters = attempts_by_letter(recent_attempts(day))
-    is_new = letters.c.first > hour
-    counts = (func.count().filter(is_new, letters.c.verdict == "deferred"), func.count().filter(is_new))
-    row = session.execute(select(*counts).select_from(letters)).one()
-    return row[0], row[1]
+    is_new, is_deferred = letters.c.first > hour, letters.c.verdict == "deferred"
+    counts = func.count().filter(is_new, is_deferred), func.count().filter(is_new)
+    count, attempts = session.execute(select(*counts).select_from(letters)).one()
+    failed = select(letters.c.delivery_id).where(is_new, is_deferred)
+    return FailureCount(count=count, attempts=attempts, failed=failed)
 
 
 def recent_attempts(since: datetime, *, middle: int | None = None) -> Any:
@@ -154,13 +184,14 @@ def attempts_by_letter(attempts: Any) -> Any:
     is_early = and_(func.count() < GREYLISTING_ATTEMPTS, func.max(case((is_open, 1), else_=0)) == 1)
     verdict = case((and_(verdicts == 1, not_(is_early)), func.min(attempts.c.verdict)), else_="")
     first = func.min(attempts.c.ended_at).label("first")
-    return select(first, verdict.label("verdict")).group_by(attempts.c.delivery_id).subquery()
+    columns = attempts.c.delivery_id, first, verdict.label("verdict")
+    return select(*columns).group_by(attempts.c.delivery_id).subquery()
 
 
-def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tuple[int, int]]:
-    """Yield up to two pairs of counts: the number of digests reported, and the number attempted.
+def count_returned(session: Session, kind: str, since: datetime) -> Iterator[FailureCount]:
+    """Yield up to two counts of the digests that were reported and attempted.
 
-    Reports are bounces, complaints or policy refusals, as selected by `kind`. The first pair covers the
+    Reports are bounces, complaints or policy refusals, as selected by `kind`. The first count covers the
     latest attempts. The second covers the attempts near those named in the latest reports, since some reports
     arrive minutes or hours after the attempt. Yields nothing if there are no reports.
     """
@@ -175,15 +206,16 @@ def count_returned(session: Session, kind: str, since: datetime) -> Iterator[tup
 
 
 def count_among_tried(
-    session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], attempts: Any
-) -> tuple[int, int]:
-    """Return the number of reported digests among these attempts, and the number of digests attempted."""
-    letters = select(func.count(attempts.c.delivery_id.distinct())).scalar_subquery()
-    known = latest.c.delivery_id.in_(select(attempts.c.delivery_id))
-    row = session.execute(
+    session: Session, latest: Any, conditions: Sequence[ColumnElement[bool]], tried: Any
+) -> FailureCount:
+    """Count the reported digests among these attempts, and the digests attempted."""
+    letters = select(func.count(tried.c.delivery_id.distinct())).scalar_subquery()
+    known = latest.c.delivery_id.in_(select(tried.c.delivery_id))
+    count, attempts = session.execute(
         select(func.count(latest.c.hmac.distinct()), letters).where(*conditions, known)
     ).one()
-    return row[0], row[1]
+    failed = select(latest.c.delivery_id).where(*conditions, known)
+    return FailureCount(count=count, attempts=attempts, failed=failed)
 
 
 def middle_attempt_of_reports(

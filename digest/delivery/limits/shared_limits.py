@@ -16,7 +16,15 @@ from sqlalchemy import Row, and_, bindparam, delete, false, func, null, or_, sel
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import CanaryWait, ConversationRow, DomainPause, EmergencyStop, RateCounter, WarmUpDay
+from digest.db.tables import (
+    CanaryWait,
+    ConversationRow,
+    DailyCount,
+    DomainPause,
+    EmergencyStop,
+    RateCounter,
+    WarmUpDay,
+)
 from digest.delivery.limits import domain_pauses
 from digest.delivery.limits.canary import MIN_LETTERS
 from digest.delivery.limits.conversations import ConversationLease, Conversations
@@ -24,7 +32,7 @@ from digest.delivery.limits.decisions import ALL_MAIL, Wait
 from digest.delivery.limits.domain_pauses import DomainRecord, LetterReply, Pause, TroubledDomains, domain_of
 from digest.delivery.limits.limit_rules import SendLimits
 from digest.delivery.limits.limiter import Allowance, Limiter, Reservation, Window
-from digest.delivery.limits.rates import EPOCH, Bucket, Quota
+from digest.delivery.limits.rates import EPOCH, ONE_DAY, Bucket, Quota
 from digest.delivery.limits.warm_up import WarmUp
 
 #: How long rows are kept after their pause, conversation or canary has ended: longer than a month, because
@@ -332,4 +340,5 @@ def delete_old_limits(session: Session, *, now: datetime) -> int:
     """Delete pauses, conversations and canaries that ended long ago; return the number of deleted rows."""
     connection, before = session.connection(), now - KEEP_ROWS_FOR
     ends = (PAUSES.until, CONVERSATIONS.until, CANARIES.until)
+    connection.execute(delete(DailyCount).where(DailyCount.day < (now - ONE_DAY).date()))
     return sum(connection.execute(delete(each.table).where(each < before)).rowcount for each in ends)
