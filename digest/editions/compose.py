@@ -63,16 +63,6 @@ class FollowUp(NamedTuple):
     detail: str  #: the journal, the previous title or the reason for the withdrawal
 
 
-class NarrowingSuggestion(NamedTuple):
-    """A clause that would narrow a topic whose matches did not fit in several consecutive digests."""
-
-    topic: str
-    filter_id: int
-    clause: str
-    before: float  #: number of papers per day without the clause
-    after: float  #: number of papers per day with the clause
-
-
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_catch_up": "catch_up"}):
     """The content of a digest as stored with its delivery: the papers in reading order, grouped by topic."""
 
@@ -82,8 +72,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_
     is_catch_up: bool = False
     matched: int = 0  #: in a catch-up, the number of papers that matched, including the papers shown
     news: tuple[FollowUp, ...] = ()  #: updates to papers of earlier digests
-    offer: NarrowingSuggestion | None = None
-    asks_still_reading: bool = False  #: whether to ask "Still reading?" instead of showing `offer`
+    asks_still_reading: bool = False  #: whether to ask "Still reading?"
     abstracts: str = "short"  #: the length of abstracts that the reader chose: "titles", "short" or "full"
     others: tuple[
         str, ...

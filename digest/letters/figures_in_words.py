@@ -36,7 +36,7 @@ LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and th
 GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
-KEEP_DIGESTS, NARROW_TOPIC = _("Keep my digests"), _("Narrow this topic")
+KEEP_DIGESTS = _("Keep my digests")
 MONTHS = (
     _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
     _("September"), _("October"), _("November"), _("December"),
@@ -336,18 +336,6 @@ def source_in_words(source: str) -> str:
         "folder": "",
     }
     return names.get(kind, kind)
-
-
-def narrowing_sentence(topic: str, clause: str, before: float, after: float) -> str:
-    """Return the suggestion to add a clause to a topic, with the papers per day before and afterwards."""
-    return _(
-        "%(topic)s matches %(before)g papers a day, more than fit. Adding “%(clause)s” would leave %(after)g a day."
-    ) % {
-        "topic": topic,
-        "clause": clause,
-        "before": before,
-        "after": after,
-    }
 
 
 def still_reading_question() -> str:

@@ -25,7 +25,7 @@ from digest.delivery import outbox
 from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
 from digest.letters.press import LetterAssembler, Press, assembler_of
-from digest.publishing import narrowing_suggestions, nothing_today, pending_updates
+from digest.publishing import nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
@@ -186,7 +186,7 @@ def write_digests(
         one.id: subscriber_changes(one, slots[one.id], now) for one in readers if one.id not in waiting
     }
     for one in decided:
-        changes[one.reader.id] |= decision_changes(one, gathered, match_index, now)
+        changes[one.reader.id] |= decision_changes(one, match_index, now)
     db.update_many(session, Subscriber, list(changes.values()))
     return new
 
@@ -272,19 +272,15 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
         "considered_until": considered_until,
         "considered_paper_id": reader.considered_paper_id,
         "last_mail_at": reader.last_mail_at,
-        "full_streaks": reader.full_streaks,
-        "narrowing_suggested_at": reader.narrowing_suggested_at,
     }
 
 
-def decision_changes(
-    decision: Decision, gathered: GatheredInputs, match_index: MatchIndex, now: datetime
-) -> dict[str, Any]:
+def decision_changes(decision: Decision, match_index: MatchIndex, now: datetime) -> dict[str, Any]:
     """Return the columns that a new decision changes, so that the next digest considers only later papers.
 
     After an edition with too few papers, the next edition considers the same papers again.
     """
-    reader, sections = decision.reader, decision.digest.sections
+    reader = decision.reader
     changes: dict[str, Any] = {
         "is_resumed": False,
         "considered_until": now,
@@ -292,12 +288,6 @@ def decision_changes(
     }
     if decision.is_too_few:
         changes = {"considered_until": reader.considered_until or decision.covers_from}
-    if sections:
+    if decision.digest.sections:
         changes["last_mail_at"] = now
-        topics = gathered.topics.get(reader.id, ())
-        changes["full_streaks"] = narrowing_suggestions.count_full_streaks(
-            reader.full_streaks, topics, sections
-        )
-    if decision.digest.offer is not None:
-        changes["narrowing_suggested_at"] = now
     return changes

@@ -22,7 +22,6 @@ from digest.editions.compose import (
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.letters.press import LetterAssembler
-from digest.publishing import narrowing_suggestions
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, ConsideredUntil, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic
@@ -93,9 +92,6 @@ def decide_digest(
         is_catch_up=is_catch_up,
         matched=count_matching(requested, eligible, shown) if is_catch_up else 0,
         news=pending.news if pending and sections else (),
-        offer=narrowing_suggestions.suggest_narrowing(match_index, reader, topics, sections, now)
-        if reader.full_streaks
-        else None,
         asks_still_reading=reader.still_reading_step == StillReadingStep.ASKED,
         abstracts=reader.abstracts,
     )

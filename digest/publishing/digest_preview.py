@@ -229,7 +229,6 @@ def decision_json(made: Press, decision: Decision, filters: Mapping[int, str]) -
             {"id": one.paper, "title": one.title, "kind": one.kind, "detail": one.detail}
             for one in decision.digest.news
         ],
-        "narrowing_suggestion": decision.digest.offer._asdict() if decision.digest.offer else None,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cached_property
 
 from digest import bitsets, topics
@@ -48,7 +48,6 @@ class MatchIndex:
         self.canonicals: dict[int, str] = {}
         self.eligible_cache: dict[tuple[ConsideredUntil, datetime, datetime], int] = {}
         self.young_cache: dict[tuple[int, date], int] = {}
-        self.narrowings: dict[tuple[int, int], topics.Narrowing | None] = {}
 
     # ── which papers a topic matches ────────────────────────────────────────────────────────────
 
@@ -106,23 +105,6 @@ class MatchIndex:
         self.matcher.forget_clauses()
         self.choices.clear()
         self.canonicals.clear()
-        self.narrowings.clear()
-
-    def narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Return a clause that narrows a filter to `papers_a_day`, or None; the result is cached."""
-        if (filter_id, papers_a_day) not in self.narrowings:
-            self.narrowings[filter_id, papers_a_day] = self.find_narrowing(filter_id, papers_a_day)
-        return self.narrowings[filter_id, papers_a_day]
-
-    def find_narrowing(self, filter_id: int, papers_a_day: int) -> topics.Narrowing | None:
-        """Find a clause that narrows a filter, assuming that readers prefer its best-ranked papers."""
-        filter_ = parse_or_none(self.canonicals[filter_id]) if filter_id in self.canonicals else None
-        if filter_ is None:
-            return None
-        papers = self.press.papers
-        days = [paper.first_seen_at.astimezone(UTC).date() for paper in papers]
-        best = bitsets.bitset_of(self.choices[filter_id].order[: papers_a_day * len(set(days))])
-        return topics.find_narrowing(filter_, papers, self.index, days, best=best, capacity=papers_a_day)
 
     # ── which papers may be shown ───────────────────────────────────────────────────────────────
 

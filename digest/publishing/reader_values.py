@@ -36,8 +36,6 @@ class Reader(NamedTuple):
     confirmed_at: datetime | None
     last_mail_at: datetime | None
     wants_nothing_today_letters: bool
-    full_streaks: str | None
-    narrowing_suggested_at: datetime | None
     still_reading_step: int
     is_resumed: bool
 

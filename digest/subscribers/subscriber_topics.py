@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, aliased
 
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, Subscription
@@ -124,8 +124,6 @@ def replace_topics(
     )
     numbers = filter_registry.filter_ids(session, [canonical for _, canonical, _ in checked])
     session.execute(delete(Subscription).where(Subscription.subscriber_id == subscriber_id))
-    reset = {"full_streaks": None}  # the streaks are stored by topic position, which may have changed
-    session.execute(update(Subscriber).where(Subscriber.id == subscriber_id).values(reset))
     session.add_all(
         Subscription(
             subscriber_id=subscriber_id,

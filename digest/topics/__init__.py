@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from digest.topics.filter_parser import Filter, any_of, parse
     from digest.topics.library_topics import FrequentAuthor, LibraryTopic, LibraryTopics, suggest_from_library
     from digest.topics.marked_text import marked_html
-    from digest.topics.narrower_filters import Narrowing, find_narrowing
     from digest.topics.pack_files import Pack
     from digest.topics.pack_resolution import (
         PackVersions,
@@ -43,7 +42,6 @@ __all__ = [
     "LibraryTopic",
     "LibraryTopics",
     "MatchedWord",
-    "Narrowing",
     "Pack",
     "PackVersions",
     "PaperIndex",
@@ -57,7 +55,6 @@ __all__ = [
     "compare_filters",
     "expand_like",
     "explain",
-    "find_narrowing",
     "marked_html",
     "pack_dependencies",
     "parse",

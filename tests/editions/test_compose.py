@@ -16,7 +16,6 @@ from digest.editions.compose import (
     Digest,
     DigestLimits,
     FollowUp,
-    NarrowingSuggestion,
     RankedMatches,
     RequestedTopic,
     Section,
@@ -282,7 +281,7 @@ def test_a_stored_digest_is_read_back_equal():
 def test_a_decision_with_missing_fields_is_read_with_defaults() -> None:
     written = (
         '{"sections":[["Gezeiten und \\u00c4sche",null,[3,1],2]],"checked":5,"catch_up":true,"matched":0,'
-        '"news":[[7,"published","Tides","in Gravel"]],"offer":["Tides",4,"ti:tide",14.0,3.0]}'
+        '"news":[[7,"published","Tides","in Gravel"]]}'
     )
 
     assert Digest.from_json(written) == Digest(
@@ -290,7 +289,6 @@ def test_a_decision_with_missing_fields_is_read_with_defaults() -> None:
         checked=5,
         is_catch_up=True,
         news=(FollowUp(7, "published", "Tides", "in Gravel"),),
-        offer=NarrowingSuggestion("Tides", 4, "ti:tide", 14.0, 3.0),
     )
 
 

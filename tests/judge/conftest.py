@@ -14,12 +14,8 @@ from email import message_from_bytes
 from pathlib import Path
 
 import pytest
-from msgspec import structs
-from sqlalchemy import select
 
-from digest import db, links
-from digest.db.tables import Delivery
-from digest.editions.compose import Digest, NarrowingSuggestion
+from digest import links
 from digest.settings import Settings
 from digest.site_profile import Site
 from tests.judge import readme_picture
@@ -155,7 +151,6 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
     )
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
-    add_narrowing_suggestion(installation_with_readers, "carol@example.org")
     public.run("deliver")
     records = map(json.loads, public.run("dkim", "list", "--json").stdout.splitlines())
     letters = {}
@@ -175,19 +170,6 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
     )
 
 
-def add_narrowing_suggestion(installation: Installation, email: str) -> None:
-    """Add to the reader's digest the suggestion that it would have after three full digests."""
-    engine = db.make_engine(Settings(data_dir=installation.data_dir).database)
-    with db.write_session(engine) as session:
-        delivery = session.scalars(select(Delivery).where(Delivery.email == email)).one()
-        digest = Digest.from_json(delivery.decision)
-        (section,) = digest.sections
-        offer = NarrowingSuggestion(section.topic, section.filter_id or 0, '"language model*"', 14.0, 3.0)
-        delivery.decision = structs.replace(digest, offer=offer).to_json()
-        session.commit()
-    engine.dispose()
-
-
 #: The settings of a public site: an https address, and a sender in its own domain.
 PUBLIC = {
     "BASE_URL": "https://digest.example.org",
@@ -196,7 +178,7 @@ PUBLIC = {
 }
 PAGES = (
     "first", "mail of today", "paper", "privacy", "confirm", "leave", "ask", "settings", "archive", "digest",
-    "rest", "narrow",
+    "rest",
 )  # fmt: skip
 
 
@@ -215,7 +197,7 @@ def pages(site: Site, letters: Mapping[str, bytes]) -> dict[str, str]:
     )
     open_to_all = {"first": "/", "mail of today": "/email", "paper": "/papers/1", "privacy": "/privacy"}
     theirs = {name: url.removeprefix(site.url) for name, url in alice.items()}
-    mailed = {"confirm": confirm, "digest": digest, "rest": f"{full}/1", "narrow": f"{full}/narrow"}
+    mailed = {"confirm": confirm, "digest": digest, "rest": f"{full}/1"}
     return open_to_all | theirs | mailed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from digest.editions.compose import Digest, FollowUp, NarrowingSuggestion, Section
+from digest.editions.compose import Digest, FollowUp, Section
 from digest.letters import RenderedLetter, figures_in_words, press
 from digest.papers import Organization, Paper
 from tests.judge.letter_screenshots import (
@@ -82,7 +82,6 @@ NEWS = (
     FollowUp(14, "rewritten", "A paper of which we now know more", BARE.title),
     FollowUp(15, "rewritten", "Grasping without looking", ""),
 )
-NARROW = NarrowingSuggestion(topic="Flows", filter_id=1, clause="video", before=31, after=4.5)
 
 
 def letter_variants() -> dict[str, RenderedLetter]:
@@ -112,7 +111,6 @@ def digest_variants() -> dict[str, RenderedLetter]:
         "digest, of a late list": letter(digest=trending(11, 12), note=missing),
         "digest, without figures or links": letter(digest=usual, has_figures=False, browser_url="", paper_token=""),
         "digest, with updates": letter(digest=structs.replace(usual, news=NEWS)),
-        "digest, with a suggestion": letter(digest=structs.replace(cut_topics(), offer=NARROW)),
         "digest, still reading": letter(digest=structs.replace(trending(11), asks_still_reading=True)),
         "digest, of long topics": letter(PAPERS, by_topic(*((name, 1, (11 + place % 4,)) for place, name in enumerate(LONG_TOPICS)))),
         "digest, titles only": letter(digest=structs.replace(usual, abstracts="titles")),

@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from digest.editions.compose import Digest, NarrowingSuggestion, Section
+from digest.editions.compose import Digest, Section
 from digest.errors import SetupMismatch
 from digest.letters import Templates, build_message, figures_in_words, list_headers, press
 from digest.letters.cards import CardForm
 from digest.letters.line_wrapping import columns
 from digest.letters.mime import decode_quoted_printable, encode_quoted_printable
 from digest.letters.press import LetterAssembler, card_pieces
-from digest.letters.press.digest_page import suggestion_text
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import (
@@ -754,35 +753,18 @@ def test_a_catch_up_says_how_many_matched_only_if_not_all_are_shown(
     assert page.headline == headline
 
 
-def test_a_suggestion_to_narrow_a_topic_is_in_the_letter_only_with_a_page_to_accept_it(
+def test_a_reader_who_may_have_stopped_reading_is_asked_but_no_group(
     site: Site, templates: Templates
 ) -> None:
-    offer = NarrowingSuggestion("Flows", 1, "straight", 31.0, 3.0)
-    digest = structs.replace(trending(FLOW.id), offer=offer)
-    press_ = pressed(site, templates)
+    assembler = LetterAssembler(pressed(site, templates), site)
+    digest = structs.replace(trending(FLOW.id), asks_still_reading=True)
 
-    offered, without_page, without_offer = (
-        LetterAssembler(press_, site).page(digest, copy_for(browser_url="https://digest.example.org/v/x")),
-        LetterAssembler(press_, site).page(digest, copy_for(browser_url="")),
-        LetterAssembler(press_, site).page(trending(FLOW.id), copy_for(browser_url="https://x.example")),
-    )
-
-    assert offered.offer.endswith("Adding “straight” would leave 3 a day.")
-    assert offered.offer_url == "https://digest.example.org/v/x/narrow"
-    assert (without_page.offer, without_offer.offer) == ("", "")
-    assert suggestion_text(trending(FLOW.id)) == ""
-
-
-def test_the_question_whether_somebody_still_reads_takes_the_place_of_a_suggestion(
-    site: Site, templates: Templates
-) -> None:
-    offer = NarrowingSuggestion("Flows", 1, "straight", 31.0, 3.0)
-    digest = structs.replace(trending(FLOW.id), offer=offer, asks_still_reading=True)
-
-    page = LetterAssembler(pressed(site, templates), site).page(digest, copy_for())
+    page = assembler.page(digest, copy_for())
 
     assert page.offer == figures_in_words.still_reading_question()
     assert page.offer_url == copy_for().manage_url
+    assert assembler.page(trending(FLOW.id), copy_for()).offer == ""
+    assert assembler.page(digest, copy_for(is_group=True)).offer == ""
 
 
 def test_a_personal_link_may_stand_above_the_reason_line() -> None:

@@ -482,17 +482,6 @@ def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_
         assert (dora.name, dora.state, dora.unsubscribed_at) == ("Dora", SubscriberState.UNSUBSCRIBED, now)
 
 
-def test_new_topics_restart_the_count_of_full_digests(session, site, now):
-    load(session, site, now, HEADER + 'dora@uni.edu,,,,,active,"{""T"": ""x1""}",\n')
-    session.execute(update(Subscriber).values(full_streaks="3"))
-
-    load(session, site, now, HEADER + 'dora@uni.edu,Dora,,,,active,"{""T"": ""x1""}",\n')
-    kept = session.scalar(select(Subscriber.full_streaks))
-    load(session, site, now, HEADER + 'dora@uni.edu,Dora,,,,active,"{""T"": ""x2""}",\n')
-
-    assert (kept, session.scalar(select(Subscriber.full_streaks))) == ("3", None)
-
-
 def test_invisible_characters_in_a_filter_are_removed(session, site, now):
     topics = json.dumps({"T": "owl\0 OR\x1fkite\ud800\nOR\train"})
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from msgspec import structs
 from sqlalchemy import select
 from starlette.routing import Route
 
@@ -15,7 +14,6 @@ from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import use_cases
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES
@@ -303,7 +301,6 @@ def test_no_link_is_valid_for_another_purpose(served, alice, papers, digest_sent
                 "v": [
                     f"/v/{token}",
                     f"/v/{token}.bib",
-                    f"/v/{token}/narrow",
                     f"/v/{token}/topics",
                     f"/v/{token}/1",
                 ],
@@ -318,7 +315,6 @@ def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, d
     reader, reader_with_digest = (alice.id, alice.link_version), (dora.id, dora.link_version)
     made_at, site = int(served.clock.now.timestamp()), served.site
     served.sign_up("bob@uni.edu")
-    add_suggestion(served, digest_sent)
     start, manage = links.feedback_url(site, *reader), links.manage_url(site, *reader)
     account = links.account_url(site, *reader, made_at)
     view = links.view_url(site, *reader_with_digest, digest_sent.edition or "")
@@ -344,7 +340,6 @@ def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, d
         "/v/{token}.bib": f"{view}.bib",
         "/v/{token}.ris": f"{view}.ris",
         "/v/{token}/topics": f"{view}/topics",
-        "/v/{token}/narrow": f"{view}/narrow",
         "/v/{token}/{place:id}": f"{view}/1",
     }  # fmt: skip
     shown = {route.path for route in ROUTES if isinstance(route, Route) and "{token}" in route.path}
@@ -357,13 +352,3 @@ def test_viewing_a_page_behind_any_link_changes_nothing(served, alice, papers, d
             assert served.client.request(method, path_of(url)).status_code in {200, 405}, url
 
     assert served.everything() == before
-
-
-def add_suggestion(served, digest_sent) -> None:
-    """Add to a digest the suggestion to narrow a topic."""
-    with served.writing() as session:
-        delivery = session.get_one(Delivery, digest_sent.id)
-        digest = Digest.from_json(delivery.decision)
-        offer = NarrowingSuggestion("Quiet", digest.sections[-1].filter_id or 0, "nothing", 14.0, 3.0)
-        delivery.decision = structs.replace(digest, offer=offer).to_json()
-        session.commit()

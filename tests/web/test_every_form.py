@@ -22,7 +22,6 @@ from digest.subscribers import use_cases
 from digest.web import middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import ServedSite, path_of
-from tests.web.test_account_page import add_suggestion
 
 NO_FORM = {"/sns"}  #: a mail provider posts JSON here
 POST_PATHS = sorted(
@@ -147,7 +146,6 @@ def pages(
     served.sign_up("bob@uni.edu", filter="robot*", cadence="weekdays")
     confirmation = links.confirm_url(served.site, 1)
     reader = dora.id, dora.link_version
-    add_suggestion(served, digest_sent)
     records = [
         Record(title=f"Quiet tomography of knees {n}", abstract="We scan.", position=12 + n) for n in range(4)
     ]
@@ -180,7 +178,6 @@ def pages(
         "/t/{token}": [topic_links],
         "/l/{token}/{number:id}": [links.less_url(start, knee)],
         "/l/{token}/{number:id}/more": [links.more_url(links.feedback_url(served.site, alice.id, alice.link_version), papers[0])],
-        "/v/{token}/narrow": [links.view_url(served.site, *reader, digest_sent.edition or "") + "/narrow"],
     }  # fmt: skip
     return {route: [path_of(url) for url in urls] for route, urls in found.items()}
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
 from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber
-from digest.editions.compose import Digest, NarrowingSuggestion
-from digest.subscribers import RequestedSettings, subscriber_topics
+from digest.subscribers import RequestedSettings
 from tests.web.conftest import path_of
 
 OWNER = "kari@uni.edu"
@@ -42,19 +40,6 @@ def test_the_page_of_a_groups_digest_has_no_link_of_one_reader(served, view):
 
 def test_members_are_offered_the_topics_on_the_sign_up_page(served, view):
     assert 'value="Diffusion\n' in served.client.get(f"{view}/topics").text
-
-
-def test_no_member_narrows_the_topics_of_a_group(served, view, group: Subscriber):
-    with served.writing() as session:
-        delivery = session.query(Delivery).filter_by(subscriber_id=group.id).one()
-        number = subscriber_topics.topics_of(session, group)[0].resolved_filter_id
-        offer = NarrowingSuggestion("Diffusion", number, "slow", 31.0, 3.0)
-        delivery.decision = replace(Digest.from_json(delivery.decision), offer=offer).to_json()
-        session.commit()
-
-    assert served.client.get(f"{view}/narrow").status_code == 404
-    assert served.client.post(f"{view}/narrow", data={"do": "narrow"}).status_code == 404
-    assert "/narrow" not in served.client.get(view).text
 
 
 def test_a_lost_settings_link_is_mailed_to_the_owner(served, group: Subscriber):

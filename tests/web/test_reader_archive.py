@@ -6,12 +6,10 @@ import re
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
 from digest import links, subscribers
 from digest.db.tables import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
-from digest.editions.compose import Digest, NarrowingSuggestion
 from digest.subscribers import subscriber_topics
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import BASE, path_of, publish_and_deliver
@@ -102,7 +100,7 @@ def forwarded(served, alice, papers, now):
 def test_a_forwarded_digest_has_no_link_to_the_settings(served, alice, forwarded):
     link_kinds = set(re.findall(rf"{BASE}/(\w)/", forwarded))
 
-    # leave (with undo), ask for the link by mail, read; save a paper, or narrow a topic, which is reported by mail
+    # leave (with undo), ask for the link by mail, read; save a paper, or change a topic, which is reported by mail
     assert link_kinds == {"u", "t", "v", "s", "l"}
 
 
@@ -177,58 +175,3 @@ def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, 
     assert "emil@uni.edu" not in page.text
     assert served.everything() == before
     assert served.client.get(url.rpartition("/")[0] + "/9").status_code == 404
-
-
-# ── a narrower topic ────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def offer(served, digest_sent, dora):
-    """The page of a suggestion in Dora's digest."""
-    with served.writing() as session:
-        delivery = session.get(type(digest_sent), digest_sent.id)
-        topic = subscribers.topics_of(session, dora)[0]
-        made = NarrowingSuggestion(topic.name, topic.filter_id, "slow*", 31.0, 3.0)
-        delivery.decision = replace(Digest.from_json(delivery.decision), offer=made).to_json()
-        session.commit()
-    return path_of(links.view_url(served.site, dora.id, dora.link_version, DAY)) + "/narrow"
-
-
-def filters(served) -> list[str]:
-    with served.writing() as session:
-        dora = subscribers.get(session, "dora@uni.edu")
-        return [topic.typed for topic in subscribers.topics_of(session, dora)]
-
-
-def test_a_suggested_filter_is_applied_and_undone_with_one_click_each(served, offer):
-    before = filters(served)
-
-    page = served.client.get(offer)
-    assert "slow*: 3 papers a day instead of 31" in page.text
-    assert "dora@uni.edu" not in page.text
-    assert filters(served) == before
-
-    served.client.post(offer, data={"do": "narrow"})
-    served.client.post(offer, data={"do": "narrow"})
-    assert filters(served) == ["(title:diffusion) AND slow*", "title:quiet"]
-
-    assert "Undo" in served.client.get(offer).text
-    served.client.post(offer, data={"do": "undo"})
-    assert filters(served) == before
-
-
-def test_a_suggestion_for_a_topic_changed_since_is_not_applied(served, offer, dora):
-    with served.writing() as session:
-        changed = {"Diffusion": "title:flow"}
-        subscribers.edit(
-            session, subscribers.get(session, "dora@uni.edu"), topics=changed, now=served.clock.now
-        )
-        session.commit()
-
-    assert "has changed since" in served.client.get(offer).text
-    served.client.post(offer, data={"do": "narrow"})
-    assert filters(served) == ["title:flow"]
-
-
-def test_a_digest_without_a_suggestion_has_no_suggestion_page(served, view):
-    assert served.client.get(f"{view}/narrow").status_code == 404

@@ -78,9 +78,6 @@ class Subscriber(Base):
     considered_paper_id: Mapped[int | None] = mapped_column(BigKey)
     #: when the last letter to the subscriber was created
     last_mail_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    #: for each topic, in order: the number of consecutive digests (up to 3) in which its matches did not fit
-    full_streaks: Mapped[str | None] = mapped_column(String(50))
-    narrowing_suggested_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     #: when the subscriber accepted or declined a topic proposed from their saved papers; only papers saved
     #: later lead to a new proposal
     saved_topic_decided_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -208,9 +208,9 @@ def make_page(
         else anchors([(section.topic, len(section.papers)) for section in plan]),
         sections=sections,
         news=followup_items(digest.news, site),
-        offer=suggestion_text(digest) if has_suggestion(digest, copy) else "",
-        offer_label=suggestion_label(digest) if has_suggestion(digest, copy) else "",
-        offer_url=suggestion_url(digest, copy) if has_suggestion(digest, copy) else "",
+        offer=figures_in_words.still_reading_question() if asks_still_reading(digest, copy) else "",
+        offer_label=figures_in_words.KEEP_DIGESTS if asks_still_reading(digest, copy) else "",
+        offer_url=copy.manage_url if asks_still_reading(digest, copy) else "",
     )
 
 
@@ -296,33 +296,12 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
     return papers[:2] if is_catch_up else papers[1:3]
 
 
-def has_suggestion(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the digest ends with a question or with a suggestion to narrow a topic.
+def asks_still_reading(digest: Digest, copy: Personalization) -> bool:
+    """Return whether the digest ends with the question whether its reader still reads it.
 
-    The suggestion is made only if the digest has a web page. A group is never asked, because
-    any member could answer for the whole group.
+    A group is never asked, because any member could answer for the whole group.
     """
-    return not copy.is_group and (digest.asks_still_reading or bool(digest.offer and copy.browser_url))
-
-
-def suggestion_text(digest: Digest) -> str:
-    """Return the question whether the reader still reads digests, the suggestion to narrow a topic, or ""."""
-    if digest.asks_still_reading:
-        return figures_in_words.still_reading_question()
-    if digest.offer is None:
-        return ""
-    topic, _, clause, before, after = digest.offer
-    return figures_in_words.narrowing_sentence(heading(topic), one_line(clause), before, after)
-
-
-def suggestion_label(digest: Digest) -> str:
-    """Return the text of the link below the question or the suggestion."""
-    return figures_in_words.KEEP_DIGESTS if digest.asks_still_reading else figures_in_words.NARROW_TOPIC
-
-
-def suggestion_url(digest: Digest, copy: Personalization) -> str:
-    """Return the URL of the page where the reader can answer the question or accept the suggestion."""
-    return copy.manage_url if digest.asks_still_reading else f"{copy.browser_url}/narrow"
+    return digest.asks_still_reading and not copy.is_group
 
 
 def shares_topics(digest: Digest, copy: Personalization) -> bool:

@@ -288,7 +288,7 @@ class LetterAssembler:
             )
         )
         is_plain = not digest.news and self.samples.isdisjoint(papers)
-        has_suggestion = digest_page.has_suggestion(digest, copy)
+        has_question = digest_page.asks_still_reading(digest, copy)
         shares_topics = digest_page.shares_topics(digest, copy)
         outer_html, outer_text = self.around(
             layout,
@@ -298,7 +298,7 @@ class LetterAssembler:
             copy.dated_at,
             digest_page.has_save_line(digest, copy),
             digest_page.share_label(shares_topics=shares_topics, is_group=copy.is_group),
-            is_plain and not has_suggestion,
+            is_plain and not has_question,
             copy.is_group,
         )
         values = {
@@ -320,10 +320,10 @@ class LetterAssembler:
             "manage_url": encode_words(copy.manage_url),
             "unsubscribe_url": encode_words(copy.unsubscribe_url),
         }
-        if not is_plain or has_suggestion:
+        if not is_plain or has_question:
             values["news"] = self.news(digest.news)
             values["sample"] = EMPTY_PAIR if self.samples.isdisjoint(papers) else self.sample
-            values["offer"] = self.encode_suggestion(digest, copy) if has_suggestion else EMPTY_PAIR
+            values["offer"] = self.encode_question(copy) if has_question else EMPTY_PAIR
         return LetterPieces(
             subject,
             header,
@@ -345,7 +345,7 @@ class LetterAssembler:
     ) -> list[OuterTemplate]:
         """Return the HTML and the text around the sections, filled with the values that many letters share.
 
-        A plain letter has no updates, no suggestion and no invented papers.
+        A plain letter has no updates, no question and no invented papers.
         """
         values = {
             "day": encode_words(figures_in_words.weekday_and_day(day)),
@@ -495,11 +495,11 @@ class LetterAssembler:
         values = {"href": item.href, "title": wrap(item.title), "text": wrap(item.text)}
         return self.text_parts["item"].fill(values)
 
-    def encode_suggestion(self, digest: Digest, copy: Personalization) -> EncodedPair:
-        """Encode the question or suggestion at the end of a digest, if the templates have a part for it."""
+    def encode_question(self, copy: Personalization) -> EncodedPair:
+        """Encode the question at the end of a digest, if the templates have a part for it."""
         html, text = self.html_parts.get("offer"), self.text_parts.get("offer")
-        said, url = digest_page.suggestion_text(digest), digest_page.suggestion_url(digest, copy)
-        label = digest_page.suggestion_label(digest)
+        said, label = figures_in_words.still_reading_question(), figures_in_words.KEEP_DIGESTS
+        url = copy.manage_url
         in_html = {
             "offer": escape_html(said),
             "offer_label": escape_html(label),

@@ -13,7 +13,7 @@ from itertools import chain
 
 from msgspec import structs
 
-from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, NarrowingSuggestion, Section
+from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, Section
 from digest.errors import SetupMismatch
 from digest.letters import Personalization, RenderedLetter, Templates
 from digest.letters.css_inlining import inline
@@ -49,7 +49,7 @@ SAMPLE_DIGESTS = (
             FollowUp(5, "withdrawn", "Taken & given", "An error in <Lemma 2>"),
             FollowUp(6, "rewritten", "Anew", ""),
         ),
-        offer=NarrowingSuggestion("First & foremost", 1, '"whole parts"', 31.0, 3.0),
+        asks_still_reading=True,
     ),
     Digest(sections=(Section(topic=TRENDING_TOPIC, filter_id=None, papers=(2,)),), checked=1),
     Digest(sections=(Section(topic="First & foremost", filter_id=1, papers=(1, 2) * 8),), checked=400),

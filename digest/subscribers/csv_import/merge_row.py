@@ -51,8 +51,6 @@ def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime)
     if row.state != existing.state and row.state in ALLOWED_TRANSITIONS[SubscriberState(existing.state)]:
         columns |= state_columns(row, now)
     topics = topics_after(row, held)
-    if topics != held:
-        columns["full_streaks"] = None  # the streaks are stored by topic position, which may have changed
     return MergedSubscriber(existing=existing, row=row, columns=columns, held=held, topics=topics)
 
 
