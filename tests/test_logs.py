@@ -129,7 +129,7 @@ def test_removing_addresses_from_a_long_line_is_fast() -> None:
     line = "x" * 100_000 + " @ "
 
     assert logs.without_addresses(line) == line
-    assert_proportional(lambda size: logs.without_addresses("x" * size + " @ "), 50_000)
+    assert_proportional(lambda size: logs.without_addresses("x" * size + " @ "), 10_000)
 
 
 # ── a day in the context ──────────────────────────────────────────────────────────────────────────
@@ -139,9 +139,7 @@ READER = f"{WHO}@uni.example"
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.WARNING], ids=logging.getLevelName)
 def test_a_day_full_of_failures_logs_no_address(
-    level: int,
     log_format: str,
     sqlite_url: str,
     tmp_path: Path,
@@ -149,7 +147,7 @@ def test_a_day_full_of_failures_logs_no_address(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """A reader signs up, is refused, bounces, complains and writes to us; servers quote the address everywhere."""
-    logs.set_up_logging(log_format, level=level)
+    logs.set_up_logging(log_format, level=logging.DEBUG)
     port = free_port()
     settings = settings_for(
         sqlite_url, tmp_path, inbound=f"smtp://127.0.0.1:{port}", inbound_domain="back.example.org",

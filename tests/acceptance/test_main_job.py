@@ -26,7 +26,7 @@ from tests.support.product_processes import ROOT, Installation, installation
 from tests.support.real_servers import free_port
 from tests.support.waiting import current_time
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.promise, pytest.mark.whole]
 
 CAP = 10  #: papers in a digest, by default
 SITE_URL = "https://digest.example.org"
@@ -49,7 +49,7 @@ def mail_sink() -> Iterator[MailSink]:
         yield mail_sink
 
 
-@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.whole), "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> Iterator[Installation]:
     """Yield an installation that mails to the test server, once for each kind of set-up."""
     settings = {
@@ -139,8 +139,6 @@ def test_dumps_go_in_and_each_reader_gets_their_digest_once(
     assert service.processes() == []
 
 
-@pytest.mark.promise
-@pytest.mark.whole
 def test_a_service_that_is_started_again_sends_nothing_twice(
     service: Installation, mail_sink: MailSink, material: Material
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.product_processes import ROOT, Installation, installation
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.promise, pytest.mark.whole]
 
 READERS = [f"reader{number}@lab.example" for number in range(12)]
 DEFERRED, IN_DOUBT = READERS[:3], READERS[3]
@@ -36,7 +36,7 @@ def upgrade() -> None:
 '''
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.whole)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def old(request: pytest.FixtureRequest, tmp_path: Path, mail_server: FaultyServer) -> Iterator[Installation]:
     """The old version, with twelve readers and a paper for all of them."""
     settings = {"MAIL_URL": f"smtp://127.0.0.1:{mail_server.port}"}

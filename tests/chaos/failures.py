@@ -89,6 +89,7 @@ class FailureCase:
     on: tuple[str, ...] = ("sqlite", "postgresql")
     short: tuple[str, ...] = ()  #: databases on which the case is part of every test run
     needs: str = ""  #: "server", "standby" (a server with a standby) or "disk" (a small disk)
+    starts_servers: bool = False
 
 
 def in_world(
@@ -378,6 +379,7 @@ CASES = (
         on=("postgresql",),
         short=("postgresql",),
         needs="server",
+        starts_servers=True,
     ),
     FailureCase(
         title="the primary crashes and its synchronous standby takes over, repeatedly",
@@ -385,6 +387,7 @@ CASES = (
         on=("postgresql",),
         short=("postgresql",),
         needs="standby",
+        starts_servers=True,
     ),
     FailureCase(
         title="another process locks the file for longer than a lease",
@@ -413,6 +416,7 @@ CASES = (
         title="Redis freezes, is killed, restarts without data and is emptied; two schedulers run",
         run=lose_the_broker,
         short=("postgresql",),
+        starts_servers=True,
     ),
 )
 

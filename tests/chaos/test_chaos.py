@@ -1,6 +1,7 @@
 """No letter is lost, and a letter arrives twice only if it was counted as in doubt, whatever fails at any time.
 
-Every test run includes the short runs; `make chaos` runs every case on both databases, for longer.
+Every test run includes the short runs, except those that start servers, which `.ci/run` adds; `make chaos` runs
+every case on both databases, for longer.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 
 SEED, SECONDS = 7, 3
 SHORT = [(case, kind) for case in CASES for kind in case.short]
+LONG = [pytest.mark.whole, pytest.mark.promise]
 
 
 def test_every_failpoint_in_the_code_is_tested() -> None:
@@ -29,7 +31,11 @@ def test_every_failpoint_in_the_code_is_tested() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"), [pytest.param(case, kind, id=f"{case.title} ({kind})") for case, kind in SHORT]
+    ("case", "kind"),
+    [
+        pytest.param(case, kind, id=f"{case.title} ({kind})", marks=LONG if case.starts_servers else ())
+        for case, kind in SHORT
+    ],
 )
 def test_every_promise_is_kept(case: FailureCase, kind: str, postgres_server: str) -> None:
     try:

@@ -420,6 +420,8 @@ def test_init_adds_a_source_that_it_cannot_reach_yet(digest: Digest) -> None:
     assert len(ran.document["papers"]) == 2
 
 
+@pytest.mark.whole
+@pytest.mark.promise
 @pytest.mark.slow  # starts real processes
 def test_init_ends_with_a_test_mail_and_a_running_service(tmp_path: Path) -> None:
     port = free_port()

@@ -141,6 +141,8 @@ def children(parent: int) -> set[int]:
 # ── start and stop ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.whole
+@pytest.mark.promise
 def test_a_stopped_service_leaves_no_process_and_a_real_setting_removes_the_sample(
     stopped: Installation,
 ) -> None:

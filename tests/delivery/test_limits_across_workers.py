@@ -31,7 +31,7 @@ from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql, pytest.mark.promise, pytest.mark.whole]
 
 WORKERS, WINDOW = 3, 5
 MINUTE = timedelta(minutes=1)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench.rates import RateCase, measure, used, worst
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.promise, pytest.mark.whole]
 
 SECONDS, SPAN = 20.0, 10.0
 

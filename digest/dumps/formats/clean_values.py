@@ -14,7 +14,7 @@ from digest.papers import Record, display, normalised_id
 MISSING = frozenset(
     ("nan", "null", "none", "n/a", "na", "-", "--", "–", "[]", "{}", "undefined", "not available")
 )
-OTHERS = re.compile(r",?\s*(?:\band\s+others|\bet\.?\s?al\b\.?|\.\.\.|…)\s*$", re.IGNORECASE)
+OTHERS = re.compile(r",? ?(?:\band others|\bet\.? ?al\b\.?|\.\.\.|…)$", re.IGNORECASE)
 #: the number by which DBLP distinguishes people with the same name
 NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE)
@@ -115,7 +115,7 @@ def clean_names(names: Iterable[str]) -> tuple[tuple[str, ...], int | None]:
         if count := NUMBER_OF_AUTHORS.fullmatch(text):
             number = int(count[1])
             continue
-        for one in listed_names(text):
+        for one in (" ".join(listed.split()) for listed in listed_names(text)):
             bare = OTHERS.sub("", one).strip(" ,;'\"")
             is_whole = is_whole and bare == one.strip(" ,;'\"") and one != "others"
             clean += [NAME_NUMBER.sub("", name) for name in names_in(bare) if name != "others"]
