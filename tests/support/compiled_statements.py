@@ -16,9 +16,9 @@ make_engine = Engine.__init__
 def compile_each_once() -> None:
     """Make all engines share one cache, whose keys take two dialects of one class for the same."""
     for dialect in (PGDialect_psycopg, SQLiteDialect_pysqlite):
-        dialect.__eq__ = is_same_class  # type: ignore[method-assign, assignment]
+        dialect.__eq__ = is_same_class  # type: ignore[method-assign]
         dialect.__hash__ = hash_of_class  # type: ignore[method-assign, assignment]
-    Engine.__init__ = share_statements  # type: ignore[method-assign]
+    Engine.__init__ = share_statements  # type: ignore[method-assign, assignment]
 
 
 def share_statements(engine: Engine, *arguments: Any, **options: Any) -> None:
