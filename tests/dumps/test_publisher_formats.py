@@ -232,7 +232,7 @@ def test_an_author_in_csl_json_is_a_person_or_a_group(author: dict[str, str], na
         ({"date-parts": [[None]]}, None),
         ({"date-parts": [[]]}, None),
         ({"date-parts": []}, None),
-        ("2026", None),
+        ("2026", date(2026, 1, 1)),
     ],
 )
 def test_a_day_in_csl_json_is_in_parts_or_as_it_was_written(issued: Any, day: date | None) -> None:

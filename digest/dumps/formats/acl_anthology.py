@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.dumps.formats.xml_stream import Element
 from digest.papers import Record
@@ -49,28 +49,24 @@ def records(source: DumpInput) -> Items:
 def volume_of(meta: Element) -> Volume:
     """Return the fields that a volume's `meta` element contains."""
     month = xml_stream.text_at(meta, "month")
-    number = field_parsing.MONTH.get(month[:3].capitalize(), 1)
     return Volume(
         title=xml_stream.text_at(meta, "booktitle"),
-        published=field_parsing.make_date(xml_stream.text_at(meta, "year"), number, 1),
+        published=field_parsing.parse_day(f"{xml_stream.text_at(meta, 'year')} {month}"),
     )
 
 
 def record_of(paper: Element, volume: Volume, position: int, line: int) -> Record:
     """Return the record for one paper."""
-    authors = tuple(filter(None, map(name_of, xml_stream.children(paper, "author"))))
     address = xml_stream.text_at(paper, "url")
     url = address if address.startswith("http") or not address else SITE + address
-    code = [one.get("url") for one in xml_stream.children(paper, "pwccode")]
-    return Record(
+    return clean_values.paper(
         title=xml_stream.text_at(paper, "title"),
         abstract=xml_stream.text_at(paper, "abstract"),
-        ids=field_parsing.ids_in_urls(url)
-        | field_parsing.normalised_ids([("doi", xml_stream.text_at(paper, "doi"))]),
-        authors=authors,
-        n_authors=len(authors) or None,
+        ids=[("doi", xml_stream.text_at(paper, "doi"))],
+        addresses=[url],
+        authors=map(name_of, xml_stream.children(paper, "author")),
         published=volume.published,
-        urls=field_parsing.web_urls(url, *code),
+        urls=[url, *(one.get("url") for one in xml_stream.children(paper, "pwccode"))],
         journal=volume.title,
         position=position,
         line=line,

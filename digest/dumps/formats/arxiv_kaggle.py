@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
-from digest.papers import Announcement, Record
+from digest.papers import Record
 
 NAME = "kaggle"
 
@@ -27,23 +27,15 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one line."""
     authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("authors_parsed")))))
-    authors = authors or field_parsing.split_names(found.get("authors"))
-    abstract, comment = (
-        field_parsing.as_prose(found.get("abstract")),
-        field_parsing.as_text(found.get("comments")),
-    )
-    withdrawn = "withdrawn" in comment + abstract[:200] and field_parsing.is_withdrawn(comment, abstract)
-    return Record(
-        title=field_parsing.as_text(found.get("title")),
-        abstract=abstract,
-        ids=field_parsing.normalised_ids((("arxiv", found.get("id")), ("doi", first_doi(found.get("doi"))))),
-        authors=authors,
-        n_authors=len(authors) or None,
+    return clean_values.paper(
+        title=found.get("title"),
+        abstract=found.get("abstract"),
+        ids=(("arxiv", found.get("id")), ("doi", first_doi(found.get("doi")))),
+        authors=authors or field_parsing.split_names(found.get("authors")),
         published=first_version(found.get("versions")),
-        categories=tuple(field_parsing.as_text(found.get("categories")).split()),
-        announcement=Announcement.WITHDRAWN if withdrawn else Announcement.NEW,
-        comment=comment,
-        journal=field_parsing.as_text(found.get("journal-ref")),
+        categories=field_parsing.as_text(found.get("categories")).split(),
+        comment=found.get("comments"),
+        journal=found.get("journal-ref"),
         position=position,
         line=line,
     )
@@ -63,7 +55,7 @@ def first_version(versions: Any) -> Any:
     """Return the date of the first of a paper's versions, or None if it is unknown."""
     if not (isinstance(versions, list) and versions and isinstance(versions[0], dict)):
         return None
-    return field_parsing.parse_spelled_day(versions[0].get("created"))
+    return versions[0].get("created")
 
 
 def first_doi(value: Any) -> Any:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date
 from email import message_from_bytes, policy
 from io import BytesIO
 
-from digest.dumps.formats import field_parsing
+from digest.dumps.formats import clean_values, field_parsing
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.papers import Announcement, Record
 
@@ -72,13 +71,8 @@ def read(source: DumpInput) -> tuple[Header, Items]:
         MAIL_DATE.search(before),
         RECEIVED_PERIOD.search(before),
     )
-    day = (
-        field_parsing.parse_spelled_day(mailed[1])
-        if mailed
-        else field_parsing.parse_spelled_day(received[1])
-        if received
-        else None
-    )
+    dated = mailed or received
+    day = field_parsing.parse_day(dated[1]) if dated else None
     announced = int(subject[1]) + int(subject[2] or 0) if subject else None
     is_mail = mailed is not None and "Subject:" in before
     return Header(date=day, announced=announced), check_complete(source, announced, must_end=is_mail)
@@ -187,20 +181,17 @@ def record_of(block: ListingEntry, position: int) -> Record | RecordProblem | No
     )
     if "arxiv" not in ids:
         return RecordProblem(line=block.line, reason=f"{found[1][:60]!r} is not an arXiv id")
-    authors = field_parsing.split_names(entry_fields.get("Authors", entry_fields.get("Author", "")))
-    abstract = field_parsing.as_prose("\n".join(block.abstract))
-    announcement = announcement_of(block, entry_fields, abstract)
-    return Record(
-        title=field_parsing.as_text(entry_fields.get("Title", "")),
-        abstract=abstract,
-        ids=ids,
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=published(entry_fields, announcement),
-        categories=tuple(entry_fields.get("Categories", entry_fields.get("Subj-class", "")).split()),
+    announcement = announcement_of(block, entry_fields)
+    return clean_values.paper(
+        title=entry_fields.get("Title"),
+        abstract="\n".join(block.abstract),
+        ids=ids.items(),
+        authors=field_parsing.split_names(entry_fields.get("Authors", entry_fields.get("Author", ""))),
+        published=entry_fields.get("Date") if announcement is not Announcement.REPLACED else None,
+        categories=entry_fields.get("Categories", entry_fields.get("Subj-class", "")).split(),
         announcement=announcement,
-        comment=field_parsing.as_text(entry_fields.get("Comments", "")),
-        journal=field_parsing.as_text(entry_fields.get("Journal-ref", "")),
+        comment=entry_fields.get("Comments"),
+        journal=entry_fields.get("Journal-ref"),
         position=position,
         line=block.line,
     )
@@ -221,20 +212,9 @@ def fields_of(lines: list[str]) -> dict[str, str]:
     return entry_fields
 
 
-def announcement_of(block: ListingEntry, entry_fields: dict[str, str], abstract: str) -> Announcement:
-    """Return the kind of announcement, based on the section and the authors' comment."""
-    if field_parsing.is_withdrawn(entry_fields.get("Comments", ""), abstract):
-        return Announcement.WITHDRAWN
+def announcement_of(block: ListingEntry, entry_fields: dict[str, str]) -> Announcement:
+    """Return the kind of announcement, based on the section of the listing; a replacement states no first date."""
     if block.section == "replaced" or "replaced" in entry_fields:
         return Announcement.REPLACED
     is_cross = block.section == "cross" or "(*cross-listing*)" in block.header[0]
     return Announcement.CROSS if is_cross else Announcement.NEW
-
-
-def published(entry_fields: dict[str, str], announcement: Announcement) -> date | None:
-    """Return the date of a paper's first version, or None for a replacement, which states no such date."""
-    return (
-        None
-        if announcement is Announcement.REPLACED
-        else field_parsing.parse_spelled_day(entry_fields.get("Date", ""))
-    )

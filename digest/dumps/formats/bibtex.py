@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
 from itertools import accumulate
 from typing import Any
 
@@ -12,7 +11,7 @@ from bibtexparser.entrypoint import parse_string
 from bibtexparser.middlewares import RemoveEnclosingMiddleware
 from bibtexparser.model import DuplicateBlockKeyBlock, Entry
 
-from digest.dumps.formats import field_parsing
+from digest.dumps.formats import clean_values, field_parsing
 from digest.dumps.formats.reader_interface import (
     DumpInput,
     Header,
@@ -135,27 +134,23 @@ def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
 
 def record_of(values: dict[str, str], position: int, line: int) -> Record:
     """Return the record for one entry."""
-    authors = tuple(filter(None, field_parsing.as_text(values.get("author")).split(" and ")))
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
-    urls = field_parsing.web_urls(values.get("url"))
-    return Record(
+    eprints = [values.get("eprint"), values.get("volume", "").removeprefix("abs/")] if is_arxiv else []
+    year, month = (values.get(name, "").strip('{}" ') for name in ("year", "month"))
+    return clean_values.paper(
         title=without_braces(values.get("title", "")),
-        abstract=ESCAPED.sub(r"\1\2", field_parsing.as_text(values.get("abstract", ""))),
-        ids=field_parsing.ids_in_urls(*urls)
-        | field_parsing.normalised_ids(
-            [("doi", values.get("doi")), ("pmid", values.get("pmid"))]
-            + (
-                [("arxiv", values.get("eprint")), ("arxiv", values.get("volume", "").removeprefix("abs/"))]
-                if is_arxiv
-                else []
-            )
-        ),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=published(values),
-        categories=tuple(filter(None, map(str.strip, re.split("[,;]", values.get("keywords", ""))))),
-        urls=urls,
-        comment=field_parsing.as_text(values.get("note", "")),
+        abstract=ESCAPED.sub(r"\1\2", field_parsing.as_text(values.get("abstract"))),
+        ids=[
+            ("doi", values.get("doi")),
+            ("pmid", values.get("pmid")),
+            *(("arxiv", one) for one in eprints),
+        ],
+        addresses=[values.get("url")],
+        authors=field_parsing.as_text(values.get("author")).split(" and "),
+        published=[values.get("date"), f"{year} {month} {values.get('day', '')}", year],
+        categories=re.split("[,;]", values.get("keywords", "")),
+        urls=[values.get("url")],
+        comment=values.get("note"),
         journal=without_braces(
             values.get("journal") or values.get("journaltitle") or values.get("booktitle", "")
         ),
@@ -177,19 +172,3 @@ def unenclosed(text: str) -> str:
         return text
     depths = accumulate((char == "{") - (char == "}") for char in text[:-1])
     return text[1:-1] if all(depth > 0 for depth in depths) else text
-
-
-def published(values: dict[str, str]) -> date | None:
-    """Return the publication date, or None without a valid year.
-
-    A missing month counts as January, and a missing day as the first. If the month or the day is invalid,
-    return the first day of the year.
-    """
-    if found := field_parsing.parse_day(values.get("date")):
-        return found
-    month = values.get("month", "").strip('{}" ')
-    number = field_parsing.MONTH.get(month[:3].capitalize(), month or 1)
-    year = (values.get("year") or values.get("date", "")).strip("{} ")
-    return field_parsing.make_date(year, number, values.get("day") or 1) or field_parsing.make_date(
-        year, 1, 1
-    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
+from digest.dumps.formats.field_parsing import as_text
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Announcement, Record
 
@@ -29,20 +30,16 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     of `pubs`, which lists preprints later published in journals, have different field names.
     """
     found = {name.removeprefix("preprint_"): value for name, value in found.items()}
-    authors = tuple(filter(None, map(str.strip, field_parsing.as_text(found.get("authors")).split(";"))))
-    doi = field_parsing.as_text(found.get("doi") or found.get("biorxiv_doi"))
-    server = field_parsing.as_text(found.get("server")) or "bioRxiv"
-    return Record(
-        title=field_parsing.as_text(found.get("title")),
-        abstract=field_parsing.as_prose(found.get("abstract")),
-        ids=field_parsing.normalised_ids([("doi", doi)]),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=field_parsing.parse_day(found.get("date")),
-        categories=tuple(filter(None, [field_parsing.as_text(found.get("category"))])),
-        urls=field_parsing.web_urls(f"https://www.{server.casefold()}.org/content/{doi}")
-        if doi.isprintable()
-        else (),
+    doi = as_text(found.get("doi") or found.get("biorxiv_doi"))
+    server = as_text(found.get("server")) or "bioRxiv"
+    return clean_values.paper(
+        title=found.get("title"),
+        abstract=found.get("abstract"),
+        ids=[("doi", doi)],
+        authors=map(str.strip, as_text(found.get("authors")).split(";")),
+        published=found.get("date"),
+        categories=[as_text(found.get("category"))],
+        urls=[f"https://www.{server.casefold()}.org/content/{doi}"] if doi.isprintable() else (),
         announcement=announcement(found),
         position=position,
         line=line,
@@ -51,7 +48,7 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def announcement(found: dict[str, Any]) -> Announcement:
     """Return whether a row announces a first version, a later version or a withdrawal."""
-    if "withdrawn" in field_parsing.as_text(found.get("type")).casefold():
+    if "withdrawn" in as_text(found.get("type")).casefold():
         return Announcement.WITHDRAWN
     later = (field_parsing.parse_number(found.get("version")) or 1) > 1
     return Announcement.REPLACED if later else Announcement.NEW

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from digest.dumps.formats import field_parsing
-from digest.papers import Record, display, normalised_id
+from digest.papers import Announcement, Organization, Record, display
 
 #: Words that programs write for a missing value.
 MISSING = frozenset(
@@ -20,7 +21,7 @@ NAME_NUMBER = re.compile(r"(?<=\w) 0\d{3}$")
 NUMBER_OF_AUTHORS = re.compile(r"\W*(\d{1,6})\s*(?:authors?)?\W*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\"([^\"]{1,300})\"|(?<![^\s,\[(])'((?:[^']|'(?!\s{0,5}[,\])])){1,300})'")
 #: One of these signs or words occurs in the names of a record that needs cleaning.
-UNCLEAN_SIGN = re.compile(r"[\[{;|\n&\\\"\d…]|\.\.\.")
+UNCLEAN_SIGN = re.compile(r"[\[{;|\n&\\\"…]")
 UNCLEAN_WORDS = MISSING | {"al", "al.", "et.al", "et.al.", "others"}
 BRACED = re.compile(r"\{([^{}]*)\}")
 TEX_SIGN = re.compile(r"\{?\\text(less|greater|ampersand|underscore)\}?(?:\{\})?|\{\\([%&_#$])\}")
@@ -52,31 +53,66 @@ BACK = str.maketrans("\1\2\3", ",;|")
 CATEGORY = re.compile(r"[a-z][a-z-]+(?:\.[A-Za-z-]{2,})?")
 
 
-def with_clean_values(record: Record, *, is_page: bool) -> Record:
-    """Return a record with clean values; a page's own texts, which are printed and not encoded, stay raw."""
-    changed: dict[str, object] = {}
-    if not is_page:
-        changed |= {
-            name: clean
-            for name in ("title", "abstract", "journal", "comment")
-            if (clean := clean_text(text := getattr(record, name))) != text
-        }
-        if (urls := (*record.urls, *code_addresses(record))) != record.urls:
-            changed["urls"] = urls
-        if (
-            record.journal
-            and "arxiv" not in record.ids
-            and (found := ARXIV_IN_JOURNAL.search(record.journal))
-        ):
-            changed["ids"] = dict([*record.ids.items(), *filter(None, [normalised_id("arxiv", found[1])])])
-    if record.authors and are_unclean(record.authors):
-        names, number = clean_names(record.authors)
-        changed["authors"] = names
-        if record.n_authors in {None, len(record.authors)}:
-            changed["n_authors"] = number
-    if len(record.categories) == 1 and (parts := clean_list(record.categories[0])) != record.categories:
-        changed["categories"] = parts
-    return replace(record, **changed) if changed else record  # type: ignore[arg-type]
+def paper(  # noqa: PLR0913  (one argument for each field)
+    *,
+    line: int,
+    position: int,
+    title: Any,
+    abstract: Any = "",
+    ids: Iterable[tuple[str, Any]] = (),
+    addresses: Iterable[Any] = (),
+    authors: Iterable[str] = (),
+    n_authors: int | None = None,
+    are_all_named: bool = True,
+    organization: Organization | None = None,
+    published: Any = None,
+    published_inferred: bool = False,
+    posted: Any = None,
+    categories: Iterable[str] = (),
+    urls: Iterable[Any] = (),
+    signals: Mapping[str, Any] = MappingProxyType({}),
+    announcement: Announcement = Announcement.NEW,
+    summary_by: str = "",
+    comment: Any = "",
+    journal: Any = "",
+) -> Record:
+    """Return the record of the values that a reader found, without markup and placeholders.
+
+    Values of a wrong type count as missing. `ids` are (scheme, id), and `addresses` may contain further ids.
+    The number of authors is that of the names, unless it is given or some authors are not named. A paper whose
+    comment or abstract says so is withdrawn.
+    """
+    abstract = clean_text(field_parsing.as_prose(abstract))
+    comment = clean_text(field_parsing.as_text(comment))
+    journal = clean_text(field_parsing.as_text(journal))
+    names, number = clean_names(tuple(filter(None, authors)))
+    known = field_parsing.ids_in_urls(*addresses) | field_parsing.normalised_ids(ids)
+    if journal and "arxiv" not in known and (found := ARXIV_IN_JOURNAL.search(journal)):
+        known |= field_parsing.normalised_ids([("arxiv", found[1])])
+    if "withdrawn" in comment or "withdrawn" in abstract[:200]:
+        is_withdrawn = field_parsing.is_withdrawn(comment, abstract)
+        announcement = Announcement.WITHDRAWN if is_withdrawn else announcement
+    own = field_parsing.web_urls(*urls) if urls else ()
+    return Record(
+        title=clean_text(field_parsing.as_text(title)),
+        abstract=abstract,
+        ids=known,
+        authors=names,
+        n_authors=n_authors or (number if are_all_named else None),
+        organization=organization,
+        published=field_parsing.parse_day(published),
+        published_inferred=published_inferred,
+        posted=field_parsing.parse_day(posted),
+        categories=clean_list(tuple(categories)),
+        urls=(*own, *code_addresses(abstract, comment, own)),
+        signals=field_parsing.known_signals(**signals) if signals else signals,
+        announcement=announcement,
+        summary_by=summary_by,
+        comment=comment,
+        journal=journal,
+        position=position,
+        line=line,
+    )
 
 
 def clean_text(text: str) -> str:
@@ -104,8 +140,10 @@ def without_tags(text: str) -> str:
     return " ".join(html.unescape(bare).split())
 
 
-def clean_names(names: Iterable[str]) -> tuple[tuple[str, ...], int | None]:
+def clean_names(names: tuple[str, ...]) -> tuple[tuple[str, ...], int | None]:
     """Return the names of people, and their number; None if some are not named."""
+    if not are_unclean(names):
+        return names, len(names) or None
     clean: list[str] = []
     number: int | None = None
     is_whole = True
@@ -129,6 +167,9 @@ def are_unclean(names: Sequence[str]) -> bool:
     whole = " ".join(names)
     return (
         UNCLEAN_SIGN.search(whole) is not None
+        or whole[:1].isdecimal()
+        or " 0" in whole
+        or "..." in whole
         or not UNCLEAN_WORDS.isdisjoint(whole.casefold().split())
         or ("," in whole and any(name.count(",") > 1 for name in names))
         or ends_in_full_stop(names)
@@ -170,26 +211,27 @@ def without_braces(text: str) -> str:
     return shown
 
 
-def clean_list(text: str) -> tuple[str, ...]:
-    """Return the parts of a list in one string: `['a', 'b']`, `a; b`, `a, b (c, d)` or `cs.RO cs.LG`."""
-    if text[:1] == "[" and (items := LIST_ITEM.findall(text)):
-        parts: Iterable[str] = [double or single for double, single in items]
-    elif " " in text and all(map(CATEGORY.fullmatch, text.split())) and "." in text:
-        parts = text.split()
-    else:
-        whole = IN_BRACKETS.sub(
-            lambda part: part[0].translate(LIST_SIGNS), text
-        )  # commas in brackets do not separate
-        parts = [part.translate(BACK) for part in re.split("[,;|]", whole)]
-    bare = (part.strip() for part in parts)
-    return tuple(dict.fromkeys(part for part in bare if part and part.casefold() not in MISSING))
+def clean_list(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts of a list; a single text may be the list: `['a', 'b']`, `a; b`, `a, b (c, d)` or `cs.RO cs.LG`."""
+    parts = list(filter(None, map(field_parsing.as_text, texts)))
+    if len(parts) == 1:
+        text = parts[0]
+        if text[:1] == "[" and (items := LIST_ITEM.findall(text)):
+            parts = [double or single for double, single in items]
+        elif " " in text and "." in text and all(map(CATEGORY.fullmatch, text.split())):
+            parts = text.split()
+        else:  # commas in brackets do not separate
+            whole = IN_BRACKETS.sub(lambda part: part[0].translate(LIST_SIGNS), text)
+            parts = [part.translate(BACK) for part in re.split("[,;|]", whole)]
+        parts = [bare for part in parts if (bare := part.strip()) and bare.casefold() not in MISSING]
+    return tuple(dict.fromkeys(parts))
 
 
-def code_addresses(record: Record) -> Iterator[str]:
-    """Yield the addresses of code in the abstract and the comment that are not among the record's URLs."""
-    for text in (record.abstract, record.comment):
-        if ".com/" in text or ".org/" in text:
-            known = " ".join(record.urls)
+def code_addresses(abstract: str, comment: str, urls: Sequence[str]) -> Iterator[str]:
+    """Yield the addresses of code in the abstract and the comment that are not among a paper's URLs."""
+    for text in (abstract, comment):
+        if "/" in text and (".com/" in text or ".org/" in text):
+            known = " ".join(urls)
             for found in dict.fromkeys(one[1].rstrip(".-") for one in CODE.finditer(text)):
                 if found not in known:
                     yield f"https://{found.removesuffix('.git')}"

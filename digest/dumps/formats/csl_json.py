@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
+from digest.dumps.formats.field_parsing import as_text, first_at, texts_at, values_at
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Record
 
@@ -31,26 +32,20 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
-    """Return the record for one item."""
+    """Return the record for one item; raise NotAPaper if it has only a title."""
     found = dict(field_parsing.as_mapping(found.get("message"))) or found
-    authors = tuple(filter(None, map(name_of, field_parsing.as_list(found.get("author")))))
-    urls = field_parsing.web_urls(found.get("URL"))
-    record = Record(
-        title=field_parsing.as_text(found.get("title")),
-        abstract=field_parsing.as_prose(found.get("abstract")),
-        ids=field_parsing.ids_in_urls(*urls)
-        | field_parsing.normalised_ids(
-            [("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))]
-        ),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=next(
-            filter(None, (field_parsing.parse_date_parts(found.get(name)) for name in DATES)), None
-        ),
-        categories=field_parsing.as_texts(found.get("subject")),
-        urls=tuple(url for url in urls if "doi.org/" not in url),
-        signals=field_parsing.known_signals(citations=found.get("is-referenced-by-count")),
-        journal=field_parsing.as_text(found.get("container-title")),
+    url = as_text(found.get("URL"))
+    record = clean_values.paper(
+        title=found.get("title"),
+        abstract=found.get("abstract"),
+        ids=[("doi", found.get("DOI")), ("pmid", found.get("PMID")), ("pmcid", found.get("PMCID"))],
+        addresses=[url],
+        authors=map(name_of, values_at(found, "author")),
+        published=[found.get(name) for name in DATES],
+        categories=texts_at(found, "subject"),
+        urls=[] if "doi.org/" in url else [url],
+        signals={"citations": found.get("is-referenced-by-count")},
+        journal=found.get("container-title"),
         position=position,
         line=line,
     )
@@ -59,8 +54,5 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def name_of(author: Any) -> str:
     """Return the author's name as "Given Family", or the name of a group."""
-    one = field_parsing.as_mapping(author)
-    parts = (one.get("given"), one.get("non-dropping-particle"), one.get("family"), one.get("suffix"))
-    return " ".join(filter(None, map(field_parsing.as_text, parts))) or field_parsing.as_text(
-        one.get("literal") or one.get("name")
-    )
+    parts = texts_at(author, "given", "non-dropping-particle", "family", "suffix")
+    return " ".join(parts) or as_text(first_at(author, "literal", "name"))

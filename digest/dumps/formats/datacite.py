@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
+from digest.dumps.formats.field_parsing import as_text, first_at, texts_at, values_at
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Record
 
@@ -32,63 +31,43 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one DOI; raise NotAPaper if the DOI has only a title."""
     found = dict(field_parsing.as_mapping(found.get("data"))) or found
     found = dict(field_parsing.as_mapping(found.get("attributes"))) or found
-    authors = tuple(filter(None, map(name_of, objects_in(found.get("creators")))))
-    urls = field_parsing.web_urls(found.get("url"))
-    titles = [one for one in objects_in(found.get("titles")) if not one.get("titleType")]
-    record = Record(
-        title=first_text(titles, "title"),
-        abstract=abstract_of(objects_in(found.get("descriptions"))),
-        ids=field_parsing.ids_in_urls(*urls)
-        | field_parsing.normalised_ids([("doi", found.get("doi") or found.get("id"))]),
-        authors=authors,
-        n_authors=len(authors) or None,
+    url = as_text(found.get("url"))
+    titles = [one for one in values_at(found, "titles") if first_at(one, "titleType") is None]
+    record = clean_values.paper(
+        title=first_at({"titles": titles}, "titles.title"),
+        abstract=abstract_of(values_at(found, "descriptions")),
+        ids=[("doi", found.get("doi") or found.get("id"))],
+        addresses=[url],
+        authors=map(name_of, values_at(found, "creators")),
         published=published(found),
-        categories=field_parsing.as_texts([one.get("subject") for one in objects_in(found.get("subjects"))]),
-        urls=tuple(url for url in urls if "doi.org/" not in url),
-        signals=field_parsing.known_signals(
-            citations=found.get("citationCount"),
-            views=found.get("viewCount"),
-            downloads=found.get("downloadCount"),
-        ),
-        journal=field_parsing.as_text(field_parsing.as_mapping(found.get("container")).get("title")),
+        categories=texts_at(found, "subjects.subject"),
+        urls=[] if "doi.org/" in url else [url],
+        signals={
+            "citations": found.get("citationCount"),
+            "views": found.get("viewCount"),
+            "downloads": found.get("downloadCount"),
+        },
+        journal=first_at(found, "container.title"),
         position=position,
         line=line,
     )
     return json_stream.check_has_more_than_title(record)
 
 
-def objects_in(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; treat a single object as a list of one."""
-    values = [value] if isinstance(value, dict) else field_parsing.as_list(value)
-    return [one for one in values if isinstance(one, dict)]
-
-
-def first_text(found: list[Mapping[str, Any]], name: str) -> str:
-    """Return the first non-empty text under this key in the objects, or an empty string."""
-    return next(filter(None, (field_parsing.as_text(one.get(name)) for one in found)), "")
-
-
-def abstract_of(descriptions: list[Mapping[str, Any]]) -> str:
+def abstract_of(descriptions: list[Any]) -> Any:
     """Return the description that is an abstract, or else the first description of an unknown type."""
-    typed = [one for one in descriptions if one.get("descriptionType") == "Abstract"]
-    untyped = [one for one in descriptions if not one.get("descriptionType")]
-    return first_text([*typed, *untyped], "description")
+    kinds = {first_at(one, "descriptionType"): one for one in reversed(descriptions)}
+    return first_at(kinds.get("Abstract") or kinds.get(None), "description")
 
 
-def name_of(creator: Mapping[str, Any]) -> str:
+def name_of(creator: Any) -> str:
     """Return the name of a person as "Given Family", or the name of a group."""
-    parts = map(field_parsing.as_text, (creator.get("givenName"), creator.get("familyName")))
-    return " ".join(filter(None, parts)) or field_parsing.as_text(creator.get("name"))
+    return " ".join(texts_at(creator, "givenName", "familyName")) or as_text(first_at(creator, "name"))
 
 
-def published(found: Mapping[str, Any]) -> date | None:
-    """Return the preferred complete date, else a partial date, else the first day of the publication year."""
-    dates = {one.get("dateType"): one.get("date") for one in objects_in(found.get("dates"))}
-    printed = [value for kind in DATE_TYPES if isinstance(value := dates.get(kind), str)]
-    whole = [
-        day
-        for value in printed
-        if len(value) >= len("2026-11-16") and (day := field_parsing.parse_day(value))
-    ]
-    partial = [day for value in printed if (day := field_parsing.parse_day(value))]
-    return next(iter([*whole, *partial]), None) or field_parsing.make_date(found.get("publicationYear"), 1, 1)
+def published(found: dict[str, Any]) -> list[Any]:
+    """Return the dates that may be the date of a paper, the best first: whole dates, partial ones, the year."""
+    dates = {first_at(one, "dateType"): as_text(first_at(one, "date")) for one in values_at(found, "dates")}
+    printed = [dates[kind] for kind in DATE_TYPES if kind in dates]
+    whole = [value for value in printed if len(value) >= len("2026-11-16")]
+    return [*whole, *printed, found.get("publicationYear")]

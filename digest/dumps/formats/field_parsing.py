@@ -15,10 +15,17 @@ MAX_URL = 2_000  #: characters
 MAX_INSTITUTIONS = 20
 MAX_NAMES = 20_001  #: maximum number of names read from a field, one more than a valid record may have
 
-ISO_DATE = re.compile(r"\s*(\d{4})[-/.](\d\d?)(?:[-/.](\d\d?))?(?!\d)")
-MONTHS = r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
-SPELLED_DATE = re.compile(rf"(\d{{1,2}}) {MONTHS} (\d{{4}}|\d\d)(?!\d)")
-MONTH_FIRST = re.compile(rf"{MONTHS} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})(?!\d)")
+MONTHS = r"(Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+#: `2026-11-20`, `2026/11/20/`, `2026 Nov 20`, `2026 Nov-Dec`, `20261120`, `2026-11` or `2026`, and what may follow.
+YEAR_FIRST = re.compile(
+    rf"\s*(\d{{4}})(?:(\d\d)(\d\d)|[-/. ]{{1,3}}(\d\d?|{MONTHS})(?:[-/]{MONTHS})?(?:[-/. ](\d\d?))?)?(?!\d)",
+    re.IGNORECASE,
+)
+#: `20 Nov 2026`, `20 Nov 26`, `November 20, 2026` or `November 2026`.
+YEAR_LAST = re.compile(
+    rf"(\d{{1,2}}) {MONTHS},? (\d{{4}}|\d\d)(?!\d)|\b{MONTHS}(?: (\d{{1,2}})(?:st|nd|rd|th)?)?,? (\d{{4}})(?!\d)",
+    re.IGNORECASE,
+)
 MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
 NAME_SEPARATOR = re.compile(r"\s*(?:,?\s+and\s+|,)\s*")
 INITIALS = re.compile(r"(?:[A-Z]\.[ -]?){1,4}")
@@ -61,6 +68,9 @@ def as_prose(value: Any) -> str:
     whole: str = value[:MAX_TEXT].strip()
     if "\n" not in whole:
         return whole
+    line = whole.replace("\n", " ")
+    if "  " not in line and line.isascii() and "\t" not in line and "\r" not in line:
+        return line  # without blank or indented lines; much faster than to split the text into words
     if "\n\n" not in whole and "\n  " not in whole:
         return " ".join(whole.split())
     return "\n".join(paragraphs(whole))
@@ -101,36 +111,39 @@ def parse_count(value: Any) -> int | None:
     return int(found) if found is not None and found < 1e6 else None
 
 
-def parse_day(value: Any) -> date | None:
-    """Return the date of an ISO date or timestamp in its own time zone; for a month, return its first day.
+def parse_day(value: Any) -> date | None:  # noqa: PLR0911  (one return for each kind of value)
+    """Return the date that a value states in any known format; a missing month or day counts as the first.
 
-    A month or day `00` is unknown and counts as the first.
+    Accepts text in its own time zone, a year, seconds or milliseconds since 1970, and CSL's `date-parts`. Of a
+    list, return the first date.
     """
-    found = ISO_DATE.match(value[:40]) if isinstance(value, str) else None
-    return make_date(found[1], int(found[2]) or 1, int(found[3] or 1) or 1) if found else None
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(parse_day, value)), None)
+    if isinstance(value, dict):
+        parts = as_list(value.get("date-parts"))
+        return day_of_parts(parts[0]) if parts else parse_day(value.get("raw"))
+    if isinstance(value, str):
+        if found := YEAR_FIRST.match(value):
+            month, day = found[2] or found[4], found[3] or found[7]
+            return make_date(found[1], month_number(month or "1"), int(day or 1) or 1)
+        if found := YEAR_LAST.search(value[:60]):
+            year = int(found[3] or found[6])
+            year += (1900 if year > 90 else 2000) if year < 100 else 0
+            return make_date(year, month_number(found[2] or found[4]), found[1] or found[5] or 1)
+    number = parse_number(value)
+    if isinstance(value, date) or number is None:
+        return value if isinstance(value, date) else None
+    return make_date(number, 1, 1) if number < 10_000 else parse_timestamp(number)
 
 
-def parse_spelled_day(value: Any) -> date | None:
-    """Return the date in `Mon, 2 Apr 2007 19:18:42 GMT` (also with a two-digit year) or `April 2, 2007`."""
-    found = SPELLED_DATE.search(value[:60]) if isinstance(value, str) else None
-    if found is None:
-        found = MONTH_FIRST.search(value[:60]) if isinstance(value, str) else None
-        return make_date(found[3], MONTH[found[1]], found[2]) if found else None
-    year = int(found[3])
-    if year < 100:
-        year += 1900 if year > 90 else 2000
-    return make_date(year, MONTH[found[2]], found[1])
+def day_of_parts(parts: Any) -> date | None:
+    """Return the date of `[2026, 11, 20]`, in which the month and the day are optional."""
+    return make_date(*(*parts, 1, 1)[:3]) if isinstance(parts, list) and parts else None
 
 
-def parse_date_parts(value: Any) -> date | None:
-    """Return the date in CSL's `{"date-parts": [[2020, 5, 1]]}` or `{"raw": ...}`; month and day are optional."""
-    if isinstance(value, dict) and isinstance(value.get("raw"), str):
-        return parse_day(value["raw"]) or parse_spelled_day(value["raw"])
-    parts = value.get("date-parts") if isinstance(value, dict) else None
-    if not (isinstance(parts, list) and parts and isinstance(parts[0], list) and parts[0]):
-        return None
-    year, month, number = (*parts[0][:3], 1, 1)[:3]
-    return make_date(year, month, number)
+def month_number(name: str) -> int:
+    """Return the number of a month that is given as a number or a name; 0 means unknown, and counts as 1."""
+    return int(name) or 1 if name.isdecimal() else MONTH[name[:3].capitalize()]
 
 
 def make_date(year: Any, month: Any, day: Any) -> date | None:
@@ -191,11 +204,29 @@ def institutions(names: Iterable[Any]) -> Organization | None:
     return Organization(handle="; ".join(known), name=known[0]) if known else None
 
 
-def parse_timestamp(value: Any) -> date | None:
+def parse_timestamp(seconds: float) -> date | None:
     """Return the UTC date of a timestamp in seconds or milliseconds since 1970."""
-    seconds = parse_number(value) or 0
     seconds = seconds / 1000 if seconds > MAX_TIMESTAMP else seconds
     return datetime.fromtimestamp(seconds, UTC).date() if MIN_TIMESTAMP < seconds < MAX_TIMESTAMP else None
+
+
+def values_at(found: Any, path: str) -> list[Any]:
+    """Return the values under a path of keys such as `authors.name`, in every element of the lists on it."""
+    values = [found]
+    for key in path.split("."):
+        below = [one.get(key) for one in values if isinstance(one, dict)]
+        values = [inner for one in below for inner in (as_list(one) if isinstance(one, list) else [one])]
+    return [one for one in values if one is not None]
+
+
+def texts_at(found: Any, *paths: str) -> list[str]:
+    """Return the texts under these paths, each on one line."""
+    return list(filter(None, (as_text(one) for path in paths for one in values_at(found, path))))
+
+
+def first_at(found: Any, *paths: str) -> Any:
+    """Return the first value under these paths that is neither missing nor empty, or None."""
+    return next((one for path in paths for one in values_at(found, path) if one not in ("", [])), None)
 
 
 def normalised_ids(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:

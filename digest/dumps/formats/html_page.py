@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from digest.dumps.formats import clean_values, field_parsing, page_drafts, page_layout, xml_stream
+from digest.dumps.formats import clean_values, page_drafts, page_layout, xml_stream
 from digest.dumps.formats.html_lines import SAVED_FROM, html_lines
 from digest.dumps.formats.page_segments import is_abstract
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
@@ -33,6 +33,7 @@ NO_PAPERS = (
     "The file is a web page without a list of papers. Ask the site for the same list as JSON or as a feed."
 )
 SINGLE_PAPER = "citation_title"
+CITED_IDS = {"arxiv": "arxiv_id", "doi": "doi", "pmid": "pmid"}
 
 
 def recognises(head: str) -> bool:
@@ -132,30 +133,15 @@ def paper_in_metadata(root: Any) -> Record | None:
             values.setdefault(name.casefold(), []).append(content)
     if SINGLE_PAPER not in values:
         return None
-    authors = tuple(map(field_parsing.as_text, values.get("citation_author", [])))
-    described = first_of(values, "citation_abstract", "dc.description", "og:description", "description")
-    return Record(
-        title=field_parsing.as_text(values[SINGLE_PAPER][0]),
-        abstract=clean_values.clean_text(described),
-        ids=field_parsing.ids_in_urls(
-            *values.get("citation_abstract_html_url", []), *values.get("og:url", [])
-        )
-        | field_parsing.normalised_ids(
-            [
-                ("arxiv", first_of(values, "citation_arxiv_id")),
-                ("doi", first_of(values, "citation_doi")),
-                ("pmid", first_of(values, "citation_pmid")),
-            ]
-        ),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=field_parsing.parse_day(
-            first_of(values, "citation_date", "citation_online_date", "citation_publication_date")
-        ),
-        urls=field_parsing.web_urls(*values.get("citation_pdf_url", [])),
-        journal=field_parsing.as_text(
-            first_of(values, "citation_journal_title", "citation_conference_title")
-        ),
+    return clean_values.paper(
+        title=values[SINGLE_PAPER][0],
+        abstract=first_of(values, "citation_abstract", "dc.description", "og:description", "description"),
+        ids=[(scheme, first_of(values, f"citation_{name}")) for scheme, name in CITED_IDS.items()],
+        addresses=[*values.get("citation_abstract_html_url", []), *values.get("og:url", [])],
+        authors=values.get("citation_author", []),
+        published=first_of(values, "citation_date", "citation_online_date", "citation_publication_date"),
+        urls=values.get("citation_pdf_url", []),
+        journal=first_of(values, "citation_journal_title", "citation_conference_title"),
         position=1,
         line=1,
     )

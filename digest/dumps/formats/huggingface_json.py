@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
+from digest.dumps.formats.field_parsing import as_text, first_at, values_at
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Organization, Record
 
@@ -42,34 +43,28 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def record_of(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one element; any field may be missing."""
-    paper = field_parsing.as_mapping(found.get("paper")) or found
-    abstract = field_parsing.as_prose(paper.get("summary")) or field_parsing.as_prose(found.get("summary"))
-    summary = "" if abstract else field_parsing.as_prose(paper.get("ai_summary"))
-    authors = tuple(
-        name
-        for author in field_parsing.as_list(paper.get("authors"))
-        if not field_parsing.as_mapping(author).get("hidden")
-        and (
-            name := field_parsing.as_text(field_parsing.as_mapping(author).get("name"))
-            or field_parsing.as_text(author)
-        )
-    )
-    return Record(
-        title=field_parsing.as_text(paper.get("title")) or field_parsing.as_text(found.get("title")),
+    paper = dict(field_parsing.as_mapping(found.get("paper"))) or found
+    abstract = paper.get("summary") or found.get("summary")
+    summary = None if abstract else paper.get("ai_summary")
+    return clean_values.paper(
+        title=paper.get("title") or found.get("title"),
         abstract=abstract or summary,
         summary_by=SUMMARY_BY if summary else "",
-        ids=field_parsing.normalised_ids([("arxiv", paper.get("id"))]),
-        authors=authors,
-        n_authors=len(authors) or None,
+        ids=[("arxiv", paper.get("id"))],
+        authors=[
+            as_text(first_at(one, "name") or one)
+            for one in values_at(paper, "authors")
+            if not values_at(one, "hidden") or not one["hidden"]
+        ],
         organization=organization(paper.get("organization") or found.get("organization")),
-        published=field_parsing.parse_day(paper.get("publishedAt")),
-        posted=field_parsing.parse_day(paper.get("submittedOnDailyAt")),
-        urls=field_parsing.web_urls(paper.get("githubRepo"), paper.get("projectPage")),
-        signals=field_parsing.known_signals(
-            upvotes=paper.get("upvotes", found.get("upvotes")),
-            comments=found.get("numComments"),
-            stars=paper.get("githubStars"),
-        ),
+        published=paper.get("publishedAt"),
+        posted=paper.get("submittedOnDailyAt"),
+        urls=[paper.get("githubRepo"), paper.get("projectPage")],
+        signals={
+            "upvotes": paper.get("upvotes", found.get("upvotes")),
+            "comments": found.get("numComments"),
+            "stars": paper.get("githubStars"),
+        },
         position=position,
         line=line,
     )
@@ -77,11 +72,6 @@ def record_of(found: dict[str, Any], position: int, line: int) -> Record:
 
 def organization(value: Any) -> Organization | None:
     """Return the paper's organisation, given as a name or as an object."""
-    if name := field_parsing.as_text(value):
-        return Organization(handle=name, name=name)
-    handle = field_parsing.as_text(field_parsing.as_mapping(value).get("name"))
-    if not handle:
-        return None
-    return Organization(
-        handle=handle, name=field_parsing.as_text(field_parsing.as_mapping(value).get("fullname")) or handle
-    )
+    handle = as_text(first_at(value, "name") or value)
+    name = as_text(first_at(value, "fullname")) or handle
+    return Organization(handle=handle, name=name) if handle else None

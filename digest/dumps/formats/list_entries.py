@@ -26,7 +26,6 @@ LEAD = re.compile(
     re.ASCII,
 )
 DAY = re.compile(r"(?<![\d./-])((?:19|20)\d\d)[-./](0?[1-9]|1[0-2])(?:[-./](\d{1,2}))?(?![\d./-]*\d)")
-MONTH_AND_YEAR = re.compile(rf"\b{field_parsing.MONTHS},? ((?:19|20)\d\d)\b")
 BOLD = re.compile(
     r"\W{0,8}?(\*\*|__)(?P<text>[^*_\n]{8,400})\1|\W{0,8}?[\"“](?P<quoted>[^\"”\n]{8,400})[\"”]"
 )
@@ -240,14 +239,14 @@ def paper_of(text: str, position: int, line: int) -> Record | None:
     text_below = LINK.sub(lambda link: "" if link["image"] else f"[{link['label']}]", around)
     rest = BARE.sub(" ", text_below)
     authors, is_whole = authors_in(rest)
-    return Record(
+    return clean_values.paper(
         title=title.text,
         abstract=abstract_in(text_below),
-        ids=field_parsing.ids_in_urls(*(link.url for link in own_links(title, links))),
+        addresses=[link.url for link in own_links(title, links)],
         authors=authors,
-        n_authors=len(authors) or None if is_whole else None,
+        are_all_named=is_whole,
         published=day_in(rest),
-        urls=field_parsing.web_urls(*(link.url for link in links if id_in(link.url) is None)),
+        urls=[link.url for link in links if id_in(link.url) is None],
         journal=venue_in(rest),
         position=position,
         line=line,
@@ -384,15 +383,8 @@ def names_of(text: str) -> tuple[tuple[str, ...], bool]:
 
 def day_in(text: str) -> date | None:
     """Return the date in `text`; for a month, return its first day."""
-    if found := DAY.search(text):
-        return field_parsing.make_date(found[1], found[2], found[3] or 1)
-    if found := field_parsing.SPELLED_DATE.search(text):
-        return field_parsing.parse_spelled_day(found[0])
-    if found := field_parsing.MONTH_FIRST.search(text):
-        return field_parsing.parse_spelled_day(found[0])
-    if found := MONTH_AND_YEAR.search(text):
-        return field_parsing.make_date(found[2], field_parsing.MONTH[found[1]], 1)
-    return None
+    found = DAY.search(text) or field_parsing.YEAR_LAST.search(text)
+    return field_parsing.parse_day(found[0]) if found else None
 
 
 def venue_in(rest: str) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 from digest.dumps.formats.xml_stream import Element
 from digest.errors import UnreadableDump
-from digest.papers import Announcement, Record
+from digest.papers import Record
 
 NAME = "oai-pmh"
 
@@ -76,28 +76,17 @@ def record_of(found: Element, position: int, line: int) -> Record | None:
         return None
     if "dc" in content.tag.rpartition("}")[2]:
         return dublin_core(content, position, line)
-    authors = authors_of(content)
-    abstract, comment = (
-        field_parsing.as_prose(xml_stream.inner_text(xml_stream.child(content, "abstract"))),
-        xml_stream.text_at(content, "comments"),
-    )
-    withdrawn = field_parsing.is_withdrawn(comment, abstract)
-    return Record(
+    return clean_values.paper(
         title=xml_stream.text_at(content, "title"),
-        abstract=abstract,
-        ids=field_parsing.normalised_ids(
-            [
-                ("arxiv", xml_stream.text_at(content, "id")),
-                ("doi", xml_stream.text_at(content, "doi").split(" ")[0]),
-            ]
-        ),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=field_parsing.parse_spelled_day(xml_stream.text_at(content, "version/date"))
-        or field_parsing.parse_day(xml_stream.text_at(content, "created")),
-        categories=tuple(xml_stream.text_at(content, "categories").split()),
-        announcement=Announcement.WITHDRAWN if withdrawn else Announcement.NEW,
-        comment=comment,
+        abstract=xml_stream.inner_text(xml_stream.child(content, "abstract")),
+        ids=[
+            ("arxiv", xml_stream.text_at(content, "id")),
+            ("doi", xml_stream.text_at(content, "doi").split(" ")[0]),
+        ],
+        authors=authors_of(content),
+        published=[xml_stream.text_at(content, "version/date"), xml_stream.text_at(content, "created")],
+        categories=xml_stream.text_at(content, "categories").split(),
+        comment=xml_stream.text_at(content, "comments"),
         journal=xml_stream.text_at(content, "journal-ref"),
         position=position,
         line=line,
@@ -121,37 +110,22 @@ def dublin_core(content: Element, position: int, line: int) -> Record:
     The first description is the abstract and the others are comments. The earliest date is the date of the
     first version.
     """
-    names = [xml_stream.one_line(one) for one in xml_stream.children(content, "identifier")]
-    texts = [
-        field_parsing.as_prose(xml_stream.inner_text(one))
-        for one in xml_stream.children(content, "description")
-    ]
-    authors = tuple(
-        given_name_first(xml_stream.text_at(one, "name") or xml_stream.one_line(one))
-        for one in xml_stream.children(content, "creator")
+    names, dates, subjects = (
+        [xml_stream.one_line(one) for one in xml_stream.children(content, name)]
+        for name in ("identifier", "date", "subject")
     )
-    return Record(
+    texts = [xml_stream.inner_text(one) for one in xml_stream.children(content, "description")]
+    return clean_values.paper(
         title=xml_stream.text_at(content, "title"),
         abstract=texts[0] if texts else "",
-        ids=field_parsing.ids_in_urls(*names)
-        | field_parsing.normalised_ids(
-            [("doi", name) for name in names if name.casefold().startswith(("doi:", "10."))]
-        ),
-        authors=authors,
-        n_authors=len(authors) or None,
-        published=min(
-            filter(
-                None,
-                (
-                    field_parsing.parse_day(xml_stream.one_line(one))
-                    for one in xml_stream.children(content, "date")
-                ),
-            ),
-            default=None,
-        ),
-        categories=field_parsing.as_texts(
-            [xml_stream.one_line(one) for one in xml_stream.children(content, "subject")]
-        ),
+        ids=[("doi", name) for name in names if name.casefold().startswith(("doi:", "10."))],
+        addresses=names,
+        authors=[
+            given_name_first(xml_stream.text_at(one, "name") or xml_stream.one_line(one))
+            for one in xml_stream.children(content, "creator")
+        ],
+        published=min(filter(None, map(field_parsing.parse_day, dates)), default=None),
+        categories=subjects,
         comment=" ".join(texts[1:]).removeprefix("Comment: "),
         position=position,
         line=line,

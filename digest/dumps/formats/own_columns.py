@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
-from digest.dumps.formats import field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_stream
 from digest.papers import Announcement, Organization, Record
 
 #: The accepted names of each column, in lower case, without spaces, hyphens or underscores.
@@ -121,30 +120,28 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
     row = row_of(found)
     if isinstance(row.get("title"), list | dict) and len(row["title"]) > 1:
         raise ValueError("the object has several titles; write one object per paper")
-    authors = author_names(column_value(row, "authors"))
-    abstract = field_parsing.as_prose(column_value(row, "abstract"))
-    comment = field_parsing.as_text(column_value(row, "comment"))
-    nested = field_parsing.as_mapping(row.get("signals"))
-    figures = {name: nested.get(name, first_present(row, names)) for name, names in SIGNAL_ALIASES.items()}
+    figures = field_parsing.as_mapping(row.get("signals"))
     urls = urls_of(row)
     ids = ids_of(row, urls)
     if not (ids or row.keys() & INDICATIVE_COLUMNS):
         raise json_stream.NotAPaper(json_stream.ONLY_A_TITLE)
-    return Record(
-        title=field_parsing.as_text(column_value(row, "title")),
-        abstract=abstract,
-        ids=ids,
-        authors=authors,
-        n_authors=field_parsing.parse_count(column_value(row, "n_authors")) or len(authors) or None,
+    return clean_values.paper(
+        title=column_value(row, "title"),
+        abstract=column_value(row, "abstract"),
+        ids=ids.items(),
+        authors=author_names(column_value(row, "authors")),
+        n_authors=field_parsing.parse_count(column_value(row, "n_authors")),
         organization=organization(column_value(row, "organization")),
-        published=parse_day(column_value(row, "published")),
+        published=column_value(row, "published"),
         published_inferred=row.get("publishedinferred") is True,
         categories=text_list(column_value(row, "categories")),
         urls=urls,
-        signals=field_parsing.known_signals(**figures),
-        announcement=announcement(column_value(row, "announcement"), comment, abstract),
-        comment=comment,
-        journal=field_parsing.as_text(column_value(row, "journal")),
+        signals={
+            name: figures.get(name, first_present(row, names)) for name, names in SIGNAL_ALIASES.items()
+        },
+        announcement=announcement(column_value(row, "announcement")),
+        comment=column_value(row, "comment"),
+        journal=column_value(row, "journal"),
         position=position,
         line=line,
     )
@@ -253,18 +250,6 @@ def authors_among(value: Any) -> Any:
     ] or value
 
 
-def parse_day(value: Any) -> date | None:
-    """Return the date that a value states in any known format; for a year, return its first day."""
-    year = field_parsing.parse_number(value)
-    if year is not None and year < 10_000:
-        return field_parsing.make_date(year, 1, 1)
-    return (
-        field_parsing.parse_day(value)
-        or field_parsing.parse_spelled_day(value)
-        or field_parsing.parse_timestamp(value)
-    )
-
-
 def column_value(row: Mapping[str, Any], column: str) -> Any:
     """Return the first non-empty value of a column under any of its names."""
     return first_present(row, COLUMN_ALIASES[column])
@@ -307,10 +292,8 @@ def text_of(found: Mapping[str, Any]) -> str:
     return named or " ".join(part for part in parts if isinstance(part, str))
 
 
-def announcement(value: Any, comment: str, abstract: str) -> Announcement:
-    """Return the kind of announcement; "withdrawn" in the text takes precedence, and the default is new."""
-    if field_parsing.is_withdrawn(comment, abstract):
-        return Announcement.WITHDRAWN
+def announcement(value: Any) -> Announcement:
+    """Return the kind of announcement that a word names; the default is new."""
     word = field_parsing.as_text(value).casefold()
     return Announcement(word) if word in tuple(Announcement) else Announcement.NEW
 

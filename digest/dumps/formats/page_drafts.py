@@ -9,7 +9,7 @@ from datetime import date
 from itertools import takewhile
 from urllib.parse import unquote, urlsplit
 
-from digest.dumps.formats import field_parsing, page_layout
+from digest.dumps.formats import clean_values, field_parsing, page_layout
 from digest.dumps.formats.page_layout import LONGEST_TITLE, PageHeader
 from digest.dumps.formats.page_lines import PageLine
 from digest.dumps.formats.page_metadata import MetadataKind, MetadataLine, parse_figure, parse_metadata_line
@@ -66,12 +66,13 @@ class PaperDraft:
             return RecordProblem(line=self.line, reason=self.fault, excerpt=excerpt(self.title))
         urls = dict.fromkeys((*self.urls, *page_layout.urls_in(self.abstract or "")))
         is_summary = page.is_trending and 0 < len(self.abstract or "") < LONGEST_SUMMARY
+        authors, number = clean_values.clean_names(self.authors)
         return Record(
             title=self.title,
             abstract=self.abstract or "",
             ids=self.ids,
-            authors=self.authors,
-            n_authors=self.n_authors or len(self.authors) or None,
+            authors=authors,
+            n_authors=self.n_authors or number,
             organization=self.organization,
             published=self.published,
             published_inferred=self.inferred,

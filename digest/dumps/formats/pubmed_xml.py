@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
-
-from digest.dumps.formats import field_parsing, xml_stream
+from digest.dumps.formats import clean_values, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.dumps.formats.xml_stream import Element
 from digest.papers import Record
@@ -28,19 +26,15 @@ def record_of(found: Element, position: int, line: int) -> Record:
     """Return the record for one article."""
     citation = xml_stream.child(found, "MedlineCitation")
     article = xml_stream.child(citation, "Article")
-    authors = tuple(filter(None, map(name_of, xml_stream.children(article, "AuthorList/Author"))))
-    return Record(
+    sections = map(abstract_section, xml_stream.children(article, "Abstract/AbstractText"))
+    return clean_values.paper(
         title=xml_stream.text_at(article, "ArticleTitle"),
-        abstract="\n".join(
-            filter(None, map(abstract_section, xml_stream.children(article, "Abstract/AbstractText")))
-        ),
+        abstract="\n\n".join(filter(None, sections)),
         ids=ids_of(found, citation, article),
-        authors=authors,
-        n_authors=len(authors) or None,
+        authors=map(name_of, xml_stream.children(article, "AuthorList/Author")),
         published=published(article),
-        categories=tuple(
-            xml_stream.one_line(one)
-            for one in xml_stream.children(citation, "MeshHeadingList/MeshHeading/DescriptorName")
+        categories=map(
+            xml_stream.one_line, xml_stream.children(citation, "MeshHeadingList/MeshHeading/DescriptorName")
         ),
         journal=xml_stream.text_at(article, "Journal/Title"),
         position=position,
@@ -61,34 +55,21 @@ def name_of(author: Element) -> str:
     return " ".join(name.split()) or xml_stream.text_at(author, "CollectiveName")
 
 
-def ids_of(found: Element, citation: Element | None, article: Element | None) -> dict[str, str]:
+def ids_of(found: Element, citation: Element | None, article: Element | None) -> list[tuple[str, str]]:
     """Return the ids of the article, without the ids of its references."""
-    named = [
-        *(
-            (one.get("IdType"), one)
-            for one in xml_stream.children(found, "PubmedData/ArticleIdList/ArticleId")
-        ),
-        *((one.get("EIdType"), one) for one in xml_stream.children(article, "ELocationID")),
+    listed = xml_stream.children(found, "PubmedData/ArticleIdList/ArticleId")
+    located = xml_stream.children(article, "ELocationID")
+    named = [(one.get("IdType") or one.get("EIdType"), one) for one in (*listed, *located)]
+    return [
+        ("pmid", xml_stream.text_at(citation, "PMID")),
+        *((SCHEMES[kind], xml_stream.one_line(one)) for kind, one in named if kind in SCHEMES),
     ]
-    known = [(SCHEMES.get(kind, ""), xml_stream.one_line(one)) for kind, one in named]
-    return field_parsing.normalised_ids(
-        [
-            ("pmid", xml_stream.text_at(citation, "PMID")),
-            *((scheme, value) for scheme, value in known if scheme),
-        ]
-    )
 
 
-def published(article: Element | None) -> date | None:
-    """Return the online publication date, or else the print publication date.
-
-    A missing month counts as January, and a missing day as the first.
-    """
+def published(article: Element | None) -> list[str]:
+    """Return the online publication date, or else the print publication date, and the year alone."""
     printed = xml_stream.child(article, "ArticleDate")
     if printed is None:
         printed = xml_stream.child(article, "Journal/JournalIssue/PubDate")
-    year = xml_stream.text_at(printed, "Year") or xml_stream.text_at(printed, "MedlineDate")[:4]
-    month = xml_stream.text_at(printed, "Month")
-    return field_parsing.make_date(
-        year, field_parsing.MONTH.get(month[:3], month or 1), xml_stream.text_at(printed, "Day") or 1
-    )
+    year, month, day = (xml_stream.text_at(printed, part) for part in ("Year", "Month", "Day"))
+    return [f"{year} {month} {day}", xml_stream.text_at(printed, "MedlineDate")[:4]]

@@ -15,7 +15,6 @@ from digest.dumps.formats import (
     arxiv_listing,
     bibtex,
     biorxiv,
-    clean_values,
     csl_json,
     datacite,
     decompression,
@@ -98,7 +97,7 @@ def read(stream: BinaryIO, *, name: str, observed_on: date, format: str | None =
     source = DumpInput(text, name=name, observed_on=observed_on)
     chosen = format_named(format) if format else recognise_format(source)
     header, records = chosen.read(source)
-    records = valid_records(records, is_page=chosen in (page_copy, html_page))
+    records = valid_records(records)
     if unpacked is not stream:
         records = decompression.with_damage(records, unpacked)
     return DumpReading(format=chosen.NAME, header=header, records=records, source=source)
@@ -143,14 +142,9 @@ def refuse_binary(source: DumpInput) -> None:
         raise UnreadableDump("The file is not UTF-8 text.")
 
 
-def valid_records(records: Items, *, is_page: bool) -> Items:
-    """Yield the records, cleaned, that the catalog can store; replace other records with problems."""
-    for found in records:
-        record = (
-            found
-            if isinstance(found, RecordProblem)
-            else clean_values.with_clean_values(found, is_page=is_page)
-        )
+def valid_records(records: Items) -> Items:
+    """Yield the records that the catalog can store; replace other records with problems."""
+    for record in records:
         if isinstance(record, RecordProblem) or not (reason := record_fault(record)):
             yield record
         else:

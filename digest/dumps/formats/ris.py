@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 
-from digest.dumps.formats import field_parsing, tagged_lines
+from digest.dumps.formats import clean_values, tagged_lines
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.papers import Record
 
@@ -40,31 +39,18 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
         ", ".join(part.strip() for part in name.split(",") if part.strip())
         for name in entry.values_of("AU", "A1")
     )
-    urls = field_parsing.web_urls(*entry.values_of("UR", "L1", "L2"))
-    return Record(
-        title=field_parsing.as_text(entry.first_value("TI", "T1", "CT")),
-        abstract=field_parsing.as_text(entry.first_value("AB", "N2")),
-        ids=field_parsing.ids_in_urls(*urls)
-        | field_parsing.normalised_ids([("doi", entry.first_value("DO", "DI"))]),
+    urls = entry.values_of("UR", "L1", "L2")
+    days = [entry.first_value("DA"), entry.first_value("PY", "Y1")]
+    return clean_values.paper(
+        title=entry.first_value("TI", "T1", "CT"),
+        abstract=entry.first_value("AB", "N2"),
+        ids=[("doi", entry.first_value("DO", "DI"))],
+        addresses=urls,
         authors=authors,
-        n_authors=len(authors) or None,
-        published=parse_printed_day(entry.first_value("DA"))
-        or parse_printed_day(entry.first_value("PY", "Y1")),
-        categories=tuple(dict.fromkeys(entry.values_of("KW"))),
+        published=[*days, *(day[:4] for day in days)],
+        categories=entry.values_of("KW"),
         urls=urls,
-        journal=field_parsing.as_text(entry.first_value("JO", "JF", "T2", "JA")),
+        journal=entry.first_value("JO", "JF", "T2", "JA"),
         position=position,
         line=entry.line,
     )
-
-
-def parse_printed_day(printed: str) -> date | None:
-    """Return the date in `2020/05/01/`; month and day are optional."""
-    parts = [part.strip() for part in printed.split("/")] + ["", ""]
-    named = field_parsing.MONTH.get(parts[1][:3].capitalize(), parts[1] or 1)
-    exact = (
-        field_parsing.make_date(parts[0], named, parts[2] or 1)
-        or field_parsing.parse_day(printed)
-        or field_parsing.parse_spelled_day(printed)
-    )
-    return exact or field_parsing.make_date(printed[:4], 1, 1)

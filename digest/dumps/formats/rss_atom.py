@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import date
 
 from digest.dumps.formats import clean_values, field_parsing, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
@@ -55,7 +54,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     start = re.search(r"<(?:\w+:)?(?:item|entry)\b", source.head)
     before = source.head[: start.start()] if start else source.head
     dated = FEED_DATE.search(before)
-    header = Header(date=parse_day(dated[1]) if dated else None, announced=None if start else 0)
+    header = Header(date=field_parsing.parse_day(dated[1]) if dated else None, announced=None if start else 0)
     return header, xml_stream.records(source, record_of, "item", "entry")
 
 
@@ -78,22 +77,19 @@ def record_of(entry: Element, position: int, line: int) -> Record:
         or (ending["type"] if ending else "")
     )
     described = {} if is_arxiv else labelled_texts(entry)
-    authors = authors_of(entry) or field_parsing.split_names(described.get("author", ""))
     stamp = xml_stream.one_line(first_child(entry, "published", "pubDate", "date", "updated"))
-    printed = parse_day(stamp)
+    printed = field_parsing.parse_day(stamp)
     announcement = ANNOUNCEMENT_TYPES.get(kind or "", Announcement.NEW)
-    return Record(
+    return clean_values.paper(
         title=title[: ending.start()] if ending else title,
-        abstract=field_parsing.as_prose(
-            summary[prefix.end() :] if prefix else described.get("abstract", summary)
-        ),
-        ids=ids_of([*names, described.get("doi", "")], is_arxiv=is_arxiv) | field_parsing.ids_in_urls(*links),
-        authors=authors,
-        n_authors=len(authors) or None,
+        abstract=summary[prefix.end() :] if prefix else described.get("abstract", summary),
+        ids=ids_of([*names, described.get("doi", "")], is_arxiv=is_arxiv),
+        addresses=links,
+        authors=authors_of(entry) or field_parsing.split_names(described.get("author", "")),
         published=None if announcement is Announcement.REPLACED else printed,
         posted=printed if kind and announcement is not Announcement.REPLACED else None,
         categories=(ending["category"],) if ending else categories_of(entry),
-        urls=() if is_arxiv else field_parsing.web_urls(*links),
+        urls=() if is_arxiv else links,
         announcement=announcement,
         comment=xml_stream.text_at(entry, "comment"),
         journal=xml_stream.one_line(
@@ -111,7 +107,7 @@ def identifiers_of(entry: Element) -> list[str]:
     return [xml_stream.one_line(one) for name in named for one in xml_stream.children(entry, name)]
 
 
-def ids_of(names: Iterable[str], *, is_arxiv: bool) -> dict[str, str]:
+def ids_of(names: Iterable[str], *, is_arxiv: bool) -> list[tuple[str, str]]:
     """Return the ids among identifiers such as `oai:arXiv.org:2611.00001v1`, `doi:10.5555/x` or `pmid:123`."""
     pairs = []
     for name in names:
@@ -120,7 +116,7 @@ def ids_of(names: Iterable[str], *, is_arxiv: bool) -> dict[str, str]:
         pairs += [("arxiv", bare)] if is_arxiv else []
         pairs += [("doi", name.split(" ")[0])] if "10." in name else []
         pairs += [("pmid", value)] if scheme.casefold() in {"pmid", "pubmed"} else []
-    return field_parsing.normalised_ids(pairs)
+    return pairs
 
 
 def labelled_texts(entry: Element) -> dict[str, str]:
@@ -175,9 +171,4 @@ def categories_of(entry: Element) -> tuple[str, ...]:
     primary = xml_stream.child(entry, "primary_category")
     terms = [] if primary is None else [primary.get("term")]
     terms += [one.get("term") or xml_stream.one_line(one) for one in xml_stream.children(entry, "category")]
-    return field_parsing.as_texts(terms)
-
-
-def parse_day(stamp: str) -> date | None:
-    """Return the date of a timestamp in its own time zone."""
-    return field_parsing.parse_day(stamp) or field_parsing.parse_spelled_day(stamp)
+    return tuple(filter(None, terms))

@@ -26,7 +26,7 @@ class TaggedRecord:
 
     def values_of(self, *tags: str) -> list[str]:
         """Return the values under these tags, in the order of the tags."""
-        return [" ".join(lines) for tag in tags for lines in self.values.get(tag, ())]
+        return [" ".join(" ".join(lines).split()) for tag in tags for lines in self.values.get(tag, ())]
 
     def first_value(self, *tags: str) -> str:
         """Return the first value found under these tags, in the order of the tags."""

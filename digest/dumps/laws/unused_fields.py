@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from digest.dumps.formats.clean_values import clean_text
 from digest.dumps.formats.reader_interface import Items, RecordProblem
 from digest.papers import Record, title_key
 
@@ -40,7 +41,7 @@ def key_of(text: str) -> str:
     """Return the beginning of a text, or the end of an address, as it occurs in a record."""
     if "://" in text:
         return title_key(text.partition("?")[0])[-KEY_LENGTH:].strip()
-    return title_key(text[: 3 * KEY_LENGTH])[:KEY_LENGTH]
+    return title_key(clean_text(text)[: 3 * KEY_LENGTH])[:KEY_LENGTH]
 
 
 def strings_in(value: Any) -> Iterator[str]:
