@@ -1,6 +1,7 @@
 """Record the heartbeats of processes, and find processes that have died.
 
-A process that stops cleanly removes its row. If a row has no recent heartbeat, its process has died. A
+A process that stops cleanly removes its row. If a row has no recent heartbeat, or its process is gone from this
+machine, the process has died. A
 process of the same role that starts later, on any machine, replaces the dead process. A dead process that is
 not replaced is reported for a day.
 """
@@ -11,10 +12,11 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from secrets import token_hex
 from threading import Event, Lock, Thread
 
@@ -33,6 +35,7 @@ SILENT_AFTER = timedelta(seconds=100)  #: a process without a heartbeat for this
 FORGOTTEN_AFTER = timedelta(days=1)  #: how long after its last heartbeat a dead process is reported
 QUEUE_ROLE = "queue"  #: the role of the row that records when a task last reached a worker
 RUN_ROLE = "run"  #: the role of the row that records when `digest run` last ran
+MAIN_NAMESPACE = "pid:[4026531836]"  #: the namespace in which Linux itself numbers processes
 
 # Workers fork, and a child must not inherit locks that are held while a heartbeat is written.
 FORK_LOCK = Lock()
@@ -50,10 +53,11 @@ class ProcessRecord:
     pid: int
     at: datetime
     started_at: datetime
+    is_gone: bool = False  #: whether this machine has no such process any more
 
-    def is_silent(self, now: datetime) -> bool:
+    def is_dead(self, now: datetime) -> bool:
         """Return whether the process has died; a process that stopped cleanly has no row."""
-        return now - self.at > SILENT_AFTER
+        return self.is_gone or now - self.at > SILENT_AFTER
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────────────
@@ -67,7 +71,7 @@ def missing_processes(processes: Sequence[ProcessRecord], now: datetime) -> list
     starts = sorted(process.started_at for process in processes)
     missing = []
     for process in sorted(processes, key=lambda one: one.at, reverse=True):
-        if not process.is_silent(now):
+        if not process.is_dead(now):
             continue
         if starts and starts[-1] > process.at:
             starts.pop()
@@ -82,7 +86,7 @@ def without_replaced(processes: Sequence[ProcessRecord], now: datetime) -> list[
     missing = [
         one for role in roles for one in missing_processes([p for p in processes if p.role == role], now)
     ]
-    return [process for process in processes if not process.is_silent(now) or process in missing]
+    return [process for process in processes if not process.is_dead(now) or process in missing]
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────
@@ -144,23 +148,25 @@ def list_processes(session: Session) -> list[ProcessRecord]:
         .where(Heartbeat.role.not_in((QUEUE_ROLE, RUN_ROLE)))
         .order_by(Heartbeat.role, Heartbeat.host, Heartbeat.pid)
     )
+    here = machine_name()
     return [
         ProcessRecord(
-            role=row.role, host=row.host, pid=row.pid, at=row.at, started_at=row.started_at or row.at
+            role=row.role, host=row.host, pid=row.pid, at=row.at, started_at=row.started_at or row.at,
+            is_gone=row.host == here and not is_running(row.pid),
         )
         for row in rows
-    ]
+    ]  # fmt: skip
 
 
 def live_processes(session: Session, now: datetime) -> list[ProcessRecord]:
     """Return the processes with a recent heartbeat."""
-    return [process for process in list_processes(session) if not process.is_silent(now)]
+    return [process for process in list_processes(session) if not process.is_dead(now)]
 
 
 def dead_machines(session: Session, now: datetime) -> set[str]:
     """Return the machines whose workers have all died."""
     workers = [process for process in list_processes(session) if process.role == "worker"]
-    alive = {process.host for process in workers if not process.is_silent(now)}
+    alive = {process.host for process in workers if not process.is_dead(now)}
     return {process.host for process in workers} - alive
 
 
@@ -181,7 +187,10 @@ def last_run(session: Session) -> datetime | None:
 
 
 def machine_name() -> str:
-    """Return the name of this machine."""
+    """Return the name of this machine, and of its namespace if its processes are numbered apart, as in a container."""
+    with suppress(OSError):
+        if (numbers := str(Path("/proc/self/ns/pid").readlink())) != MAIN_NAMESPACE:
+            return f"{socket.gethostname()[:200]} {numbers}"
     return socket.gethostname()[:255]
 
 
@@ -232,20 +241,22 @@ class HeartbeatThread:
     clock: Callable[[], datetime]
     stop_event: Event = field(default_factory=Event)
     thread: Thread | None = None
+    is_broken: bool = False  #: whether the process ends because of an error, so that its row stays
 
     def start(self) -> None:
         """Start the thread."""
         self.thread = Thread(target=self.run, name="heartbeat", daemon=True)
         self.thread.start()
 
-    def stop(self) -> None:
-        """Stop the thread, which then removes this process's row; do nothing if it was never started."""
+    def stop(self, *, is_broken: bool = False) -> None:
+        """Stop the thread; do nothing if it was never started. After an error, the row reports the process as dead."""
+        self.is_broken = is_broken
         self.stop_event.set()
         if self.thread is not None:
             self.thread.join(timeout=BEAT_SECONDS)
 
     def run(self) -> None:
-        """Record heartbeats until stopped, then remove this process's row."""
+        """Record heartbeats until stopped, then remove this process's row, unless an error ended the process."""
         started_at, is_fine = self.clock(), True
         while not self.stop_event.is_set():
             is_fine = self.try_write(
@@ -253,9 +264,10 @@ class HeartbeatThread:
                 was_fine=is_fine,
             )
             self.stop_event.wait(BEAT_SECONDS)
-        self.try_write(
-            lambda session: remove_heartbeat(session, self.role, started_at=started_at), was_fine=is_fine
-        )
+        if not self.is_broken:
+            self.try_write(
+                lambda session: remove_heartbeat(session, self.role, started_at=started_at), was_fine=is_fine
+            )
 
     def try_write(self, write: Callable[[Session], None], *, was_fine: bool) -> bool:
         """Call `write` with a session; return whether it succeeded. Logs only the first of several consecutive failures."""
@@ -282,10 +294,13 @@ def fresh_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def heartbeat_while(role: str, engine: Engine, clock: Callable[[], datetime]) -> Iterator[None]:
-    """Record heartbeats while the block runs, and remove the row at its end."""
-    heartbeat = HeartbeatThread(role=role, engine=engine, clock=clock)
+    """Record heartbeats while the block runs, and remove the row at its end, unless the block raised an error."""
+    heartbeat, is_broken = HeartbeatThread(role=role, engine=engine, clock=clock), False
     heartbeat.start()
     try:
         yield
+    except Exception:
+        is_broken = True
+        raise
     finally:
-        heartbeat.stop()
+        heartbeat.stop(is_broken=is_broken)

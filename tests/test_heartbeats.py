@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -85,6 +86,17 @@ def test_a_process_that_nobody_replaces_is_forgotten_after_a_day(now: datetime) 
     assert heartbeats.missing_processes(found, now) == []
 
 
+def test_a_process_of_this_machine_is_dead_as_soon_as_it_is_gone(session: Session, now: datetime) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for host in (heartbeats.machine_name(), "lab2"):
+        put(session, "worker", now, started_at=now, pid=gone.pid, host=host)
+
+    dead = [one.host for one in heartbeats.list_processes(session) if one.is_dead(now)]
+    assert dead == [heartbeats.machine_name()]
+    assert causes(session)(now) == ["silent-scheduler"]  # a worker may be about to replace it
+
+
 def test_a_heartbeat_thread_keeps_its_row_until_it_stops(engine: Engine, now: datetime) -> None:
     heart = HeartbeatThread(role="worker", engine=engine, clock=lambda: now)
     heart.start()
@@ -110,9 +122,11 @@ def test_a_process_that_starts_again_under_its_old_number_counts_from_then(
     assert started_at(now + timedelta(hours=1)) == now + timedelta(hours=1)
 
 
-def put(session: Session, role: str, at: datetime, *, started_at: datetime, host: str = "lab2") -> None:
+def put(
+    session: Session, role: str, at: datetime, *, started_at: datetime, host: str = "lab2", pid: int = 7
+) -> None:
     """Record a process of another machine."""
-    row = {"role": role, "host": host, "pid": 7, "at": at, "started_at": started_at}
+    row = {"role": role, "host": host, "pid": pid, "at": at, "started_at": started_at}
     heartbeats.write_heartbeat(session, row, changed=row)
     session.commit()
 

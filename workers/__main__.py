@@ -64,14 +64,14 @@ def run_worker() -> int:
     warnings.filterwarnings(
         "ignore", category=SecurityWarning
     )  # Celery warns root users about pickle, which we do not accept
-    options = [f"--concurrency={max(2, os.cpu_count() or 2)}", f"--pool={pool_kind()}"]
-    options += [f"--queues={PROMPT},{BULK}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    worker = app.Worker(
+        concurrency=max(2, os.cpu_count() or 2), pool_cls=pool_kind(), queues=[PROMPT, BULK], quiet=True,
+        without_gossip=True, without_mingle=True, without_heartbeat=True, loglevel="WARNING",
+    )  # fmt: skip
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker
-    try:
-        app.worker_main(["--quiet", "worker", *options])
-    finally:
-        heart.stop()
-    return 0
+    worker.start()
+    heart.stop(is_broken=bool(worker.exitcode))
+    return worker.exitcode or 0
 
 
 def prepare_templates(context: AppContext) -> None:

@@ -105,7 +105,7 @@ def requeue_claims() -> None:
     now = app_context().clock()
     with app_context().read_session() as session:
         died = [
-            one for one in heartbeats.list_processes(session) if one.role == "worker" and one.is_silent(now)
+            one for one in heartbeats.list_processes(session) if one.role == "worker" and one.is_dead(now)
         ]
     if any(now - one.at < 2 * outbox.LEASE for one in died):
         requeue_dead_claims()

@@ -120,7 +120,7 @@ def heartbeat_report(process: ProcessRecord, now: datetime) -> dict[str, Any]:
         "pid": process.pid,
         "at": process.at,
         "seconds_ago": seconds_since(now, process.at),
-        "is_alive": not process.is_silent(now),
+        "is_alive": not process.is_dead(now),
     }
 
 
@@ -253,7 +253,7 @@ def problem_in_words(problem: Problem) -> str:
 
 def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
     """Return a process and the age of its last heartbeat in words."""
-    age, is_dead = format_age(seconds_since(now, process.at)), process.is_silent(now)
+    age, is_dead = format_age(seconds_since(now, process.at)), process.is_dead(now)
     return f"{process.role} {process.pid} on {process.host} {'dead, last seen ' * is_dead}{age} ago"
 
 

@@ -61,27 +61,34 @@ def stopped_processes(figures: Figures, supervisor: Supervisor, now: datetime) -
     they never ran or `digest run` has replaced them.
     """
     known = {process.role for process in figures.processes}
-    has_alive = any(not process.is_silent(now) for process in figures.processes)
+    has_alive = any(not process.is_dead(now) for process in figures.processes)
     was_used = figures.last_task_at is not None and not figures.done_by_runs
     expected = {*ROLES} if known & {*ROLES} or (has_alive and was_used) else set()
     for role in [*ROLES, *sorted(known - {*ROLES})]:
         if role in expected | known:
             found = [process for process in figures.processes if process.role == role]
-            yield from problems_of_role(role, found, supervisor, now)
+            yield from problems_of_role(role, found, supervisor, now, last_task_at=figures.last_task_at)
 
 
 def problems_of_role(
-    role: str, found: Sequence[ProcessRecord], supervisor: Supervisor, now: datetime
+    role: str,
+    found: Sequence[ProcessRecord],
+    supervisor: Supervisor,
+    now: datetime,
+    *,
+    last_task_at: datetime | None,
 ) -> Iterator[Problem]:
-    """Yield a problem if a role or some of its processes have stopped."""
+    """Yield a problem if a role or some of its processes have stopped, but not while they may be restarting."""
     name, last = ROLE_NAMES.get(role, role), max((process.at for process in found), default=None)
     fix = f"Start it again: {supervisor.restart(role)}. Its log: {supervisor.log(role)}."
     if last is None or now - last > heartbeats.SILENT_AFTER:
         if role in ROLES or (last and now - last < SWITCHED_OFF_AFTER):
             message = f"The {name} has stopped" if last else f"There is no {name}"
-            yield Problem(cause=f"silent-{role}", message=message, fix=fix, since=last)
-    elif dead := heartbeats.missing_processes(found, now):
-        alive = sum(not process.is_silent(now) for process in found)
+            yield Problem(cause=f"silent-{role}", message=message, fix=fix, since=last or last_task_at)
+    elif dead := [
+        one for one in heartbeats.missing_processes(found, now) if one.at < now - heartbeats.SILENT_AFTER
+    ]:
+        alive = sum(not process.is_dead(now) for process in found)
         yield Problem(
             cause=f"lost-{role}",
             message=f"{len(dead)} of {alive + len(dead)} {name}s stopped unexpectedly",
@@ -97,7 +104,7 @@ def problems_of_role(
 def work_not_done(figures: Figures, supervisor: Supervisor, now: datetime) -> Iterator[Problem]:
     """Yield a problem for each kind of work that is due and that nobody takes, or that is far too slow."""
     patience = PATIENCE_WITH_RUNS if figures.done_by_runs else PATIENCE
-    running = {process.role: process for process in figures.processes if not process.is_silent(now)}
+    running = {process.role: process for process in figures.processes if not process.is_dead(now)}
     for work in (*figures.work, *tasks_to_take(running.values(), figures.last_task_at)):
         is_untaken = work.is_untaken(now, patience)
         if not is_untaken and not work.is_slow(now):

@@ -114,7 +114,7 @@ def test_every_process_is_in_status_with_its_machine(digest: Digest, tmp_path: P
 
     ran = digest("status", "--now", NOW.isoformat())
     assert ran.code == 0
-    assert f"worker {os.getpid()} on {socket.gethostname()} 0 s ago" in ran.out
+    assert f"worker {os.getpid()} on {heartbeats.machine_name()} 0 s ago" in ran.out
 
 
 # ── a full disk ─────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
+from digest import heartbeats
 from tests.support.product_processes import ROOT
 from tests.support.real_servers import free_port
 from tests.support.waiting import pause, wait_until
@@ -255,7 +255,12 @@ def wait_for_question(terminal: Terminal, window: str, question: str) -> None:
 
 def page(screens: Iterator[tuple[Step, str]], folder: Path, port: str) -> str:
     """Return the page with these screens, without the names of this machine and its folders."""
-    names = {str(folder): FOLDER, socket.gethostname(): "papers", f":{port}": ":8000", str(ROOT): "~/digest"}
+    names = {
+        str(folder): FOLDER,
+        heartbeats.machine_name(): "papers",
+        f":{port}": ":8000",
+        str(ROOT): "~/digest",
+    }
     parts = [INTRODUCTION]
     for step, screen in screens:
         shown = reduce(lambda text, name: text.replace(name, names[name]), names, screen)

@@ -167,16 +167,18 @@ def test_operator_is_warned_of_complaints_before_mail_is_stopped(
         session.add(
             Delivery(
                 id=number, edition=f"daily-{number}", letter="digest", lane="bulk",
-                email="a@example.org", dated_at=now, due_at=now, expires_at=now, settled_at=now, state="sent",
+                email=f"{number}@example.org", dated_at=now, due_at=now, expires_at=now, settled_at=now, state="sent",
             )
         )  # fmt: skip
     tried = [outbox.AttemptRecord(number, now, "accepted") for number in range(1, 1_001)]
     outbox.record_attempts(session, tried, lease="x", now=now)
-    bounces.record_failure(session, site, "a@example.org", bounces.Complaint(), now=now, delivery_id=1)
+    for number in (1, 2):
+        complaint = bounces.Complaint()
+        bounces.record_failure(session, site, f"{number}@example.org", complaint, now=now, delivery_id=number)
 
     (problem,) = problems.find_problems(session, now=now)
     assert problem.message == "Too many readers report our mail as spam"
-    assert problem.facts == ("1 of 1,000 digests were reported as spam (the limit is 0.1%)",)
+    assert problem.facts == ("2 of 1,000 digests were reported as spam (the limit is 0.1%)",)
 
 
 def test_broken_domain_is_reported_with_both_fixes(session: Session, site: Site, now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -325,6 +326,23 @@ def test_a_worker_on_a_mismatched_machine_prints_one_line(service: Installation)
     assert ended.returncode == 1
     assert ended.stderr.startswith("digest: DIGEST_PEPPER is not the pepper")
     assert "Traceback" not in ended.stderr
+
+
+def test_a_worker_that_an_error_ends_exits_with_1_and_is_reported_dead(
+    service: Installation, redis_url: str
+) -> None:
+    with redis.Redis.from_url(redis_url) as broker:
+        broker.acl_setuser(
+            "limited", enabled=True, nopass=True, keys=["*"], channels=["*"], commands=["+@all", "-brpop"]
+        )
+    limited = redis_url.replace("redis://", "redis://limited:any@")
+    service.settings = {**service.settings, "BROKER_URL": limited}
+
+    ended = service.run("worker", check=False)
+
+    assert (ended.returncode, "no permissions" in ended.stderr) == (1, True)
+    (process,) = json.loads(service.run("status", "--json", check=False).stdout)["heartbeats"]
+    assert (process["role"], process["is_alive"]) == ("worker", False)
 
 
 @pytest.mark.whole
