@@ -11,6 +11,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, subscribers
+from digest.db import kept_pages
 from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
 from digest.editions import shown
@@ -53,6 +54,7 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "rates", iter([limits.delete_old_limits(session, now=now)])
     yield "presses", iter([press_store.delete_old_presses(session, before=now - KEEP_PRESSES_FOR)])
     yield "shingles", iter([catalog.delete_old_shingles(session, before=now - KEEP_SHOWN_FOR)])
+    yield "answers to forms", iter([kept_pages.delete_old_pages(session, now=now)])
     yield "attempts", outbox.prune_attempts(session, before=now - kept.attempts)
     yield "deliveries", outbox.prune_deliveries(session, before=past)
     yield "suppressions of full mailboxes", iter([bounces.end_temporary_suppressions(session, now=now)])

@@ -15,7 +15,7 @@ from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
-from digest.web import forms, page_rendering, problem_pages, request_context
+from digest.web import page_rendering, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 
@@ -102,9 +102,6 @@ def handle_form(request: Request, form: FormData) -> Response:
     return page_rendering.redirect_back(request, "asked")
 
 
-post_form = forms.form_endpoint(handle_form)
-
-
 # ── the link in the letter to the new address ───────────────────────────────────────────────────
 
 
@@ -155,6 +152,3 @@ def handle_new_address(request: Request, form: FormData) -> Response:
         except UsageError as error:
             return new_address_page(request, subscriber, email, error=error_sentence(error))
     return page_rendering.redirect_back(request)
-
-
-confirm_new_address = forms.form_endpoint(handle_new_address)

@@ -42,6 +42,7 @@ from digest.web import (
     watchdog,
     why_page,
 )
+from digest.web.forms import page_with_form
 from digest.web.middleware import HttpMiddleware, PublicPageCompression
 
 if TYPE_CHECKING:
@@ -57,36 +58,27 @@ class IdConvertor(IntegerConvertor):
 register_url_convertor("id", IdConvertor())
 
 ROUTES: list[BaseRoute] = [
-    Route("/", front_page.show_front),
-    Route("/", front_page.subscribe, methods=["POST"]),
+    *page_with_form("/", front_page.show_front, front_page.handle_form, in_steps=True),
     Route("/preview", front_page.post_preview, methods=["POST"]),
-    Route("/link", new_link.send_new_link, methods=["POST"]),
+    *page_with_form("/link", new_link.show_front, new_link.handle_form, in_steps=True),
     Route("/email", front_page.show_as_email),
-    Route("/c/{token}", confirm_page.show_button),
-    Route("/c/{token}", confirm_page.confirm, methods=["POST"]),
-    Route("/u/{token}", unsubscribe_page.show_button),
-    Route("/u/{token}", unsubscribe_page.unsubscribe, methods=["POST"]),
-    Route("/m/{token}/saved", saved_papers.show_list),
-    Route("/m/{token}/saved", saved_papers.post_list, methods=["POST"]),
+    *page_with_form("/c/{token}", confirm_page.show_button, confirm_page.handle_button),
+    *page_with_form(
+        "/u/{token}", unsubscribe_page.show_button, unsubscribe_page.handle_button, from_anywhere=True
+    ),
+    *page_with_form("/m/{token}/saved", saved_papers.show_list, saved_papers.handle_list_form),
     Route("/m/{token}/saved.bib", saved_papers.show_bibtex),
     Route("/m/{token}/saved.ris", saved_papers.show_ris),
-    Route("/s/{token}/{number:id}", saved_papers.show_button),
-    Route("/s/{token}/{number:id}", saved_papers.post_button, methods=["POST"]),
+    *page_with_form("/s/{token}/{number:id}", saved_papers.show_button, saved_papers.handle_button),
     Route("/s/{token}.{format:str}", saved_papers.show_feed),
-    Route("/m/{token}", settings_page.show_settings),
-    Route("/m/{token}", settings_actions.post_form, methods=["POST"]),
+    *page_with_form("/m/{token}", settings_page.show_settings, settings_actions.handle_form),
     Route("/m/{token}/why", why_page.show_answer),
-    Route("/d/{token}", account_page.show_account),
-    Route("/d/{token}", account_page.post_form, methods=["POST"]),
+    *page_with_form("/d/{token}", account_page.show_account, account_page.handle_form),
     Route("/d/{token}/digest-data.json", account_page.download),
-    Route("/e/{token}", account_page.show_new_address),
-    Route("/e/{token}", account_page.confirm_new_address, methods=["POST"]),
-    Route("/t/{token}", settings_page.show_settings),
-    Route("/t/{token}", settings_actions.post_form, methods=["POST"]),
-    Route("/l/{token}/{number:id}", feedback_page.show_less),
-    Route("/l/{token}/{number:id}", feedback_page.less, methods=["POST"]),
-    Route("/l/{token}/{number:id}/more", feedback_page.show_more),
-    Route("/l/{token}/{number:id}/more", feedback_page.more, methods=["POST"]),
+    *page_with_form("/e/{token}", account_page.show_new_address, account_page.handle_new_address),
+    *page_with_form("/t/{token}", settings_page.show_settings, settings_actions.handle_form),
+    *page_with_form("/l/{token}/{number:id}", feedback_page.show_less, feedback_page.less),
+    *page_with_form("/l/{token}/{number:id}/more", feedback_page.show_more, feedback_page.more),
     Route("/a/{token}", reader_archive.show_archive),
     Route("/days", public_archive.show_days),
     Route("/days/{day}", public_archive.page_in_turn(public_archive.show_day)),

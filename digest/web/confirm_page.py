@@ -16,7 +16,6 @@ from digest.subscribers import Request as SubscriptionRequest
 from digest.subscribers import RequestedSettings, use_cases
 from digest.topics import Filter
 from digest.web import (
-    forms,
     page_rendering,
     problem_pages,
     request_context,
@@ -113,13 +112,10 @@ def handle_button(request: Request, form: FormData) -> Response:
         subscriber = use_cases.confirm_on_page(
             session, context.site, token, network=network, choose_papers=choose_papers, now=now
         )
-    with db.read_session(context.engine) as session:
-        if subscriber is None:
+    if subscriber is None:
+        with db.read_session(context.engine) as session:
             return refused_page(request, session)
-        return confirmed_page(request, session, confirmation)
-
-
-confirm = forms.form_endpoint(handle_button)
+    return page_rendering.redirect_back(request)
 
 
 def confirmed_page(request: Request, session: Session, confirmation: Confirmation) -> Response:

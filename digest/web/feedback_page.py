@@ -19,7 +19,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.subscribers import LastChange, TopicProposal, use_cases
-from digest.web import forms, page_rendering, paper_page, request_context
+from digest.web import page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
@@ -140,6 +140,4 @@ def choice_value(proposal: TopicProposal) -> str:
 
 
 show_less, show_more = (partial(show_proposals, wants_more=wants_more) for wants_more in (False, True))
-less, more = (
-    forms.form_endpoint(partial(handle_form, wants_more=wants_more)) for wants_more in (False, True)
-)
+less, more = (partial(handle_form, wants_more=wants_more) for wants_more in (False, True))

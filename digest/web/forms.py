@@ -1,13 +1,18 @@
-"""Read forms of limited size, and check that they were sent by a person from our pages."""
+"""Read forms of limited size, check that they were sent by a person from our pages, and answer with a redirect.
+
+Back and Reload never send a form again: the page that answers a form is kept for some minutes, and the browser is
+redirected to the form's own path with the page's key.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
-from secrets import token_hex
+from secrets import token_hex, token_urlsafe
 from time import perf_counter
 from typing import Any
 
@@ -15,9 +20,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
+from digest import db
 from digest.caches import Caches
+from digest.db import kept_pages
+from digest.errors import Unreachable
 from digest.links import sign_token, verify_token
 from digest.site_profile import Site
 from digest.web import middleware, request_context
@@ -35,28 +44,83 @@ LARGE_FORMS_AT_ONCE = 8  #: maximum number of larger forms read at the same time
 #: The response time of a form that asks for an address is a multiple of this many seconds, so that it does not
 #: reveal who is subscribed.
 RESPONSE_STEP = 0.2
+ONE_CLICK = "List-Unsubscribe"  #: the field that a mail program posts to unsubscribe
 
+ShowPage = Callable[[Request], Response]
 FormAction = Callable[[Request, FormData], Response]
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def form_endpoint(action: FormAction, *, from_anywhere: bool = False) -> Endpoint:
+def page_with_form(
+    path: str, show: ShowPage, action: FormAction, *, from_anywhere: bool = False, in_steps: bool = False
+) -> list[BaseRoute]:
+    """Return the routes of a page and of its form, whose answers are redirects."""
+    endpoint = form_endpoint(action, from_anywhere=from_anywhere)
+    return [
+        Route(path, lambda request: kept_answer(request) or show(request)),
+        Route(path, respond_in_steps(endpoint) if in_steps else endpoint, methods=["POST"]),
+    ]
+
+
+def form_endpoint(action: FormAction, *, from_anywhere: bool = False, is_page: bool = True) -> Endpoint:
     """Return an endpoint that reads a form and calls `action` with it in a thread.
 
-    Forms must be sent from our own pages. The exception is the one-click unsubscribe, which mail programs
-    send. On the `UPLOAD_PATHS`, a form may contain a file.
+    Forms must be sent from our own pages. The exception is the one-click unsubscribe (RFC 8058), which mail
+    programs send; its response is no redirect. On the `UPLOAD_PATHS`, a form may contain a file.
     """
 
     async def endpoint(request: Request) -> Response:
+        is_redirected = is_page
         if not from_anywhere and not middleware.is_same_site(
             request.headers, request_context.context_of(request).site.url
         ):
             raise HTTPException(403)
         files = 1 if request.scope["path"] in middleware.UPLOAD_PATHS else 0
-        async with large_forms_in_turn(request), read_form(request, files=files) as form:
-            return await run_in_threadpool(action, request, form)
+        try:
+            async with large_forms_in_turn(request), read_form(request, files=files) as form:
+                is_redirected = is_page and not (from_anywhere and ONE_CLICK in form)
+                response = await run_in_threadpool(action, request, form)
+        except HTTPException as error:
+            response = await run_in_threadpool(request.app.exception_handlers[HTTPException], request, error)
+        return await run_in_threadpool(redirect_to, request, response) if is_redirected else response
 
     return endpoint
+
+
+# ── redirects to the answers ────────────────────────────────────────────────────────────────────
+
+
+def redirect_to(request: Request, answer: Response) -> Response:
+    """Keep the page that answers a form, and redirect to it; return the page itself if the database fails."""
+    if isinstance(answer, RedirectResponse):
+        return answer
+    context, path, name = request_context.context_of(request), request.scope["path"], token_urlsafe(16)
+    head = json.dumps([answer.status_code, dict(answer.headers)]).encode()
+    try:
+        with db.write_session(context.engine) as session:
+            content = head + b"\n" + bytes(answer.body)
+            kept_pages.keep_page(session, f"{path}\n{name}", content, now=context.clock())
+    except Unreachable:
+        return answer
+    return RedirectResponse(f"{path}?answer={name}", 303)
+
+
+def kept_answer(request: Request) -> Response | None:
+    """Return the page to which the answer to a form redirected, while it is kept."""
+    name = request.query_params.get("answer")
+    if not name:
+        return None
+    context, key = request_context.context_of(request), f"{request.scope['path']}\n{name}"
+    with db.read_session(context.engine) as session:
+        kept = kept_pages.find_page(session, key, now=context.clock())
+    if kept is None:
+        return None
+    head, _, body = kept.partition(b"\n")
+    status, headers = json.loads(head)
+    return HTMLResponse(body, status, headers | {"cache-control": "no-store"})
+
+
+# ── reading a form ──────────────────────────────────────────────────────────────────────────────
 
 
 def respond_in_steps(endpoint: Endpoint) -> Endpoint:
@@ -118,13 +182,24 @@ def form_stamp(site: Site, now: datetime) -> str:
     return sign_token(site, "form", f"{int(now.timestamp())}-{token_hex(8)}")
 
 
+def stamp_again(site: Site, stamp: str, now: datetime) -> str:
+    """Return the stamp for a form that is shown again: its own, or one that can be sent at once if that is too old."""
+    made = time_of_stamp(site, stamp)
+    if made is None:
+        return form_stamp(site, now)
+    return stamp if now - made <= MAX_FORM_AGE else form_stamp(site, now - MIN_FORM_AGE)
+
+
 def is_timely(site: Site, stamp: str, now: datetime) -> bool:
     """Return whether a form was sent between 2 seconds and 2 days after it was loaded."""
+    made = time_of_stamp(site, stamp)
+    return made is not None and MIN_FORM_AGE <= now - made <= MAX_FORM_AGE
+
+
+def time_of_stamp(site: Site, stamp: str) -> datetime | None:
+    """Return when a form was loaded, or None if its stamp is not ours."""
     made = (verify_token(site, "form", stamp) or "").partition("-")[0]
-    if not made.isdigit():
-        return False
-    age = timedelta(seconds=now.timestamp() - int(made))
-    return MIN_FORM_AGE <= age <= MAX_FORM_AGE
+    return datetime.fromtimestamp(int(made), UTC) if made.isdigit() else None
 
 
 def count_use(caches: Caches, name: str, key: object) -> int:

@@ -155,7 +155,7 @@ def show_again(
             context,
             session,
             form,
-            stamp=forms.form_stamp(context.site, context.clock()),
+            stamp=forms.stamp_again(context.site, form.stamp, context.clock()),
             errors=errors,
             preview=preview,
             focus=focus,
@@ -187,6 +187,7 @@ def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSetti
 
 def handle_form(request: Request, form: FormData) -> Response:
     """Do what the pressed button asks for: sign up, preview the topics, show a sample, or edit again."""
+    form = sign_up_form.shown_fields(form)
     do, has_file = field_text(form, "do"), library_upload.has_file(form)
     if (do in {"try", "sample"} or has_file) and not may_preview(request, has_file=has_file):
         typed = sign_up_form.read(form)
@@ -208,15 +209,16 @@ def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dic
     context = request_context.context_of(request)
     typed = sign_up_form.read(form)
     try:
-        papers = library_upload.uploaded_papers(form, context.clock())
+        library = library_upload.uploaded_library(form, context.clock())
     except BadField as error:
         return typed, {error.field: error_sentence(error)}
-    if not papers:
+    if library is None:
         return typed, {}
     with db.read_session(context.engine) as session:
-        found = sign_up_suggestions.topics_of_library(context, session, papers)
+        found = sign_up_suggestions.topics_of_library(context, session, library.papers)
     offered = tuple(dict.fromkeys((*typed.offered, *found)))
-    return replace(typed, offered=offered, kept=typed.kept | {one.value for one in found}), {}
+    kept = typed.kept | {one.value for one in found}
+    return replace(typed, offered=offered, kept=kept, library=library_upload.sentence(library)), {}
 
 
 def may_preview(request: Request, *, has_file: bool) -> bool:
@@ -256,7 +258,7 @@ def check_topics(request: Request, form: SignUpForm) -> FormErrors:
 
 def post_fragment(request: Request, form: FormData) -> Response:
     """Return the preview as an HTML fragment, which our script puts into the page."""
-    context = request_context.context_of(request)
+    context, form = request_context.context_of(request), sign_up_form.shown_fields(form)
     if not may_preview(request, has_file=library_upload.has_file(form)):
         return page_rendering.render_page(request, "preview", status=429, **preview_values(error=TOO_MANY))
     typed, errors = read_with_library(request, form)
@@ -365,8 +367,7 @@ def show_sent(request: Request, form: SignUpForm) -> Response:
     return page_rendering.render_page(request, "request_sent", email=form.email, form=form, is_slow=is_slow)
 
 
-subscribe = forms.respond_in_steps(forms.form_endpoint(handle_form))
-post_preview = forms.form_endpoint(post_fragment)
+post_preview = forms.form_endpoint(post_fragment, is_page=False)  # our script asks for it
 
 
 def show_as_email(request: Request) -> Response:

@@ -81,20 +81,28 @@ LINK_TEXTS = (INCOMPLETE_LINK, EXPIRED_LINK, EXPIRED_ACCOUNT_LINK)
 
 
 def problem_page(
-    request: Request, status: int, *, email: str = "", error: str = "", texts: tuple[str, str] | None = None
+    request: Request,
+    status: int,
+    *,
+    email: str = "",
+    stamp: str = "",
+    error: str = "",
+    texts: tuple[str, str] | None = None,
 ) -> Response:
-    """Return an error page; if a link does not work, the page has a form to request a new one."""
+    """Return an error page; if a link does not work, the page has a form to request a new one.
+
+    `stamp` is the stamp of that form if it is shown again.
+    """
     headline, sentence = texts or PROBLEM_TEXTS.get(status, PROBLEM_TEXTS[500 if status >= 500 else 400])
     context, path = request_context.context_of(request), request.scope["path"]
     offers_link = status == 410 if texts is None else texts in LINK_TEXTS
-    stamp = forms.form_stamp(context.site, context.clock()) if offers_link else ""
     return render_page(
         request,
         "problem",
         status=status,
         headline=headline,
         sentence=sentence,
-        stamp=stamp,
+        stamp=forms.stamp_again(context.site, stamp, context.clock()) if offers_link else "",
         email=email,
         error=error,
         form_path=path if status == 413 and middleware.PRIVATE_PATHS.match(path) else "",

@@ -18,7 +18,7 @@ from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
 from digest.subscribers import use_cases
-from digest.web import citation_files, feeds, forms, page_rendering, paper_page, request_context
+from digest.web import citation_files, feeds, page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -43,9 +43,6 @@ def handle_button(request: Request, form: FormData) -> Response:
         except UsageError as error:
             return save_page(request, reader, paper, error=str(error))
     return page_rendering.redirect_back(request, "saved")
-
-
-post_button = forms.form_endpoint(handle_button)
 
 
 def save_page(request: Request, reader: Subscriber, paper: Paper, error: str = "") -> Response:
@@ -123,9 +120,6 @@ def handle_list_form(request: Request, form: FormData) -> Response:
             case _ if number.isascii() and number.isdigit() and int(number) < 2**63:
                 use_cases.remove_saved_paper(session, reader, int(number))
     return page_rendering.redirect_back(request)
-
-
-post_list = forms.form_endpoint(handle_list_form)
 
 
 def show_bibtex(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Perform the actions of the settings page.
 
-An action that succeeds redirects to the page, which shows the change. Errors, and the matches of a filter that is
-only tried, are shown in the response itself.
+An action that succeeds redirects to the page, which shows the change; otherwise the page with errors, or with the matches of
+a filter that is only tried, is returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import SubscriberTopic, use_cases
-from digest.web import forms, page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
+from digest.web import page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
 from digest.web.forms import field_text
 from digest.web.settings_page import FormState, TypedTopic
 from digest.web.sign_up_form import error_sentence
@@ -86,9 +86,6 @@ def handle_form(request: Request, form: FormData) -> Response:
             current = settings_page.subscriber_of_settings_link(session, request)
             return settings_page.settings_page(request, session, current, result)
     return page_rendering.redirect_back(request, result)
-
-
-post_form = forms.form_endpoint(handle_form)
 
 
 # ── pause and undo ──────────────────────────────────────────────────────────────────────────────

@@ -24,6 +24,8 @@ MAX_FILTER = 2001
 MAX_NAME = 80
 MAX_CHOICE = 80
 MAX_ID = 2**63
+#: The fields that the page hides, and that do not count, while "Papers on any subject" is chosen.
+TOPIC_FIELDS = frozenset({"interest", "offered", "topic", "filter", "library"})
 EMPTY_FIELD = "Fill this in."
 
 
@@ -55,7 +57,9 @@ class SignUpForm:
     timezone: str = "UTC"
     max_papers: str = "10"
     abstracts: str = "short"
-    is_open: bool = False  #: whether the section with the topics was unfolded
+    is_open: bool = False  #: whether the section with the topics is shown
+    stamp: str = ""  #: the stamp of the time when the form was loaded first
+    library: str = ""  #: what was read from the uploaded library, as a sentence
 
     @property
     def has_topics(self) -> bool:
@@ -76,6 +80,8 @@ def read(form: FormData) -> SignUpForm:
     offered = tuple(offered_topics(form.getlist("offered")))
     return SignUpForm(
         email=field_text(form, "use", 321) or field_text(form, "email", 321),
+        is_open=field_text(form, "on") == "topics",
+        stamp=field_text(form, "made"),
         interests=tuple(starter_topics.chosen_topics(form.getlist("interest"))),
         liked=tuple(paper_ids(form.getlist("like"))),
         offered=offered,
@@ -87,6 +93,13 @@ def read(form: FormData) -> SignUpForm:
         max_papers=choice(form, "max_papers", EMPTY_FORM.max_papers),
         abstracts=choice(form, "abstracts", EMPTY_FORM.abstracts),
     )
+
+
+def shown_fields(form: FormData) -> FormData:
+    """Return the submitted fields without those that the page hid."""
+    is_hidden = field_text(form, "on") == "all"
+    fields = form.multi_items()
+    return FormData([(name, value) for name, value in fields if not (is_hidden and name in TOPIC_FIELDS)])
 
 
 def choice(form: FormData, name: str, default: str) -> str:

@@ -20,7 +20,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.subscribers import use_cases
-from digest.web import forms, page_rendering, request_context
+from digest.web import page_rendering, request_context
 from digest.web.forms import field_text
 
 #: The reasons for unsubscribing from which a reader can choose on the page.
@@ -74,9 +74,6 @@ def note_reason(request: Request, session: Session, subscriber: Subscriber, form
     given = ": ".join(filter(None, [*chosen, words]))
     is_noted = bool(given) and use_cases.note_leaving_reason(session, subscriber, given)
     return page_rendering.redirect_back(request, "thanks" if is_noted else "")
-
-
-unsubscribe = forms.form_endpoint(handle_button, from_anywhere=True)
 
 
 def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subscriber:

@@ -145,7 +145,9 @@ async def send(client: httpx2.AsyncClient, form: dict[str, str], number: int, du
     """Send one sign-up, and return its result."""
     network = f"20.{number // 250}.{number % 250}.7"
     try:
-        response = await client.post("/", data=form, headers={"x-forwarded-for": network})
+        response = await client.post(
+            "/", data=form, headers={"x-forwarded-for": network}, follow_redirects=True
+        )
         is_page = response.status_code == 200 and form["email"] in response.text
         answer = "accepted" if is_page else f"status {response.status_code}"
     except httpx2.HTTPError as error:

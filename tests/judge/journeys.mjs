@@ -10,8 +10,10 @@ await walk(({ page, context, look }) => {
   async function openTopics() {
     await page.goto(`${options.site}/`);
     if (!options.pictures || options.journey === "chips") await look("front");
-    await page.locator("#topics > summary").click();
+    await chooseTopics();
   }
+
+  const chooseTopics = () => page.getByText("Only papers on my topics").click();
 
   // The preview appears by itself with a script, and by a button without.
   async function preview() {
@@ -22,10 +24,10 @@ await walk(({ page, context, look }) => {
     await look(`preview-${options.journey}`);
   }
 
-  async function subscribe() {
+  async function subscribe(press = () => page.getByRole("button", { name: "Send me papers" }).click()) {
     await page.getByLabel("Your email").fill(address);
     await page.waitForTimeout(FORM_SECONDS * 1000);
-    await page.getByRole("button", { name: "Send me papers" }).click();
+    await press();
     await page.getByRole("heading", { name: "Check your inbox." }).waitFor();
     await look("sent");
   }
@@ -65,14 +67,13 @@ await walk(({ page, context, look }) => {
         const open = page.locator(".cards > li", { hasText: title }).locator("label.like:not(:has(:checked))");
         if (await open.count()) await open.first().click();
       }
-      if (!options.hasScript) await page.locator("#topics > summary").click();
+      if (!options.hasScript) await chooseTopics();
       await preview();
       await subscribe();
       await confirm();
     },
     async library() {
       await openTopics();
-      await page.getByText("Drop your library").click();
       await page.locator("#library").setInputFiles(options.library);
       await preview();
       await subscribe();
@@ -80,16 +81,14 @@ await walk(({ page, context, look }) => {
     },
     async filter() {
       await openTopics();
-      await page.getByText("Write your own filter").click();
       await page.locator("#filter").pressSequentially("robot* ANDNOT weather", { delay: 15 });
       await preview();
-      await subscribe();
+      await subscribe(() => page.locator("#filter").press("Enter")); // the default button, with a script or without
       await confirm();
     },
     async corrections() {
       await openTopics();
       await page.locator("label.chip", { hasText: "Robots" }).click();
-      await page.getByText("Write your own filter").click();
       await page.locator("#filter").fill("robot* AND (arm");
       await page.getByLabel("Your email").fill("ada@gmial.com");
       await page.waitForTimeout(FORM_SECONDS * 1000);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -91,7 +92,7 @@ def test_the_response_does_not_reveal_who_is_subscribed(served, alice, now):
     answers = {
         kind: (
             answer.status_code,
-            answer.text.replace(email, "ADDRESS"),
+            re.sub('name="made" value="[^"]+"', "", answer.text.replace(email, "ADDRESS")),
             dict(answer.headers, **{"content-length": ""}),
         )
         for kind, email in known.items()

@@ -62,7 +62,7 @@ def test_whoever_confirms_for_a_group_gets_no_settings_link(served, now):
     served.clock.now += timedelta(minutes=2)  # mail scanners press buttons within the first minute
 
     asked = served.client.get(path).text
-    answer = served.client.post(path)
+    answer = served.client.post(path, follow_redirects=True)
 
     assert "kari@uni.edu asked for a daily digest of papers on “Vision” for the group lab@uni.edu." in asked
     assert "The group is subscribed." in answer.text

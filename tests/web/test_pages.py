@@ -344,7 +344,7 @@ class Page(HTMLParser):
             self.loads.append(attributes.get("href") or attributes.get("src") or "")
         if (
             tag in {"input", "select", "textarea"}
-            and attributes.get("type") not in {"hidden", "checkbox"}
+            and attributes.get("type") not in {"hidden", "checkbox", "radio"}  # these are inside their labels
             and attributes.get("name") != "website"
             and "aria-label" not in attributes
         ):

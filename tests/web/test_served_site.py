@@ -26,7 +26,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Installa
     folder = tmp_path_factory.mktemp("served")
     with installation(folder / "data", settings={"PORT": str(port), "BASE_URL": address}) as ours:
         ours.start("web")
-        with httpx2.Client(base_url=address) as client:
+        with httpx2.Client(base_url=address, follow_redirects=True) as client:
             wait_until("the site to answer", lambda: is_well(client))
             yield ours, client
         ours.stop(how=signal.SIGTERM)

@@ -265,6 +265,37 @@ def test_the_time_of_a_response_to_an_address_is_a_multiple_of_a_step(served, al
 # ── libraries ───────────────────────────────────────────────────────────────────────────────────
 
 
+def test_after_an_error_the_button_works_at_once(served):
+    stamp = served.stamp()
+    wrong = {"made": stamp, "website": "", "email": "ada@uni.edu", "filter": "robot* AND ("}
+    again = fields_of(served.client.post("/", data=wrong).text)
+    assert (
+        "Check your inbox."
+        in served.client.post("/", data=wrong | {"made": again["made"], "filter": ""}).text
+    )
+
+    served.clock.now += forms.MAX_FORM_AGE + timedelta(hours=1)  # the tab was left open
+    late = served.client.post("/", data={"made": stamp, "email": "bob@uni.edu"}).text
+    assert "Please press the button again." in late
+    sent = {"made": fields_of(late)["made"], "email": "bob@uni.edu"}
+    assert "Check your inbox." in served.client.post("/", data=sent).text
+
+
+def test_topics_that_the_page_hides_are_neither_previewed_nor_saved(served, papers):
+    hidden = {"on": "all", "filter": "title:quiet", "interest": "Robots", "offered": "A\nb", "topic": "A\nb"}
+    assert "trending papers" in served.client.post("/preview", data=hidden).text
+    assert "We read" not in upload(served, LIBRARY, email="bob@uni.edu", on="all").text
+
+    served.sign_up("ada@uni.edu", **hidden)
+
+    assert "topics" not in requested(served)
+    page = served.client.get("/").text
+    assert 'name="on" value="all" checked' in page
+    assert (
+        served.sign_up("", do="try", filter="title:quiet").text.count('name="on" value="topics" checked') == 1
+    )
+
+
 def upload(served, content, *, path="/", **fields):
     data = {"made": served.stamp(), "website": "", **fields}
     return served.client.post(path, data=data, files={"library": ("library.bib", content)})
@@ -283,8 +314,10 @@ def upload(served, content, *, path="/", **fields):
     ids=["BibTeX", "BOM", "latin-1", "UTF-16", "RIS", "CSL-JSON"],
 )
 def test_libraries_of_three_formats_and_any_charset_are_read(served, papers, content):
-    [offered] = checked(upload(served, content, do="try").text)
+    page = upload(served, content, do="try").text
+    [offered] = checked(page)
 
+    assert re.search(r"We read (1 reference|3 references)\.", page)
     assert re.search("diffusion|salt", offered.lower())
 
 
@@ -522,7 +555,7 @@ def test_a_stranger_cannot_advertise_in_the_confirm_letter(served, papers):
 def test_the_welcome_page_shows_the_papers_of_the_welcome_letter(served, papers):
     served.sign_up("ada@uni.edu", offered="Silence\ntitle:quiet", topic="Silence\ntitle:quiet")
 
-    first = served.client.post(confirm_path(served)).text
+    first = served.client.post(confirm_path(served), follow_redirects=True).text
 
     assert "To ada@uni.edu, on: Silence." in first
     assert "Until then, you can read three papers from today on your topics." in first

@@ -34,7 +34,7 @@ from digest.db.tables.papers import (
     PaperRow,
     SignalRow,
 )
-from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, Observation
+from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, KeptPage, Observation
 from digest.db.tables.subscribers import (
     AbstractLength,
     Confirmation,
@@ -80,6 +80,7 @@ __all__ = [
     "Heartbeat",
     "HostRow",
     "InboundMail",
+    "KeptPage",
     "Lane",
     "MailPurpose",
     "MailState",

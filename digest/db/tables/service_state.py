@@ -1,10 +1,10 @@
-"""Define the tables of the service's own state: fingerprints, emergency stops and heartbeats."""
+"""Define the tables of the service's own state: fingerprints, emergency stops, heartbeats and kept pages."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import String
+from sqlalchemy import LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from digest.db import Base, BigKey, UtcDateTime, partial_index
@@ -53,3 +53,13 @@ class Observation(Base):
 
     name: Mapped[str] = mapped_column(String(40), primary_key=True)
     at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class KeptPage(Base):
+    """The page that answers a form, encrypted with a key that only the page's address contains."""
+
+    __tablename__ = "kept_page"
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)  #: a hash of the key
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    content: Mapped[bytes] = mapped_column(LargeBinary)

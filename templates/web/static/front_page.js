@@ -3,6 +3,7 @@
 "use strict";
 
 const form = document.getElementById("sign-up");
+const panel = document.querySelector("#topics .panel");
 const preview = document.getElementById("preview");
 const PAUSE = 350; // milliseconds without typing
 
@@ -47,7 +48,9 @@ function changed(event) {
   const field = event.target;
   if (field.form !== form || field.name === "email") return;
   liked = field.name === "like" ? field.labels[0] : null;
-  if (liked) hold(() => { document.getElementById("topics").open = true; });
+  if (liked) hold(() => { form.elements.on.value = "topics"; });
+  panel.disabled = form.elements.on.value === "all"; // hidden fields are not sent
+  if (field.name === "on") return;
   clearTimeout(waiting);
   waiting = setTimeout(update, field.type === "text" ? PAUSE : 0);
 }
@@ -58,10 +61,6 @@ if (form) {
   guessZone(zone);
   zone.addEventListener("focus", listZones, { once: true });
   document.addEventListener("input", changed);
-  form.elements.filter.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
-    event.preventDefault();
-    update();
-  });
-  if (form.querySelector("#topics :checked") || document.querySelector("[name=like]:checked")) update();
+  panel.disabled = form.elements.on.value === "all";
+  if (panel.querySelector(":checked") || document.querySelector("[name=like]:checked")) update();
 }
