@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +66,34 @@ def test_operations_names_only_commands_that_exist() -> None:
 @pytest.mark.parametrize("section", re.split(r"^## ", OPERATIONS, flags=re.MULTILINE)[1:-1])
 def test_a_section_of_operations_fits_on_a_screen(section: str) -> None:
     assert len(section.strip().splitlines()) <= 20
+
+
+#: What Debian's package writes if "Local only" is chosen in its dialog.
+LOCAL_ONLY = """
+compatibility_level = 3.6
+default_transport = error
+relay_transport = error
+inet_interfaces = loopback-only
+mydestination = $myhostname, debian, localhost.localdomain, localhost
+mynetworks = 127.0.0.0/8 [::ffff:127.0.0.0]/104 [::1]/128
+"""
+
+
+def test_the_pasted_postfix_block_lets_mail_in_and_out_after_local_only(tmp_path: Path) -> None:
+    postconf = shutil.which("postconf", path=f"{os.environ['PATH']}:/usr/sbin")
+    if postconf is None:
+        pytest.skip("Postfix is not installed")
+    text = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```sh\n(DEBIAN_FRONTEND.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^postconf -e (?:.*\\\n)*.*", block, re.MULTILINE)
+    (tmp_path / "main.cf").write_text(LOCAL_ONLY)
+    (tmp_path / "master.cf").touch()
+
+    pasted = f'alias postconf="{postconf} -c {tmp_path}"\n{command}'
+    subprocess.run(["sh", "-c", pasted], check=True)
+    found = subprocess.run([postconf, "-c", tmp_path, "-n"], check=True, capture_output=True, text=True)
+
+    assert found.stderr == ""  # no setting is misspelled
+    settings = dict(line.split(" = ", 1) for line in found.stdout.splitlines())
+    assert (settings["default_transport"], settings["relay_transport"]) == ("smtp", "relay")
+    assert (settings["inet_interfaces"], settings["virtual_transport"]) == ("all", "lmtp:inet:127.0.0.1:8024")

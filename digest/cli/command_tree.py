@@ -35,7 +35,7 @@ PLACES = {name: (panel, place) for panel, places in PANELS.items() for name, pla
 #: Words that people try, and the command that they look for.
 HINTS = {
     "help": "Every command has --help; digest --help lists them.",
-    "logs": "Every process logs to stderr. Under systemd: journalctl -u 'digest-*'. What is wrong: digest doctor.",
+    "logs": "Every process logs to stderr. Under systemd: journalctl -u 'digest@*'. What is wrong: digest doctor.",
     "rm": "To unsubscribe somebody: digest subscribers remove EMAIL. To erase all their data: digest subscribers erase EMAIL.",
 }
 HINTS["delete"] = HINTS["rm"]

@@ -13,10 +13,10 @@ from digest.cli.common_options import AsJson, Now, current_time
 
 app = group("Keys that sign the links in letters.")
 
-REPLACED = "A new key has replaced the retired key in the data directory. Restart every role."
+REPLACED = "A new key has replaced the retired key in the data directory. Restart every role: {restart}."
 IN_SETTINGS = (
     "No role starts while DIGEST_SECRET_KEY contains this key: replace it with a new key on every machine, then restart"
-    " every role."
+    " every role: {restart}."
 )
 
 
@@ -57,6 +57,7 @@ def retire(
         digest keys retire 7f3a9c --json
     """
     from digest import key_fingerprints
+    from digest.monitoring.supervisor import find_supervisor
 
     # The keys are not checked against the database, because this machine may already have only the new key.
     with command_context.open_context() as context, context.write_session() as session:
@@ -69,4 +70,7 @@ def retire(
     terminal.print_line(
         f"Key {retired.id} is retired. Links that it signed stop working when every role is restarted."
     )
-    terminal.print_note(REPLACED if is_replaced else IN_SETTINGS if is_here else "Restart every role.")
+    note = REPLACED if is_replaced else IN_SETTINGS if is_here else "Restart every role: {restart}."
+    supervisor = find_supervisor(context.settings.data_dir)
+    restart = supervisor.restart(*(sorted(supervisor.units) or ("web", "worker", "scheduler")))
+    terminal.print_note(note.format(restart=restart))

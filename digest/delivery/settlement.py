@@ -129,6 +129,8 @@ class OutcomeRecorder:
             if outcome.verdict is not Verdict.ACCEPTED:
                 tally.update(self.record_unsent(window, outcome))
         outbox.record_attempts(session, window.attempts, lease=lease, now=now)
+        if window.had_no_reply:
+            outbox.note_silence(session, outcome_text(window.outcomes[0]), now=now)
         if self.is_disconnected(window):  # other workers do not try the servers during the pause
             self.policy.paused_servers[""] = now + SILENT_SERVER_PAUSE
         self.policy.finish_window(window.letters, window.outcomes, lease=lease, now=now)

@@ -115,7 +115,7 @@ def probe_url(url: str) -> str:
     return url.partition("?")[0].replace("redis+socket:", "unix:", 1)
 
 
-def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
+def check_mail(mail: MailUrl, supervisor: Supervisor, *, logs_in: bool = False) -> tuple[Check, ...]:
     """Check every mail server, or the mail folder, without sending mail.
 
     With `logs_in`, TLS and passwords are also checked. A server that does not work is only a warning while
@@ -123,7 +123,7 @@ def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
     """
     if not mail.servers:
         return (check_mail_folder(mail.folder),)
-    found = [check_mail_server(server, logs_in=logs_in) for server in mail.servers]
+    found = [check_mail_server(server, supervisor, logs_in=logs_in) for server in mail.servers]
     if all(check.problems for check in found):
         return tuple(found)
     return tuple(
@@ -132,12 +132,13 @@ def check_mail(mail: MailUrl, *, logs_in: bool = False) -> tuple[Check, ...]:
     )
 
 
-def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
+def check_mail_server(server: MailServer, supervisor: Supervisor, *, logs_in: bool) -> Check:
     """Check that a mail server responds, and with `logs_in` that it accepts TLS and the password."""
     try:
         client, steps = log_in(server) if logs_in else (connect_to_mail_server(server), ["answers"])
     except (OSError, smtplib.SMTPException) as error:
-        message, reason, fix = describe_mail_error(error)
+        start = supervisor.start_server("postfix") if server.is_local else "Start it"
+        message, reason, fix = describe_mail_error(error, start)
         return outage(
             "mail",
             message,
@@ -149,8 +150,8 @@ def check_mail_server(server: MailServer, *, logs_in: bool) -> Check:
     return passed("mail", f"{server.name} {', '.join(steps)}; extensions: {extensions}")
 
 
-def describe_mail_error(error: Exception) -> tuple[str, str, str]:
-    """Return the message, the reason and the fix for a mail server's error."""
+def describe_mail_error(error: Exception, start: str) -> tuple[str, str, str]:
+    """Return the message, the reason and the fix for a mail server's error; `start` says how to start the server."""
     match error:
         case smtplib.SMTPAuthenticationError():
             reason = f"reply code {error.smtp_code}"
@@ -166,7 +167,7 @@ def describe_mail_error(error: Exception) -> tuple[str, str, str]:
             return "The mail server does not respond with TLS", error.reason or str(error), fix
         case _:
             reason = getattr(error, "strerror", None) or str(error)
-            return "The mail server does not respond", reason, "Start it, or correct DIGEST_MAIL_URL."
+            return "The mail server does not respond", reason, f"{start}, or correct DIGEST_MAIL_URL."
 
 
 def check_mail_folder(folder: Path) -> Check:

@@ -65,7 +65,7 @@ def find_problems(
     return [
         *work_problems.find_work_problems(session, figures, supervisor or Supervisor(), now),
         *deferring_server(session, now),
-        *unread_dumps(session, now),
+        *unread_dumps(session, supervisor or Supervisor(), now),
         *stopped_mail(figures.stops),
         *too_many_complaints(session, now),
         *stuck_deliveries(session, now),
@@ -233,7 +233,7 @@ def broken_domains(session: Session, now: datetime) -> Iterator[Problem]:
         )
 
 
-def unread_dumps(session: Session, now: datetime) -> Iterator[Problem]:
+def unread_dumps(session: Session, supervisor: Supervisor, now: datetime) -> Iterator[Problem]:
     """Yield a problem if a machine's dumps folder contains unread dumps."""
     found = session.execute(
         select(UnreadDump.machine, UnreadDump.folder, UnreadDump.name, UnreadDump.since)
@@ -248,9 +248,9 @@ def unread_dumps(session: Session, now: datetime) -> Iterator[Problem]:
             if len(found) == 1
             else f"{len(found)} dumps have not been read",
             fix=(
-                "Only the scheduler's machine reads its dumps folder. Start digest scheduler on the machine that has"
-                " the file, move the file to the dumps folder of the scheduler's machine, or load it where it is:"
-                " digest intake FILE."
+                "Only the scheduler's machine reads its dumps folder. Start the scheduler on the machine that has the file"
+                f" ({supervisor.restart('scheduler')}), move the file to the dumps folder of the scheduler's machine, or load"
+                " it where it is: digest intake FILE."
             ),
             since=found[0].since,
             facts=tuple(f"{machine}: {Path(folder) / name}" for machine, folder, name, _ in found),

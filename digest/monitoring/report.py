@@ -52,7 +52,7 @@ def make_report(settings: Settings, engine: Engine, now: datetime, *, logs_in: b
     checks = (
         *database,
         probes.check_broker(settings, supervisor, is_used=not (figures and figures.done_by_runs)),
-        *probes.check_mail(settings.mail, logs_in=logs_in),
+        *probes.check_mail(settings.mail, supervisor, logs_in=logs_in),
         probes.check_data(settings, disks),
     )
     return Report(now=now, checks=checks, figures=figures, disks=disks)
@@ -82,7 +82,12 @@ def check_database(
     engine: Engine, supervisor: Supervisor, now: datetime
 ) -> tuple[Figures | None, Iterable[Check]]:
     """Return the figures and the checks of the database; the figures are None if the database is unusable."""
-    where = probes.mask_url(engine.url.render_as_string(hide_password=False))
+    url = engine.url.render_as_string(hide_password=False)
+    file = db.database_file(url)
+    where = str(file or probes.mask_url(url))
+    fix = "Free its disk, and give it and its folder to the user who runs digest."
+    if file is None:
+        fix = f"{supervisor.start_server('postgresql')}, free its disk, or correct DIGEST_DATABASE_URL."
     try:
         if (found := db.revision(engine)) != (needed := db.newest_revision()):
             return None, [schema_check(f"it is at {found} and this code needs {needed}")]
@@ -90,7 +95,7 @@ def check_database(
             figures = count_figures(session, now=now)
             problems = tuple(find_problems(session, now=now, figures=figures, supervisor=supervisor))
     except (DigestError, SQLAlchemyError, OSError) as error:
-        return None, [unusable_database(error, where)]
+        return None, [unusable_database(error, where, f"Nothing is stored or sent until it works. {fix}")]
     return figures, [
         passed("database", f"{where}, schema up to date"),
         Check(subject="service", problems=problems),
@@ -104,11 +109,10 @@ def schema_check(fact: str) -> Check:
     return Check(subject="database", problems=(problem,))
 
 
-def unusable_database(error: Exception, where: str) -> Check:
+def unusable_database(error: Exception, where: str, fix: str) -> Check:
     """Return the failed check of a database that cannot be used, with the error message."""
     cause = error.__cause__ or error
     reason = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
-    fix = "Nothing is stored or sent until it works. Check the database server, its disk space and DIGEST_DATABASE_URL."
     return outage("database", "The database cannot be used", fix, reason, where)
 
 

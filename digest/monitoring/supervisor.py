@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ class Supervisor:
 
     units: frozenset[str] = frozenset()  #: the roles that systemd starts as `digest@ROLE`
     uses_up: bool = False  #: whether `digest up` was used, which starts all roles
+    data_dir: Path | None = None
 
     def restart(self, *roles: str) -> str:
         """Return the command that starts these roles again."""
@@ -32,6 +35,14 @@ class Supervisor:
             return f"journalctl -u {self.names([role])[0]} -n 50"
         return "what digest up prints" if self.uses_up else f"what digest {role} prints"
 
+    @property
+    def hourly_run(self) -> str:
+        """Return the line of a crontab, whose commands have neither our folder nor our PATH."""
+        program = Path(sys.executable).with_name("digest")
+        words = [str(program)] if program.exists() else [sys.executable, "-m", "digest"]
+        words += ["--data-dir", str(self.data_dir.absolute())] if self.data_dir else []
+        return f"5 * * * * {shlex.join([*words, 'run'])}".replace("%", r"\%")  # cron would end the line at %
+
     def names(self, roles: tuple[str, ...] | list[str]) -> list[str]:
         """Return the names of the units that run these roles."""
         is_small = "up" in self.units
@@ -42,4 +53,4 @@ def find_supervisor(data_dir: Path) -> Supervisor:
     """Return what starts the roles that use this data directory on this machine."""
     found = {path.name for path in ENABLED_UNITS.glob("digest@*.service")}
     units = frozenset(name.removeprefix("digest@").removesuffix(".service") for name in found)
-    return Supervisor(units=units, uses_up=(data_dir / "up.lock").exists())
+    return Supervisor(units=units, uses_up=(data_dir / "up.lock").exists(), data_dir=data_dir)

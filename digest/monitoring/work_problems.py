@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from digest import heartbeats, plurals
 from digest.backups import expire_past
 from digest.db.tables import Delivery, DeliveryState, Lane
+from digest.delivery import outbox
 from digest.heartbeats import ProcessRecord
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
@@ -23,7 +24,7 @@ ROLE_NAMES = {"inbound": "inbound server", "web": "web server"}
 #: An optional role without a heartbeat for this long counts as stopped on purpose.
 SWITCHED_OFF_AFTER = timedelta(days=7)
 MAX_NAMED = 20
-RUN_OFTEN = "An hourly run reaches the readers of every hour; in a crontab: 5 * * * * digest run."
+SHORT_SILENCE = timedelta(minutes=2)  #: a mail server may restart within this time
 
 
 #: How many of each kind of work are due, and what does not happen to them.
@@ -48,6 +49,7 @@ def find_work_problems(
     """Yield the problems of processes, due work and expired digests."""
     yield from stopped_processes(figures, supervisor, now)
     yield from work_not_done(figures, supervisor, now)
+    yield from silent_mail_server(session, now)
     yield from expired_digests(session, figures, supervisor, now)
 
 
@@ -123,6 +125,22 @@ def work_not_done(figures: Figures, supervisor: Supervisor, now: datetime) -> It
         )
 
 
+def silent_mail_server(session: Session, now: datetime) -> Iterator[Problem]:
+    """Yield a problem if letters wait because no mail server can be reached, or each refuses TLS or the login."""
+    if silence := outbox.find_silence(session):
+        yield Problem(
+            cause="mail-not-taken",
+            message="No mail server takes our letters",
+            fix=(
+                "They are tried again every minute. Check the server, and host, port, user and password in"
+                " DIGEST_MAIL_URL; digest doctor logs in as the worker does."
+            ),
+            severity=Severity.OUTAGE if now - silence.at > SHORT_SILENCE else Severity.WARNING,
+            since=silence.at,
+            facts=(silence.note,),
+        )
+
+
 def tasks_to_take(running: Iterable[ProcessRecord], taken_at: datetime | None) -> Iterator[DueWork]:
     """Yield the task that the scheduler enqueues twice a minute, if scheduler and worker run."""
     started = {one.role: one.started_at for one in running if one.role in ROLES}
@@ -140,12 +158,17 @@ def who_works(figures: Figures, missing: Sequence[str]) -> tuple[str, ...]:
 def fix_of_work(figures: Figures, supervisor: Supervisor, missing: Sequence[str]) -> str:
     """Return how to get the due work done."""
     if figures.done_by_runs:
-        return RUN_OFTEN
+        return run_often(supervisor)
     if missing:
-        return f"Start: {supervisor.restart(*missing)}. Without these roles: {RUN_OFTEN[0].lower()}{RUN_OFTEN[1:]}"
+        return f"Start: {supervisor.restart(*missing)}. Or use digest run instead. {run_often(supervisor)}"
     return (
         f"Restart: {supervisor.restart('worker')}. The log shows what blocks it: {supervisor.log('worker')}."
     )
+
+
+def run_often(supervisor: Supervisor) -> str:
+    """Return how to do all work without scheduler and worker."""
+    return f"An hourly run reaches the readers of every hour; in a crontab: {supervisor.hourly_run}"
 
 
 def expired_digests(
@@ -165,7 +188,9 @@ def expired_digests(
     if not rows:
         return
     is_missed = any(row[1] == missed_editions.CLOSED for row in rows)
-    runs = RUN_OFTEN if figures.done_by_runs else f"Keep them running: {supervisor.restart(*ROLES)}."
+    runs = (
+        run_often(supervisor) if figures.done_by_runs else f"Keep them running: {supervisor.restart(*ROLES)}."
+    )
     yield Problem(
         cause="expired-digests",
         message=f"{plurals.count(sum(row[2] for row in rows), 'digest')} expired unsent",

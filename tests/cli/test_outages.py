@@ -16,9 +16,9 @@ from sqlalchemy import text
 from digest import heartbeats
 from digest.cli import command_context
 from digest.monitoring import supervisor
-from digest.monitoring.supervisor import Supervisor
 from tests.cli.conftest import EXAMPLE, Digest
 from tests.support.certificates import make
+from tests.support.mail_sink import run_mail_sink
 
 
 def problems_at(digest: Digest, moment: str) -> dict[str, str]:
@@ -54,6 +54,33 @@ def test_due_digests_that_nothing_composes_are_an_outage(digest: Digest) -> None
 
     digest("deliver", "--now", "2026-11-20T08:34Z")
     assert problems_at(digest, "2026-11-20T23:00Z") == {}
+
+
+@pytest.mark.usefixtures("readers")
+def test_a_mail_server_that_refuses_tls_is_named_at_once_and_soon_an_outage(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = "the server does not offer STARTTLS, which DIGEST_MAIL_URL requires (connect)"
+
+    def silence(moment: str) -> list[tuple[str, str]]:
+        """Return the start and the severity of the problem with this error."""
+        found = digest("status", "--now", moment, "--json").document["problems"]
+        return [(one["since"], one["severity"]) for one in found if error in str(one["facts"])]
+
+    digest("publish", "--now", "2026-11-20T08:01Z")
+    with run_mail_sink() as sink:
+        monkeypatch.setenv("DIGEST_MAIL_URL", f"{sink.url}?starttls=true")
+        for minute in range(2, 20):  # each try moves the time at which the letters are due
+            digest("deliver", "--now", f"2026-11-20T08:{minute:02}Z")
+        first = "2026-11-20T08:02:00+00:00"
+        assert silence("2026-11-20T08:03:30Z") == [(first, "warning")]
+        assert silence("2026-11-20T08:19:30Z") == [(first, "outage")]
+        assert not sink.mails
+
+        monkeypatch.setenv("DIGEST_MAIL_URL", sink.url)
+        digest("deliver", "--now", "2026-11-20T08:20Z")
+        assert len(sink.mails) == 3
+    assert silence("2026-11-20T08:20Z") == []
 
 
 @pytest.mark.usefixtures("readers")
@@ -108,7 +135,7 @@ def test_a_cron_run_before_the_readers_hour_is_reported_with_the_time_in_which_n
         "3 of daily-2026-11-20: nothing composed digests between 2026-11-20 08:00 and 2026-11-21 00:00 UTC"
     )
     assert f"3 digests expired unsent: {cause}." in second.err
-    assert "5 * * * * digest run" in second.err
+    assert re.search(r"5 \* \* \* \* /\S+ .*--data-dir \S+ run", second.err)
     found = problems_at(digest, "2026-11-21T09:00Z")
     assert found == {"expired-digests": f"3 digests expired unsent; {cause}"}
     late = problems_at(digest, "2026-11-21T09:31Z")
@@ -162,7 +189,8 @@ def test_fixes_name_the_commands_of_the_machine(tmp_path: Path, monkeypatch: pyt
         "systemctl restart digest@up",
     ]
     assert made[2].log("worker") == "journalctl -u digest@worker -n 50"
-    assert Supervisor() == made[0]
+    assert made[2].start_server("postfix") == "Start it (systemctl start postfix)"
+    assert made[0].hourly_run.endswith(f" --data-dir {tmp_path} run")
 
 
 def test_an_invalid_certificate_is_not_a_stopped_web_server(

@@ -566,7 +566,7 @@ def test_doctor_and_delivery_verify_the_certificate_with_tls_and_starttls(
         monkeypatch.setenv("DIGEST_MAIL_URL", url)
         unknown = mail_of(digest("doctor", "--json"))
         (check,) = probes.check_mail(
-            parse_mail_url(url)
+            parse_mail_url(url), Supervisor()
         )  # what /readyz shows; it does not go as far as STARTTLS
 
     assert (vouched["status"], "certificate checked" in vouched["message"]) == ("ok", True)

@@ -53,6 +53,7 @@ class Observation(Base):
 
     name: Mapped[str] = mapped_column(String(40), primary_key=True)
     at: Mapped[datetime] = mapped_column(UtcDateTime)
+    note: Mapped[str] = mapped_column(default="")  #: what exactly was observed
 
 
 class KeptPage(Base):

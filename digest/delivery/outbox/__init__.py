@@ -50,6 +50,7 @@ from digest.delivery.outbox.letter_eligibility import (
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
+from digest.delivery.outbox.silent_server import find_silence, note_silence
 from digest.delivery.outbox.stuck_deliveries import give_up_stuck, retry_stuck, stuck_ids
 from digest.delivery.outbox.transitions import (
     DUE_QUERY,
@@ -110,6 +111,7 @@ __all__ = [
     "expire_open",
     "find_delivery",
     "find_digest",
+    "find_silence",
     "forget_recipient",
     "give_up_stuck",
     "has_queued_letter",
@@ -123,6 +125,7 @@ __all__ = [
     "may_reach_suppressed",
     "next_attempt_at",
     "note_reason",
+    "note_silence",
     "open_outbox",
     "postpone",
     "prune_attempts",

@@ -1,0 +1,34 @@
+"""Record since when no mail server takes letters: it cannot be reached, or refuses TLS or the login.
+
+Such a try is no attempt at any letter, so the attempts do not show it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import case, exists, false, func, select
+from sqlalchemy.orm import Session
+
+from digest import db
+from digest.db.tables import Attempt, Observation
+from digest.delivery.outbox.attempts import printable
+from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
+
+NAME = "no mail server"
+LAST_REPLY_AT = select(Attempt.ended_at).order_by(Attempt.id.desc()).limit(1).scalar_subquery()
+HAS_REPLIED = func.coalesce(Observation.at < LAST_REPLY_AT, false())  #: whether a server replied since then
+
+
+def note_silence(session: Session, reply: str, *, now: datetime) -> None:
+    """Record that no server took a letter now, and the error; the first time counts until a server replies."""
+    adding = db.upsert(session, Observation).values(name=NAME, at=now, note=printable(reply))
+    since = case((HAS_REPLIED, now), else_=Observation.at)
+    changed = {"note": printable(reply), "at": since}
+    session.execute(adding.on_conflict_do_update(index_elements=["name"], set_=changed))
+
+
+def find_silence(session: Session) -> Observation | None:
+    """Return since when no server takes letters, and the error; None if none waits or a server has replied."""
+    is_silent = Observation.name == NAME, ~HAS_REPLIED, exists(select(DELIVERY_TABLE.c.id).where(IS_OPEN))
+    return session.scalars(select(Observation).where(*is_silent)).one_or_none()
