@@ -60,7 +60,9 @@ def test_operations_names_only_commands_that_exist() -> None:
 
     for text in (*re.findall(r"`(digest [^`]+)`", OPERATIONS), *re.findall(r'fix: "(.*)"', ALERTS)):
         for first, second in re.findall(r"\bdigest ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", text):
-            assert first in commands or f"{first} {second}" in commands or (first in top and not second), first
+            assert first in commands or f"{first} {second}" in commands or (first in top and not second), (
+                first
+            )
 
 
 @pytest.mark.parametrize("section", re.split(r"^## ", OPERATIONS, flags=re.MULTILINE)[1:-1])

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from digest import __version__
-from digest.cli import checked_out_commit, command, completion
-from tests.cli.conftest import Digest, every_command
+from digest.cli import checked_out_commit, completion
+from tests.cli.conftest import Digest, build_command, every_command
 from tests.conftest import ROOT
 
 MISTAKES = [
@@ -266,7 +266,7 @@ def test_only_the_named_command_is_built() -> None:
         (["--data-dir=papers", "subscribers", "show", "ada@example.org"], {"subscribers"}),
         (["deliveries", "stop"], {"deliveries"}),
     ):
-        every = command()
+        every = build_command()
         parse(every, arguments)
         assert set(every.commands) == names, arguments
 
