@@ -318,7 +318,7 @@ def test_every_command_that_prints_results_can_print_json() -> None:
 
 
 def test_every_example_is_a_valid_command_line() -> None:
-    every, wrong = command(), {}
+    every, wrong = build_command(), {}
     for example in chain.from_iterable(map(examples_of, every_command().values())):
         try:
             parse(every, shlex.split(example.partition(" < ")[0])[1:])
