@@ -33,9 +33,6 @@ FILTER_BYTES = 1_600
 #: Maximum memory in bytes for an index's cached filters and clauses; enough for 80,000 with 2,000 papers.
 MAX_BYTES = 170_000_000
 
-#: For more new filters than this, the table of word pairs is built first, not after 160 slower searches.
-MANY_FILTERS = 200
-
 
 class MatchIndex:
     """A press, the index of its papers, and the results computed from them so far."""
@@ -69,15 +66,13 @@ class MatchIndex:
     def evaluate(self, filters: Mapping[int, str]) -> None:
         """Evaluate canonical filters (keyed by id), and cache their matches in order of rank."""
         self.canonicals.update(filters)
-        if len(filters) > MANY_FILTERS:
-            self.index.postings.list_pairs()
         for number, canonical in filters.items():
             self.choices[number] = self.rank(canonical)
 
     def rank(self, canonical: str) -> RankedMatches:
         """Return the matches of a filter; there are none if the current filter language rejects it."""
         try:
-            found = self.matcher.sets_by_relevance(canonical)
+            found = self.index.sets_by_relevance(topics.parse_resolved(canonical))
         except BadFilter as error:
             log.warning("a stored filter cannot be parsed and matches nothing: %s", error)
             found = ()
@@ -89,20 +84,15 @@ class MatchIndex:
         relevance = self.index.relevance(filter_, matches)
         return compose.rank_matches(matches, self.press.scores, relevance, self.near_duplicates)
 
-    @cached_property
-    def matcher(self) -> topics.CanonicalMatcher:
-        """Return the matcher that searches the papers' index."""
-        return topics.CanonicalMatcher(self.index)
-
     def limit_filters(self) -> None:
         """Discard the cached results of all filters if they take too much of a worker's memory."""
-        cached = len(self.choices) + self.matcher.clauses_cached
+        cached = len(self.choices) + self.index.clauses_cached
         if cached * (FILTER_BYTES + len(self.ids) // 4) > MAX_BYTES:
             self.forget_filters()
 
     def forget_filters(self) -> None:
         """Discard the cached results of all filters and clauses."""
-        self.matcher.forget_clauses()
+        self.index.forget_results()
         self.choices.clear()
         self.canonicals.clear()
 
@@ -152,7 +142,6 @@ class MatchIndex:
 def parse_or_none(canonical: str) -> topics.Filter | None:
     """Parse a stored filter; return None if the current filter language rejects it."""
     try:
-        filter_ = topics.parse(canonical)
-        return topics.resolve_filter(filter_, {})  # no packs, since the filter is resolved already
+        return topics.parse_resolved(canonical)
     except BadFilter:
         return None

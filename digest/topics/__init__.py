@@ -6,7 +6,6 @@ from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from digest.errors import BadFilter
-    from digest.topics.canonical_matcher import CanonicalMatcher
     from digest.topics.clause_proposals import ClauseProposal, propose_additions, propose_exclusions
     from digest.topics.explanation import Explainer, Explanation, MatchedWord, explain
     from digest.topics.filter_backtest import Backtest, FilterComparison, PerDay, backtest, compare_filters
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from digest.topics.pack_resolution import (
         PackVersions,
         pack_dependencies,
+        parse_resolved,
         resolve_filter,
         resolved_canonical,
         resolved_uses,
     )
     from digest.topics.paper_index import PaperIndex
-    from digest.topics.query_plan import QueryPlan
     from digest.topics.relevance_terms import RelevanceTerm, score_terms
     from digest.topics.similar_papers import expand_like
     from digest.topics.suggested_topics import SuggestedClause, SuggestedTopic, suggest_topic
@@ -32,7 +31,6 @@ else:
 __all__ = [
     "Backtest",
     "BadFilter",
-    "CanonicalMatcher",
     "ClauseProposal",
     "Explainer",
     "Explanation",
@@ -46,7 +44,6 @@ __all__ = [
     "PackVersions",
     "PaperIndex",
     "PerDay",
-    "QueryPlan",
     "RelevanceTerm",
     "SuggestedClause",
     "SuggestedTopic",
@@ -58,6 +55,7 @@ __all__ = [
     "marked_html",
     "pack_dependencies",
     "parse",
+    "parse_resolved",
     "propose_additions",
     "propose_exclusions",
     "resolve_filter",

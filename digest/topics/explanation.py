@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from digest.papers import Paper
 from digest.topics import (
     author_names,
-    filter_shapes,
     filter_tree,
+    pack_resolution,
     phrase_spellings,
     tokenizer,
     word_rarity,
@@ -139,10 +138,10 @@ class Explainer:
 
 
 class _ClausePapers(NamedTuple):
-    """The papers that a filter or a clause matches, and its clauses with the papers that each matches."""
+    """The papers that a filter matches, and its positive clauses with the papers that each matches."""
 
     papers: int
-    parts: tuple[tuple[Leaf, int], ...]  #: for a clause: itself, or its parts if it searches several fields
+    parts: tuple[tuple[Leaf, int], ...]  #: a clause that searches several fields is listed as its parts
 
 
 class _IndexedBatch:
@@ -153,29 +152,13 @@ class _IndexedBatch:
 
     def __init__(self, index: PaperIndex):
         self.index = index
-        #: The papers that each clause matches.
-        self.leaves: Mapping[Leaf, int] = LazyDict(index.leaf)
         self._ways: dict[str, Sequence[tuple[PlaceSearch, int]]] = {}
-        #: The papers that each canonical clause matches; None for a string that is not a clause.
-        self.spelled: Mapping[str, _ClausePapers | None] = LazyDict(self._read_clause)
 
     def positive_clauses(self, canonical: str) -> _ClausePapers:
         """Return the papers that a filter matches, and those of its clauses that are not under a NOT."""
-        shape, clauses = filter_shapes.outline(canonical, self.spelled, self.papers_of)
-        papers = filter_shapes.matches_among(shape.node, [one.papers for one in clauses], self.index.full)
-        return _ClausePapers(
-            papers, tuple([part for place in shape.positive for part in clauses[place].parts])
-        )
-
-    def _read_clause(self, text: str) -> _ClausePapers | None:
-        leaf = filter_shapes.read_clause(text)
-        return self.papers_of(leaf) if leaf else None
-
-    def papers_of(self, leaf: Leaf) -> _ClausePapers:
-        """Return the papers that a clause matches."""
-        parts = leaf.parts if isinstance(leaf, AnywhereClause) else (leaf,)
-        found = tuple([(part, self.leaves[part]) for part in parts])
-        return _ClausePapers(reduce(or_, [papers for _, papers in found]), found)
+        tree = pack_resolution.parse_resolved(canonical).tree
+        parts = tuple([(part, self.index.leaf(part)) for part in _parts(tree)])
+        return _ClausePapers(self.index.matches_of_node(tree), parts)
 
     def ways(self, leaf: TextClause) -> Sequence[tuple[PlaceSearch, int]]:
         """Return (search function, number of words) for each spelling of a clause."""
@@ -226,7 +209,7 @@ class _IndexedPaper:
     def __init__(self, batch: _IndexedBatch, number: int):
         self.index = index = batch.index
         self.postings = index.postings
-        self.leaves, self.ways = batch.leaves, batch.ways
+        self.ways = batch.ways
         self.number = number
         self.paper = index.papers[number]
         self.texts = texts_of(self.paper)
@@ -262,7 +245,7 @@ class _IndexedPaper:
             return any([self.find_marks(part, found) for part in node.parts])  # noqa: C419
         if isinstance(node, Not):
             return not self.matches(node.child)
-        if not self.leaves[node] >> self.number & 1:
+        if not self.index.leaf(node) >> self.number & 1:
             return False
         found.append((node, self.marks(node)))
         return True

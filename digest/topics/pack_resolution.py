@@ -44,6 +44,11 @@ def resolve_filter(filter_: Filter, packs: PackVersions) -> Filter:
     return Filter(node, node.canonical, filter_.text, filter_.warnings)
 
 
+def parse_resolved(canonical: str) -> Filter:
+    """Parse a stored filter that is already resolved; raise BadFilter if it is invalid or uses a pack."""
+    return resolve_filter(parse(canonical), {})
+
+
 def resolution_error(
     filter_: Filter, start: int, end: int, message: str, suggestion: str | None = None
 ) -> BadFilter:

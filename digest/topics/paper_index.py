@@ -12,8 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import chain
-from operator import or_
-from threading import RLock
+from operator import and_, or_
 from typing import Any
 
 from digest import bitsets, papers
@@ -31,6 +30,7 @@ from digest.topics import (
 from digest.topics.about_clauses import DescriptionWeights
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
+    And,
     AnnouncementClause,
     AnywhereClause,
     AuthorClause,
@@ -41,12 +41,13 @@ from digest.topics.filter_tree import (
     LanguageClause,
     Leaf,
     Node,
+    Not,
+    Or,
     SignalClause,
     SourceClause,
     TextClause,
 )
 from digest.topics.postings import Forms, Postings
-from digest.topics.query_plan import QueryPlan
 from digest.topics.relevance import RelevanceWeights, ScoredClause
 from digest.topics.word_rows import LazyDict
 
@@ -75,7 +76,6 @@ class PaperIndex:
         self.size = len(self.papers)
         self.full = (1 << self.size) - 1
         self.postings = self._posted()
-        self._lock = RLock()  # two threads must not append to the cached results concurrently
         self.forget_results()
         self._lookup: Mapping[type, Callable[[Any], int]] = {
             AuthorClause: self._person,
@@ -109,18 +109,21 @@ class PaperIndex:
 
     def forget_results(self) -> None:
         """Discard the cached results of all clauses."""
-        with self._lock:
-            self._plan = QueryPlan()
-            self._values: list[int] = []
-            self._matches_by_clause: dict[str, int] = {}
-            self._counted: dict[str, Mapping[int, int]] = {}
-            self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
-            self._scored_sets: dict[str, ScoredSets] = {}
-            self._description_scores: dict[str, Mapping[int, float]] = {}
+        self._leaves: dict[str, int] = {}
+        self._matches_by_clause: dict[str, int] = {}
+        self._counted: dict[str, Mapping[int, int]] = {}
+        self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
+        self._scored_sets: dict[str, ScoredSets] = {}
+        self._description_scores: dict[str, Mapping[int, float]] = {}
+
+    @property
+    def clauses_cached(self) -> int:
+        """Return the number of clauses whose results are cached."""
+        return len(self._leaves)
 
     def limit_results(self, most: int = MAX_RESULTS) -> None:
         """Discard the cached results if there are more than `most`; visitors can try many filters."""
-        if len(self._values) > most:
+        if self.clauses_cached > most:
             self.forget_results()
 
     # ── matching ───────────────────────────────────────────────────────────────────────────────
@@ -131,30 +134,22 @@ class PaperIndex:
 
     def matches_of_node(self, node: Node) -> int:
         """Return the set of papers that a part of a filter matches."""
-        with self._lock:
-            slot = self._plan.add(node)
-            return self._plan.run(self.leaf, self.full, self._values)[slot]
-
-    def evaluate(self, filters: Mapping[int, Filter] | QueryPlan) -> dict[int, int]:
-        """Return {filter id: set of matching papers} for many filters.
-
-        Results of this and earlier calls are cached. Pass a `QueryPlan` to reuse a compiled plan for several
-        batches.
-        """
-        if isinstance(filters, QueryPlan):
-            values = filters.run(self.leaf, self.full, [])
-            return {key: values[slot] for key, slot in filters.slots.items()}
-        with self._lock:
-            slots = {key: self._plan.add(filter_.tree) for key, filter_ in filters.items()}
-            values = self._plan.run(self.leaf, self.full, self._values)
-            return {key: values[slot] for key, slot in slots.items()}
-
-    def prepare(self) -> None:
-        """Build the tables that are otherwise built on demand; call this before evaluating many filters."""
-        self.postings.prepare()
+        if isinstance(node, And):
+            return reduce(and_, map(self.matches_of_node, node.children))
+        if isinstance(node, Or):
+            return reduce(or_, map(self.matches_of_node, node.children))
+        if isinstance(node, Not):
+            return self.full & ~self.matches_of_node(node.child)
+        return self.leaf(node)
 
     def leaf(self, leaf: Leaf) -> int:
-        """Return the set of papers that one clause matches."""
+        """Return the set of papers that one clause matches, cached for all filters."""
+        found = self._leaves.get(leaf.canonical)
+        if found is None:
+            found = self._leaves[leaf.canonical] = self._look_up_leaf(leaf)
+        return found
+
+    def _look_up_leaf(self, leaf: Leaf) -> int:
         if type(leaf) is not TextClause:
             return self._lookup[type(leaf)](leaf)
         return self._papers_of(leaf, self.documents(leaf))
@@ -164,15 +159,8 @@ class PaperIndex:
         return word in self.postings.words
 
     def look_up(self, leaf: TextClause) -> int:
-        """Return the set of papers that a clause matches, without caching the result.
-
-        The search is not counted as a scan, because after a certain number of scans the table of pairs is
-        built, which takes a second.
-        """
-        scanned = self.postings.documents_scanned
-        found = self._papers_of(leaf, self._documents_of(leaf))
-        self.postings.documents_scanned = scanned
-        return found
+        """Return the set of papers that a clause matches, without caching the result."""
+        return self._papers_of(leaf, self._look_up(leaf))
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
         """Return the papers that have one of `documents` in a field that the clause searches."""
@@ -187,24 +175,8 @@ class PaperIndex:
         """Return the documents of any field that contain the words of a clause."""
         found = self._matches_by_clause.get(leaf.words)
         if found is None:
-            found = self._matches_by_clause[leaf.words] = self._documents_of(leaf)
+            found = self._matches_by_clause[leaf.words] = self._look_up(leaf)
         return found
-
-    def _documents_of(self, leaf: TextClause) -> int:
-        found = self._phrase(leaf)
-        return self._look_up(leaf) if found is None else found
-
-    def _phrase(self, leaf: TextClause) -> int | None:
-        """Return the documents that contain a phrase, or None if the fast lookup cannot be used."""
-        if not leaf.exact or leaf.near is not None or not leaf.gaps or leaf.gaps.strip():
-            return None
-        words = [*map(self.postings.single_word.__getitem__, leaf.tokens)]
-        if 0 in words:
-            return None
-        for joined, _, _ in leaf.closed:
-            if joined in self.postings.words or joined[-1] == "*":
-                return None
-        return self.postings.phrase(words)
 
     def _look_up(self, leaf: TextClause) -> int:
         postings, exact = self.postings, leaf.exact
@@ -464,7 +436,15 @@ class PaperIndex:
 
     def relevance(self, filter_: Filter, matches: int) -> dict[int, float]:
         """Return {paper: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-        return relevance.relevance_of(self, filter_, matches, self.weights)
+        sets = self.sets_by_relevance(filter_, matches)
+        return {number: score for score, papers in sets for number in bitsets.members(papers)}
+
+    def sets_by_relevance(self, filter_: Filter, matches: int | None = None) -> ScoredSets:
+        """Return the papers in `matches`, by default all matches, as (relevance, papers), highest first."""
+        found = self.matches(filter_) if matches is None else matches
+        return (
+            relevance.by_relevance(relevance.totals_of(self, filter_, found, self.weights)) if found else ()
+        )
 
 
 def fields_of(leaf: TextClause) -> tuple[int, ...]:

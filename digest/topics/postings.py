@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import chain
+from operator import and_
 from typing import NamedTuple, TypeAlias
 
 from digest import bitsets
-from digest.topics import phrase_spellings, tokenizer, word_pairs
-from digest.topics.word_pairs import WordPairs
+from digest.topics import phrase_spellings, tokenizer
 from digest.topics.word_rows import LazyDict, WordRows
 
 #: The numbers of the words in a batch that match one token.
@@ -27,13 +27,13 @@ PlaceSearch: TypeAlias = Callable[[int, int], list[int]]
 _LAST = "\U0010ffff"
 #: Minimum number of letters before a * if only a space separates the word from the word before it.
 SHORTEST_LOOSE = 3
-#: A table of pairs is built once more documents were scanned than in this many scans of the whole batch.
-SCANS_BEFORE_TABLE = 40
-#: If the rarest token of a phrase matches at most this many words, each of these words is searched for.
-FEW_FORMS = 4
 #: Characters that represent no word. They are added at the end of each row; a negative index, which Python
 #: counts from the end, therefore also finds no word.
-MARGIN = chr(0) * word_pairs.MARGIN
+MARGIN = chr(0) * 100
+#: If more words than this match the rarest token of a phrase, every position is checked.
+FEW_FORMS = 8
+#: If more than this share of the documents contain all words of a phrase, the whole batch is searched.
+MANY_DOCUMENTS = 0.25
 
 
 class TokenForms(NamedTuple):
@@ -54,8 +54,6 @@ class Postings:
         self._size = max(rows.spans, default=0) + 1
         self._document_at = rows.document_at
         self._folded_of = rows.folded_of
-        self._pair_table: WordPairs | None = None
-        self.documents_scanned = 0
 
     # ── built on demand ───────────────────────────────────────────────────────────────────────
 
@@ -73,10 +71,6 @@ class Postings:
     @cached_property
     def _sorted(self) -> list[str]:
         return sorted(self.words)
-
-    @cached_property
-    def _spellings(self) -> list[str]:
-        return list(self.words)
 
     @cached_property
     def _listed(self) -> Sequence[Sequence[int]]:
@@ -97,18 +91,6 @@ class Postings:
     def list_words(self) -> None:
         """Build the tables that most lookups need, so that the first lookup does not have to build them."""
         self._sorted, self.stems, self._listed  # noqa: B018 - access builds each
-
-    def prepare(self) -> None:
-        """Build the tables that are otherwise built on demand; call this before many lookups."""
-        for word in range(len(self.words)):
-            self.documents_of_word[word]
-        self.list_pairs().list_documents()
-
-    def list_pairs(self) -> WordPairs:
-        """Return the table of pairs of neighbouring words; build it first if it is missing."""
-        if self._pair_table is None:
-            self._pair_table = WordPairs(self.row, self.typed, self.glue, self._document_at)
-        return self._pair_table
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────
 
@@ -141,22 +123,6 @@ class Postings:
         end = bisect_left(self._sorted, prefix + _LAST, start)
         return tuple([self.words[word] for word in self._sorted[start:end]])
 
-    @cached_property
-    def single_word(self) -> Mapping[str, int]:
-        """Return {token: the only word that matches the token exactly}.
-
-        The value is 0 if several words match or the token has a spelling in two parts.
-        """
-        return LazyDict(self._alone)
-
-    def _alone(self, token: str) -> int:
-        forms, halves = self.known[True][token]
-        return forms[0] if len(forms) == 1 and not halves else 0
-
-    def phrase(self, words: Sequence[int]) -> int | None:
-        """Return the documents that contain the words as a phrase, or None if there is no table of pairs."""
-        return self._pair_table.documents_in_a_row(words) if self._pair_table is not None else None
-
     def documents_having(self, words: Forms) -> int:
         """Return the documents that contain any of `words`."""
         if len(words) == 1:
@@ -172,73 +138,20 @@ class Postings:
         """Return the documents with consecutive words that match `forms` and are separated as in `gaps`."""
         if len(forms) == 1:
             return self.documents_having(forms[0])
-        table = self._pair_table
-        if table is not None and not gaps.strip():
-            if len(forms) == 2:
-                return self._beside(forms[0], forms[1], table)
-            single = [words[0] for words in forms if len(words) == 1]
-            if len(single) == len(forms):
-                return table.documents_in_a_row(single)
         return bitsets.bitset_of([*map(self._document_at.__getitem__, self._places(forms, gaps))])
 
-    def _beside(self, lefts: Forms, rights: Forms, table: WordPairs) -> int:
-        if len(lefts) == len(rights) == 1:
-            return table.documents(lefts[0], rights[0])
-        bits = 0
-        for left in lefts:
-            for right in rights:
-                bits |= table.documents(left, right)
-        return bits
-
     def _places(self, forms: Sequence[Forms], gaps: str) -> Iterable[int]:
-        """Return the positions of consecutive words that match `forms` and are separated as in `gaps`."""
-        if not all(forms):
-            return ()
-        single = max(map(len, forms)) == 1
-        places: Iterable[int]
-        if self._pair_table is None:
-            places = self._searched(forms)
-        elif single:
-            places = self._looked_up([form[0] for form in forms], self._pair_table)
-        else:
-            places = self._paired(forms, self._pair_table)
-        if "-" not in gaps and "=" not in gaps:
-            return places
-        return [place for place in places if phrase_spellings.glue_fits(gaps, self.glue, place)]
+        """Return the positions of consecutive words that match `forms` and are separated as in `gaps`.
 
-    def _looked_up(self, words: Sequence[int], table: WordPairs) -> Iterable[int]:
-        """Return the positions of a phrase in which each token matches a single word."""
-        which, places = table.in_a_row(words)
-        return [at - which for at in places] if which else places
-
-    def _paired(self, forms: Sequence[Forms], table: WordPairs) -> Iterable[int]:
-        places = chain.from_iterable(table.places(left, right) for left in forms[0] for right in forms[1])
-        return self._where_all(places, forms, known=(0, 1)) if len(forms) > 2 else places
-
-    def _where_all(
-        self, places: Iterable[int], forms: Sequence[Forms], known: Sequence[int] = ()
-    ) -> list[int]:
-        """Return the positions in `places` at which consecutive words match `forms`.
-
-        Forms with an index in `known` are not checked.
+        Only the documents that contain all of the words are searched, unless these are many.
         """
-        row, typed = self.row, self.typed
-        for k, words in enumerate(signs(forms)):
-            if k not in known:
-                places = [at for at in places if row[at + k] in words or typed[at + k] in words]
-        return list(places)
-
-    def _searched(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words by searching for all words or for the rarest of them."""
-        self._count_scan(len(self.spans) // 4)
-        spelled = self._spelled(forms)
-        if spelled:
-            return _found(*spelled)
-        rarest = min(range(len(forms)), key=lambda k: self._scan_cost(forms[k]))
-        if len(forms[rarest]) > FEW_FORMS:
-            return self._scanned(forms)
-        starts = {at - rarest for word in forms[rarest] for at in self._places_of(word, 0, len(self.row))}
-        return sorted(self._where_all(starts, forms, known=(rarest,)))
+        documents = reduce(and_, map(self.documents_having, forms))
+        if not documents:
+            return ()
+        find = self.search(forms, gaps)
+        if documents.bit_count() > len(self.spans) * MANY_DOCUMENTS:
+            return find(0, len(self.row))
+        return chain.from_iterable([find(*self.spans[document]) for document in bitsets.members(documents)])
 
     def _spelled(self, forms: Sequence[Forms]) -> tuple[str, str] | None:
         """Return (row, characters to find) if each of `forms` is one word and all are in one row, else None.
@@ -254,34 +167,28 @@ class Postings:
             pattern += chr(words[0])
         return (where, pattern) if where else None
 
-    def _scan_cost(self, words: Forms) -> int:
-        """Estimate the cost of finding every position of `words`."""
-        return len(words) * len(self.spans) + sum(map(len, map(self._listed.__getitem__, words)))
-
-    def _scanned(self, forms: Sequence[Forms]) -> list[int]:
-        """Return the positions of consecutive words by scanning documents that contain all of the words."""
-        documents = -1
-        for words in forms:
-            documents &= self.documents_having(words)
-        self._count_scan(documents.bit_count())
-        places = chain.from_iterable(range(*self.spans[document]) for document in bitsets.members(documents))
-        return self._where_all(places, forms)
-
-    def _count_scan(self, documents: int) -> None:
-        """Add to the number of scanned documents; build a table of pairs once the number is high enough."""
-        self.documents_scanned += documents
-        if self.documents_scanned > SCANS_BEFORE_TABLE * len(self.spans):
-            self.list_pairs()
-
     def search(self, forms: Sequence[Forms], gaps: str) -> PlaceSearch:
         """Return a function that searches part of the rows for consecutive words of `forms`."""
         spelled = self._spelled(forms)
-        find = partial(_found, *spelled) if spelled else partial(self._found_in_turn, forms)
+        if spelled:
+            find = partial(_found, *spelled)
+        else:
+            rarest = min(range(len(forms)), key=lambda k: len(forms[k]))
+            signs = [frozenset(map(chr, words)) for words in forms]
+            find = partial(self._found_in_turn, signs, rarest, forms[rarest])
         return partial(self._found_glued, gaps, find) if "-" in gaps or "=" in gaps else find
 
-    def _found_in_turn(self, forms: Sequence[Forms], start: int, end: int) -> list[int]:
-        found = sorted([at for word in forms[0] for at in self._places_of(word, start, end)])
-        return self._where_all(found, forms, known=(0,)) if len(forms) > 1 else found
+    def _found_in_turn(
+        self, signs: Sequence[frozenset[str]], rarest: int, words: Forms, start: int, end: int
+    ) -> list[int]:
+        """Return the positions of consecutive characters of `signs`; `words` are those at index `rarest`."""
+        places: Iterable[int] = range(start, end)
+        if len(words) <= FEW_FORMS:
+            places = sorted([at - rarest for word in words for at in self._places_of(word, start, end)])
+        row, typed = self.row, self.typed
+        for k, characters in enumerate(signs):
+            places = [at for at in places if row[at + k] in characters or typed[at + k] in characters]
+        return [*places]
 
     def _found_glued(self, gaps: str, find: PlaceSearch, start: int, end: int) -> list[int]:
         return [place for place in find(start, end) if phrase_spellings.glue_fits(gaps, self.glue, place)]
@@ -344,25 +251,13 @@ class Postings:
         for left, right, gap in phrase_spellings.split_spellings(prefix, self.words):
             first = self.words[left]
             loose = gap == "-" and len(right) >= SHORTEST_LOOSE
-            forms = self._beginning(right) if loose else self._touching(first, right)
+            forms = self._beginning(right)
             if forms and self._is_beside(first, forms, "-" if loose else "="):
                 found.append(("-" if loose else "=", ((first,), forms)))
         return found
 
     def _is_beside(self, left: int, rights: Forms, gap: str) -> bool:
         return any(True for _ in self._places(((left,), rights), gap))
-
-    def _touching(self, first: int, prefix: str) -> Forms:
-        """Return the words that begin with `prefix` and may follow the word `first` after a hyphen."""
-        if self._pair_table is None:
-            return self._beginning(prefix)
-        spelled = self._spellings
-        return tuple([word for word in self._pair_table.followers(first) if spelled[word].startswith(prefix)])
-
-
-def signs(forms: Sequence[Forms]) -> list[frozenset[str]]:
-    """Return the characters that represent each form's words in the rows."""
-    return [frozenset(map(chr, words)) for words in forms]
 
 
 def _found(row: str, pattern: str, start: int = 0, end: int | None = None) -> list[int]:

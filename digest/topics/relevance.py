@@ -17,10 +17,8 @@ from typing import Protocol, TypeAlias
 
 from digest import bitsets
 from digest.bitsets import ScoredSets
-from digest.topics import filter_shapes, filter_tree
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_shapes import ShapeNode
-from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Or, TextClause
+from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Not, Or, TextClause
 
 WORDLESS_SCORE = 0.5  #: the relevance of a filter's matches if no clause of the filter has words to count
 
@@ -57,20 +55,12 @@ class ClauseScores(Protocol):
         ...
 
 
-def relevance_of(
-    batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
-) -> dict[int, float]:
-    """Return {paper number: relevance} for the papers in `matches`, from 0 to 1 for the best paper."""
-    totals = totals_of(batch, filter_, matches, weights)
-    return {number: score for score, papers in by_relevance(totals) for number in bitsets.members(papers)}
-
-
 def totals_of(
     batch: ClauseScores, filter_: Filter, matches: int, weights: RelevanceWeights = WEIGHTS
 ) -> dict[float, int]:
     """Return {total of the weighted scores of all clauses: papers} for the papers in `matches`."""
     weighted = weighted_clauses(filter_.tree, weights.other_name)
-    return totals(matches, [(batch.scored_sets(leaf), weight) for leaf, weight in weighted])
+    return totals(matches, ((batch.scored_sets(leaf), weight) for leaf, weight in weighted))
 
 
 def by_relevance(totals: Mapping[float, int]) -> ScoredSets:
@@ -121,25 +111,23 @@ def _add_many_scores(totals: Mapping[float, int], scored: ScoredSets, weight: fl
 
 def weighted_clauses(node: Node, other_name: float) -> Iterable[tuple[ScoredClause, float]]:
     """Return (clause, weight) for the positive clauses with words; a repeated clause gets its last weight."""
-    clauses, weights = (
-        [*filter_tree.leaves(node)],
-        clause_weights(filter_shapes.shape_of(node).node, other_name),
-    )
+    weights = clause_weights(node, other_name)
     return {
-        leaf.canonical: (leaf, weight) for place, weight in weights for leaf in scored_parts(clauses[place])
+        part.canonical: (part, weight) for leaf, weight in weights for part in scored_parts(leaf)
     }.values()
 
 
-def clause_weights(node: ShapeNode, other_name: float, weight: float = 1.0) -> Iterator[tuple[int, float]]:
-    """Yield (number of the clause, weight) for the clauses that are not under a NOT."""
-    if isinstance(node, int):
-        yield node, weight
-        return
-    operator, (main, *others) = node
-    if operator in {And, Or}:
+def clause_weights(node: Node, other_name: float, weight: float = 1.0) -> Iterator[tuple[Leaf, float]]:
+    """Yield (clause, weight) for the clauses that are not under a NOT."""
+    if isinstance(node, And | Or):
+        main, *others = node.children
         yield from clause_weights(main, other_name, weight)
         for child in others:
-            yield from clause_weights(child, other_name, weight * other_name if operator is Or else weight)
+            yield from clause_weights(
+                child, other_name, weight * other_name if isinstance(node, Or) else weight
+            )
+    elif not isinstance(node, Not):
+        yield node, weight
 
 
 def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from digest import errors, papers, topics
-from digest.topics import filter_tree, tokenizer
+from digest.topics import filter_tree, postings, tokenizer
 from digest.topics.filter_tree import TextClause, conjunction, disjunction, negation
 from digest.topics.paper_index import FIELDS, fields_of, texts_of
 from digest.topics.phrase_spellings import near_window
@@ -34,14 +35,14 @@ def numbers(bits):
 
 
 @given(strategies.batches, st.lists(strategies.filters_with_packs, min_size=1, max_size=4), st.booleans())
-def test_the_index_agrees_with_the_slow_evaluator(batch, written, prepared):
+def test_the_index_agrees_with_the_slow_evaluator(batch, written, searches_whole_batch):
     asked = {key: read(text) for key, text in enumerate(written)}
     filters = {key: found for key, filter_ in asked.items() if (found := resolved(filter_))}
     index = topics.PaperIndex(batch)
-    if prepared:
-        index.prepare()
 
-    found = index.evaluate(filters)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "MANY_DOCUMENTS", 0.0 if searches_whole_batch else 1.0)
+        found = {key: index.matches(filter_) for key, filter_ in filters.items()}
 
     slow = {
         key: [n for n, paper in enumerate(batch) if slow_evaluator.holds(asked[key].tree, paper)]
@@ -61,15 +62,6 @@ def test_de_morgan_holds(batch, one, other):
     assert index.matches_of_node(negation(conjunction([a, b]))) == index.matches_of_node(
         disjunction([negation(a), negation(b)])
     )
-
-
-@given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
-def test_a_plan_compiled_once_gives_the_same_on_every_batch(batch, written):
-    filters = {key: read(text) for key, text in enumerate(written)}
-    plan = topics.QueryPlan(filters)
-
-    assert topics.PaperIndex(batch).evaluate(plan) == topics.PaperIndex(batch).evaluate(filters)
-    assert topics.PaperIndex(batch[:1]).evaluate(plan) == topics.PaperIndex(batch[:1]).evaluate(filters)
 
 
 @given(strategies.papers, strategies.filters)
@@ -112,7 +104,8 @@ def test_the_matched_clauses_of_a_paper_are_those_that_hold_and_are_not_negated(
 @given(strategies.batches, st.lists(strategies.filters, min_size=1, max_size=4))
 def test_a_paper_is_explained_among_others_as_it_is_alone(batch, written):
     filters, index = list(map(read, written)), topics.PaperIndex(batch)
-    index.evaluate(dict(enumerate(filters)))
+    for filter_ in filters:
+        index.matches(filter_)
 
     for filter_ in filters:
         alone = [topics.explain(filter_, paper) for paper in batch]

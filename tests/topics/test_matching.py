@@ -197,10 +197,7 @@ def test_the_best_paper_is_bit_0():
     assert matches("robot", *batch) == 0b101
     assert matches("robot cup", *batch) == 0b100
     assert matches("robot -cup", *batch) == 0b001
-    assert topics.PaperIndex(batch).evaluate({5: topics.parse("cup"), 9: topics.parse("graph")}) == {
-        5: 0b110,
-        9: 0,
-    }
+    assert matches("graph", *batch) == 0
 
 
 def test_an_empty_batch_matches_nothing():
@@ -213,16 +210,10 @@ def test_earlier_filters_do_not_change_the_result_of_later_ones():
 
     assert index.matches(topics.parse("robot ANDNOT cup")) == 0
     assert index.matches(topics.parse("robot")) == 1
-    assert index.evaluate(topics.QueryPlan({3: topics.parse("robot ANDNOT survey")})) == {3: 1}
+    assert index.matches(topics.parse("robot ANDNOT survey")) == 1
 
 
-WORDS_IN_A_ROW = (
-    '"robot arm*"', '"robot arms"', '"pre training"', '"pre training data"', '"flat minima robot"', "pre-training",
-    '"flat minima robot*"', '"robot arm joint"', '"robot unheard"', '"unheard*"',
-)  # fmt: skip
-
-
-def test_an_index_prepared_for_many_filters_gives_the_same_answers():
+def test_words_in_a_row_are_found_only_in_a_row():
     batch = [
         paper("Robot arms and a robot arm", "Pretraining data are flat."),
         paper("Pre training data", "Flat minima. Robot army."),
@@ -230,16 +221,11 @@ def test_an_index_prepared_for_many_filters_gives_the_same_answers():
             "Robot arm, robot arm, robot arm joint", "Arms of robots, pre-training data, flat minima robot"
         ),
     ]
-    fresh, prepared = topics.PaperIndex(batch), topics.PaperIndex(batch)
-    prepared.prepare()
 
-    answers = {written: fresh.matches(topics.parse(written)) for written in WORDS_IN_A_ROW}
-
-    assert {written: prepared.matches(topics.parse(written)) for written in WORDS_IN_A_ROW} == answers
-    assert answers['"robot arm*"'] == 0b111
-    assert answers['"robot arm joint"'] == 0b100
-    assert answers['"pre training data"'] == 0b111
-    assert answers['"robot unheard"'] == 0
+    assert matches('"robot arm*"', *batch) == 0b111
+    assert matches('"robot arm joint"', *batch) == 0b100
+    assert matches('"pre training data"', *batch) == 0b111
+    assert matches('"robot unheard"', *batch) == 0
 
 
 def test_a_number_is_not_split_in_two():
@@ -263,8 +249,8 @@ def test_an_index_that_dropped_its_results_finds_the_same_again():
     before = index.matches(topics.parse('robot* OR about:"slow diffusion"'))
 
     index.limit_results()
-    assert index._values != []
-    index.limit_results(most=2)
-    assert index._values == []
+    assert index.clauses_cached == 2
+    index.limit_results(most=1)
+    assert index.clauses_cached == 0
 
     assert index.matches(topics.parse('robot* OR about:"slow diffusion"')) == before

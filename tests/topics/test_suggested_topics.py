@@ -157,7 +157,7 @@ def test_a_shared_index_keeps_nothing_of_a_suggestion():
     index = topics.PaperIndex([*GRASPS, *OTHERS])
     topics.suggest_topic(GRASPS, index)
 
-    assert not index._values
+    assert index.clauses_cached == 0
     assert not index._matches_by_clause
     assert not index._scored_sets
 

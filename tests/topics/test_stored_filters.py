@@ -1,4 +1,4 @@
-"""Canonical filters match, and score, what their parsed trees match and score by plain arithmetic."""
+"""Stored filters match, and score, what plain arithmetic on their clauses gives."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_matches_and_relevance_are_those_of_plain_arithmetic(written: str) -> No
         assume(False)
     assume(not filter_.uses)
 
-    found = topics.CanonicalMatcher(BATCH).sets_by_relevance(filter_.canonical)
+    found = BATCH.sets_by_relevance(topics.parse_resolved(filter_.canonical))
 
     scored = {number: score for score, papers in found for number in bitsets.members(papers)}
     assert scored == plain_relevance(filter_) == BATCH.relevance(filter_, BATCH.matches(filter_))
@@ -97,4 +97,4 @@ def test_a_description_with_many_scores_counts_as_one_with_few(monkeypatch: pyte
 @pytest.mark.parametrize("text", ["(cups", "use:lab/nlp", "use:lab/nlp OR cups"])
 def test_a_filter_that_cannot_be_parsed_or_resolved_is_refused(text: str) -> None:
     with pytest.raises(errors.BadFilter):
-        topics.CanonicalMatcher(BATCH).sets_by_relevance(text)
+        topics.parse_resolved(text)
