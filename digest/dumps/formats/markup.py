@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import string
 from collections.abc import Callable
 
 TAG = re.compile(r"<(?P<closing>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,11})\b(?P<rest>[^<>]{0,4000})>")
@@ -43,7 +44,7 @@ IMAGES = rules(
     ("section{", r"\\textless(?:\{\}| )?", "<"),  # LaTeX
     ("section{", r"\\textgreater(?:\{\}| )?", ">"),
     ("section{", r"\\([%&_$#])|\\/", r"\1"),
-    ("image:", r"\bimage::?[^\s\[]{1,900}\[([^\[\]]{0,300})(?:\[[^\[\]]{0,300}\])?\]", r"![\1]()"),  # AsciiDoc
+    ("image:", r"image::?(?<!\wimage:)(?<!\wimage::)[^\s\[]{1,900}\[([^\[\]]{0,300})(?:\[[^\[\]]{0,300}\])?\]", r"![\1]()"),  # AsciiDoc
     ("!", r"!(?:data:|(?:https?:/)?/)[^\s!|()]{1,900}(?:\|alt=([^!|\n]{0,300})|\([^()\n]{0,300}\))?!", r"![\1]()"),  # Jira, Textile
     ("[[", r"\[\[(?:File|Image|image):[^\[\]|]{1,900}(?:\|{1,2}(?:alt=\")?([^\[\]|\"]{0,300})\"?)?\]\]", r"![\1]()"),  # MediaWiki, XWiki
     ("[[", rf"\[\[(?:https?:|file:|data:)[^\[\]\s]{{1,900}}?(?:{PICTURE}|;base64,[\w+/=]*)(?:\]\[([^\[\]]{{0,300}}))?\]\]", r"![\1]()"),  # Org
@@ -63,7 +64,7 @@ LINKS = rules(
     ("|", rf"<({ADDRESS})\|((?:[^<>|]|<(?=\s)|(?<=\s)>){{0,60000}})>", r"[\2](\1)"),  # Slack
     ("[", rf"\[(?<!\]\[)({ADDRESS})[ \n]({LABEL})\](?!\()", r"[\2](\1)"),  # MediaWiki
     ("[url=", rf"\[url=({ADDRESS})\](.{{0,3000}}?)\[/url\]", r"[\2](\1)"),  # BBCode
-    ("link:", rf"\blink:([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
+    ("link:", rf"link:(?<!\wlink:)([^\s\[]{{1,700}})\[({LABEL})\]", r"[\2](\1)"),  # AsciiDoc
     ("[", rf"(h(?<![A-Za-z_(<\[/.%?=&]h)ttps?://[^\s\[\]()]{{1,700}})\[(?!\d{{1,3}}\])({LABEL}?)\^?\](?![\[(])", r"[\2](\1)"),
     ('":', rf'"(?:\([\w -]{{1,80}}\))?([^"\n]{{0,60000}})":({ADDRESS})', r"[\1](\2)"),  # Textile
     ("`_", rf"`((?:[^`<]|<(?=\s)){{0,60000}}?)\s?<({ADDRESS})>`__?", r"[\1](\2)"),  # reStructuredText
@@ -111,7 +112,11 @@ EMPHASIS = (
     ("~~", re.compile(r"(~~)([^~\n]{1,3000})~~")),
 )  # fmt: skip
 PARAGRAPH = "\n\n"
-RARE = frozenset("[{|<>`\\#=!+")  #: to search for one of these characters is faster than to search for a sign
+#: Characters that are left out when a text is searched for the signs of markup, and those of lines without markup.
+ORDINARY = (string.ascii_letters + string.digits + " ,.;()").encode()
+PROSE = ORDINARY + b"-'\"/?:!&%$^_}]" + bytes(range(0x80, 0x100))
+#: Signs of markup that consist of the signs of prose.
+SIGNS_OF_PROSE = ("'''", "''//", "%%", '":')
 
 
 def as_markdown(text: str) -> str:
@@ -119,11 +124,25 @@ def as_markdown(text: str) -> str:
     if "<" in text and OPENING_TAG.search(text):
         addresses: list[str] = []
         text = TAG.sub(lambda tag: rewritten_tag(tag, addresses), text)
-    rare = {char for char in RARE if char in text}
+    lines = text.split("\n")
+    if not any(sign in text for sign in SIGNS_OF_PROSE):
+        lines = list(filter(may_have_markup, lines))
+    marked = "\n".join(["", *lines])
+    signs = signs_in(marked)
     for sign, pattern, replacement in (*IMAGES, *LINKS, *BLOCKS):
-        if rare.issuperset(RARE.intersection(sign)) and sign in text:
+        if signs_in(sign) in signs and sign in marked:
             text = pattern.sub(with_line_breaks(replacement), text)
     return without_entities(text)
+
+
+def may_have_markup(line: str) -> bool:
+    """Return whether a line has a sign of markup, or begins unlike prose."""
+    return not (line[:1].isalnum() and line[1:3].isalnum()) or bool(signs_in(line, PROSE))
+
+
+def signs_in(text: str, ordinary: bytes = ORDINARY) -> bytes:
+    """Return a text without ordinary characters, which is much faster to search."""
+    return text.encode(errors="replace").translate(None, ordinary)
 
 
 def with_line_breaks(replacement: str) -> Callable[[re.Match[str]], str]:

@@ -165,7 +165,7 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft:
     behind = split_title(draft, title, segment)
     for passage in segment.passages[: segment.title]:
         apply_found(draft, passage, page, is_above=True)
-    for one in phrases_of(behind) or parse_metadata_line(behind):
+    for one in (phrases_of(behind) or parse_metadata_line(behind)) if behind else ():
         apply_one(draft, one, page, is_above=False)
         behind = ""
     take_texts(draft, segment, behind)

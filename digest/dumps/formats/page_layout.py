@@ -203,6 +203,8 @@ def alternates_title_and_abstract(head: str) -> bool:
 
 def without_leading_sign(title: str) -> str:
     """Return a title without a leading symbol or bullet."""
+    if title[:1].isalnum():
+        return title
     sign, _, rest = title.partition(" ")
     is_sign = sign and all(
         unicodedata.category(char) in ("So", "Mn", "Cf") or char in "•▪►‣◦" for char in sign
@@ -212,7 +214,7 @@ def without_leading_sign(title: str) -> str:
 
 def without_number(title: str, expected: int) -> tuple[str, int]:
     """Return (title without its number, next number), or both unchanged if the number is not as expected."""
-    found = NUMBERED_TITLE.fullmatch(title)
+    found = None if title[:1].isalpha() else NUMBERED_TITLE.fullmatch(title)
     if found is None or int(found[1] or found[2]) != expected:
         return title, expected
     return found[3], expected + 1

@@ -23,7 +23,6 @@ TARGET = (
     rf"\(\s{{0,80}}<?(?P<url>{ADDRESS}{{0,700}}(?:-\n[ >]{{0,40}}{ADDRESS}{{1,700}}){{0,3}})>?(?:\s+\"[^\"\n]{{0,500}}\")?\s{{0,80}}\)"
     r"(?:\{[^{}]{0,300}\})?"
 )
-BRACKET = re.compile(r"[\[\]]")
 REFERENCE = r"\[(?P<reference>[^\[\]\n]{0,300})\]"
 TOKEN = (
     rf"(?P<image>!\[(?P<alt>[^\[\]]{{0,300}})\](?:{TARGET.replace('url', 'source')}|\[\d{{1,5}}\])?)"
@@ -136,9 +135,9 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
 def plain_line(text: str, escapes: str) -> str:
     """Return a line, or the text of a link, on one line without escapes, empty brackets and form fields."""
     text = unescaped(text, escapes)
-    if "[]" in text and len(text) < MAX_SHORT_LINE:
+    if len(text) < MAX_SHORT_LINE and "[]" in text:
         text = text.replace("[]", " ")
-    text = FORM_FIELD.sub(" ", text) if "____" in text else text
+    text = FORM_FIELD.sub(" ", text) if "_" in text else text
     is_plain = "  " not in text and "\t" not in text and "\n" not in text and text.isascii()
     return text.strip() if is_plain else " ".join(text.split())
 
@@ -160,7 +159,10 @@ def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
 
 def writes_addresses_after_texts(text: str) -> bool:
     """Return whether the copying tool wrote the address of each link after the link's text."""
-    if text.count("](") > text.count("]()") or not any(sign in text for sign in PAPERS_ADDRESSES):
+    if "](" in text and text.count("](") > text.count("]()"):
+        return False
+    addressed = "\n".join(line for line in text.split("\n") if "/" in line or "%" in line)
+    if not any(sign in addressed for sign in PAPERS_ADDRESSES):
         return False
     found = [one[0] for one in TRAILING_ADDRESS.finditer(text)]
     return len(found) >= MIN_TRAILING and 2 * sum(
@@ -360,12 +362,16 @@ class LinkFinder:
 def tokens(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield the tokens in a text; to search for brackets alone is much faster than `finditer`."""
     place = 0
-    while (bracket := BRACKET.search(text, place)) is not None:
-        start = bracket.start() - (bracket[0] == "[" and text[bracket.start() - 1 : bracket.start()] == "!")
+    opening, closing = text.find("["), text.find("]")
+    while opening >= 0 or closing >= 0:
+        bracket = min(opening, closing) if opening >= 0 and closing >= 0 else max(opening, closing)
+        start = bracket - (text[bracket - 1 : bracket + 1] == "![")
         token = pattern.match(text, max(start, place))
         if token is not None:
             yield token
-        place = token.end() if token is not None else bracket.end()
+        place = token.end() if token is not None else bracket + 1
+        opening = text.find("[", place) if 0 <= opening < place else opening
+        closing = text.find("]", place) if 0 <= closing < place else closing
 
 
 def numbers_links(text: str, listed: dict[str, str]) -> bool:

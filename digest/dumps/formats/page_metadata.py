@@ -40,6 +40,11 @@ MENU = re.compile(
     + "|".join(re.escape("".join(word.split())) for word in sorted(NAVIGATION, key=len, reverse=True))
     + r"|(?>\d+)|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?>\d+))+"
 )
+#: A text without a label; each value in a line of metadata has a digit, a sign or a word of a menu.
+WORDS = re.compile(
+    r"(?!(?i:by|submitted|https?:|(?:title|abstract|authors?|arxiv|doi|links?|urls?|pdf|paper|code|github|project|published|posted|date)[^:]{0,9}:))"
+    r"[^\W\d_][^\d_·•|*@©\[\]<>]{12,200}(?<!logo)"
+)
 BYLINE = re.compile(r"by.{0,200}\band the research community")
 SITE_LINE = re.compile(r"©.{0,60}|.{0,12}hugging face.{0,3} logo.{0,20}|submitted by .{1,60}")
 #: A line that separates papers, or that underlines a title or the header of a table.
@@ -65,6 +70,7 @@ ISO = re.compile(rf"{LABEL}{YEAR}[-/.](?P<month>\d\d)[-/.](?P<day>\d\d)", re.IGN
 COUNT = re.compile(r"(?:\[-\]\s*)?(?P<number>\d[\d,]*(?:\.\d+)?[kKmM]?|-)")
 EMPHASIS = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=[\w.])[*_](?!\w)")
 FIGURE_SIGNS = {"upvotes": "▲△⬆🔼↑👍❤🔥👏", "comments": "💬🗨", "stars": "⭐★☆🌟"}
+SEPARATOR = re.compile(f"[·|•{''.join(FIGURE_SIGNS.values())}]")
 PART_SEPARATOR = re.compile(rf"\s*[·|•]\s*|\s+(?=[{''.join(FIGURE_SIGNS.values())}])")
 LINK_NUMBER = re.compile(r"\[\d{1,4}\](?=\w)")  #: the number that a text browser writes before a link
 LABELLED_ADDRESS = re.compile(
@@ -133,13 +139,15 @@ class MetadataLine:
 
 def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
     """Return the items of metadata on a line, separated by dots or bars; none if the line is prose."""
-    if len(line) > MAX_LINE_LENGTH:
+    if len(line) > MAX_LINE_LENGTH or is_plain(line):
         return ()
     if HORIZONTAL_RULE.fullmatch(line.strip()):
         return (MetadataLine(kind=MetadataKind.NAVIGATION),)
     text = without_emphasis(line)
     if found := parse_metadata(text):
         return (found,)
+    if not SEPARATOR.search(text):
+        return ()
     parts = [part for part in PART_SEPARATOR.split(text) if part]
     several = [parse_metadata(part) for part in parts] if parts != [text] else []
     return tuple(one for one in several if one) if several and all(several) else ()
@@ -147,7 +155,7 @@ def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
 
 def split_name_and_metadata(line: str) -> tuple[str, tuple[MetadataLine, ...]]:
     """Return (name, metadata) of a line with a name followed by a date and other metadata, else ("", ())."""
-    if len(line) > MAX_LINE_LENGTH or not PART_SEPARATOR.search(line):
+    if len(line) > MAX_LINE_LENGTH or not SEPARATOR.search(line):
         return "", ()
     text = without_emphasis(line)
     name, *rest = [part for part in PART_SEPARATOR.split(text) if part] or [""]
@@ -239,6 +247,11 @@ def is_navigation(text: str) -> bool:
     if stated_count(text) is not None:
         return True
     return GLUE.search(text) is not None and MENU.fullmatch("".join(text.casefold().split())) is not None
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a line has nothing that metadata, a menu or a label has: a digit, a sign or a known beginning."""
+    return WORDS.fullmatch(text) is not None and text[:3].casefold() not in STARTS
 
 
 def parse_figure(text: str | None) -> float | None:

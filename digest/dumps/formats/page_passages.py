@@ -12,6 +12,7 @@ from digest.dumps.formats.page_metadata import (
     MetadataKind,
     MetadataLine,
     is_navigation,
+    is_plain,
     labelled_address,
     labelled_authors,
     labelled_text,
@@ -261,6 +262,9 @@ def spans(above: PageLine, line: PageLine) -> bool:
 def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrapping: Wrapping) -> bool:  # noqa: PLR0911  (one return for each sign)
     """Return whether a line continues the text of the lines above it."""
     above, line, first = lines[text[-1]], lines[index], lines[text[0]]
+    is_new = not (line.text[:1].islower() or line.inside or above.is_continued or first.text[:1] == "#")
+    if is_new and not (wrapping.width or wrapping.is_spaced):
+        return False
     is_apart = line.text in BARE_MARKS or HEADING.match(line.text)
     if text[-1] != index - 1 or line.fault or is_apart:
         return False
@@ -330,12 +334,12 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
     """Return the passage for the text on these lines."""
     first = lines[indices[0]]
     text = join([lines[index].text for index in indices])
-    text = QUOTE.sub("", text, count=1)
-    heading = HEADING.match(text)
-    text = CHECKBOX.sub(
-        "", HEADING_END.sub("", text[heading.end() :].rstrip("# ")).rstrip("# ") if heading else text, count=1
-    )
-    text = LIST_MARK.sub("", text, count=1)
+    heading = None
+    if not text[0].isalnum():
+        text = QUOTE.sub("", text, count=1)
+        if heading := HEADING.match(text):
+            text = HEADING_END.sub("", text[heading.end() :].rstrip("# ")).rstrip("# ")
+        text = LIST_MARK.sub("", CHECKBOX.sub("", text, count=1), count=1)
     label, labelled = labelled_text(text)
     return Passage(
         first=indices[0],
@@ -352,6 +356,8 @@ def text_passage(lines: Sequence[PageLine], indices: list[int]) -> Passage:
 
 def join(lines: Sequence[str]) -> str:
     """Join the lines of a wrapped text, including words broken after a hyphen and broken addresses."""
+    if len(lines) == 1:
+        return lines[0]
     parts: list[str] = []
     last = ""  #: the last word so far
     for line in lines:
@@ -383,6 +389,8 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
         return (replace(base, is_site=True),) if is_navigation(HEADING.sub("", text)) else ()
     if submitter := SUBMITTER.fullmatch(text):
         return (replace(base, is_submitter=True, text=submitter["name"] or ""),)
+    if is_plain(text):
+        return ()
     bare = LIST_MARK.sub("", text, count=1)
     if is_navigation(text) or (bare != text and is_navigation(bare)):
         return (replace(base, is_site=True),)

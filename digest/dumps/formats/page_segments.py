@@ -339,6 +339,8 @@ def titles_above(passages: Sequence[Passage], abstracts: Sequence[int]) -> list[
 
 def above_byline(passages: Sequence[Passage], texts: list[int]) -> list[int]:
     """Return the texts above the first list of names, or all texts if none is above such a list."""
+    if len(texts) == 1:
+        return texts
     named = (place for place, i in enumerate(texts) if len(field_parsing.person_names(passages[i].text)) > 1)
     return texts[: next(named, 0)] or texts
 

@@ -51,7 +51,7 @@ def recognises(head: str) -> bool:
 
 def page_mark(head: str) -> bool:
     """Return whether `head` has links, in Markdown or HTML, or a table in Markdown."""
-    return "](" in head or "<a " in head or TABLE.search(head) is not None
+    return "](" in head or "<a " in head or ("|" in head and TABLE.search(head) is not None)
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:

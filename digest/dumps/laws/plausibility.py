@@ -25,6 +25,7 @@ MARKUP = re.compile(
     r"\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
     re.IGNORECASE,
 )
+PLAIN_TITLE = re.compile(r"[^\W\d_][^\d\[\](){}<>*=#&\\/·|_]{0,349}")
 ADDRESS = re.compile(r"(?:https?:/|www\.|link:)\S", re.IGNORECASE)
 COUNT_OR_DATE_AT_END = re.compile(
     rf"\b(?:{MONTHS} \d{{1,2}}, (?:19|20)\d\d|\d{{1,2}} {MONTHS} (?:19|20)\d\d|(?:19|20)\d\d-\d\d-\d\d"
@@ -49,6 +50,9 @@ NO_NAME = re.compile(
 )
 
 
+KeyedRecord = tuple[str, Record]  #: the key of a record's title, and the record
+
+
 @dataclass(frozen=True, slots=True)
 class Law:
     """A sign of a misread record, and how often it occurs in dumps that are read right."""
@@ -65,11 +69,12 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
     On a page (`is_page`) all papers have abstracts or none. Set `may_be_other_text` for a reader that finds
     papers in any text.
     """
+    keyed = [(title_key(one.title), one) for one in records]
     broken = [(law, list(filter(law.is_broken, records))) for law in LAWS]
     broken += [
-        (Law("have the title of another paper"), list(repeated_titles(records))),
-        (Law("have the same abstract", ordinary=0.5), repeated_abstracts(records)),
-        (Law("have the id of a paper with another title"), list(shared_ids(records))),
+        (Law("have the title of another paper"), list(repeated_titles(keyed))),
+        (Law("have the same abstract", ordinary=0.5), repeated_abstracts(keyed)),
+        (Law("have the id of a paper with another title"), list(shared_ids(keyed))),
         (Law("have a date that fits the arXiv id of the paper before or after them"), shifted(records)),
     ]
     bare = [one for one in records if not one.abstract]
@@ -100,15 +105,20 @@ def examples(wrong: Sequence[Record]) -> str:
     )
 
 
+def is_plain(title: str) -> bool:
+    """Return whether a title has nothing but words, which no law on markup, dates and counts could find fault with."""
+    return PLAIN_TITLE.fullmatch(title) is not None and "www." not in title and "link:" not in title
+
+
 def has_markup(paper: Record) -> bool:
     """Return whether a title has markup or an address."""
-    return bool(MARKUP.search(paper.title) or ADDRESS.search(paper.title))
+    return not is_plain(paper.title) and bool(MARKUP.search(paper.title) or ADDRESS.search(paper.title))
 
 
 def ends_wrong(paper: Record) -> bool:
     """Return whether a title ends in a date or a count, or within a bracket."""
     title = paper.title
-    return bool(
+    return not is_plain(title) and bool(
         COUNT_OR_DATE_AT_END.search(title)
         or CUT.search(title)
         or title.count("[") > title.count("]")
@@ -143,7 +153,8 @@ def is_no_abstract(paper: Record) -> bool:
 def has_page_text(paper: Record) -> bool:
     """Return whether an abstract has markup, or ends in what a page prints beside it."""
     text = paper.abstract
-    return bool(TEXT_MARKUP.search(text) or (text[-1:] not in ".!?" and PAGE_TEXT.search(text[-60:])))
+    is_marked = ("<" in text or "&" in text or "](" in text or "\\" in text) and TEXT_MARKUP.search(text)
+    return bool(is_marked or (text[-1:] not in ".!?" and PAGE_TEXT.search(text[-60:])))
 
 
 def has_no_authors(paper: Record) -> bool:
@@ -152,34 +163,33 @@ def has_no_authors(paper: Record) -> bool:
     return is_surplus or any(map(NO_NAME.search, paper.authors))
 
 
-def repeated_titles(records: Sequence[Record]) -> Iterator[Record]:
+def repeated_titles(keyed: Sequence[KeyedRecord]) -> Iterator[Record]:
     """Yield the records that have the title of an earlier record, but are other papers."""
     first: dict[str, Record] = {}
-    for one in records:
-        known = first.setdefault(title_key(one.title), one)
-        if (known.ids, known.abstract) != (one.ids, one.abstract):
+    for key, one in keyed:
+        known = first.setdefault(key, one)
+        if known is not one and (known.ids, known.abstract) != (one.ids, one.abstract):
             yield one
 
 
-def repeated_abstracts(records: Sequence[Record]) -> list[Record]:
+def repeated_abstracts(keyed: Sequence[KeyedRecord]) -> list[Record]:
     """Return the records that have the most frequent abstract, one for each beginning of a title.
 
     The parts of a series, whose titles begin alike, may have the same abstract.
     """
     titles: dict[str, dict[str, Record]] = defaultdict(dict)
-    for one in records:
+    for key, one in keyed:
         if len(one.abstract) >= SHORTEST_ABSTRACT:
-            titles[one.abstract[:BEGINNING]].setdefault(title_key(one.title)[:SERIES], one)
+            titles[one.abstract[:BEGINNING]].setdefault(key[:SERIES], one)
     common = list(max(titles.values(), key=len, default={}).values())
     return common if len(common) > 1 else []
 
 
-def shared_ids(records: Sequence[Record]) -> Iterator[Record]:
+def shared_ids(keyed: Sequence[KeyedRecord]) -> Iterator[Record]:
     """Yield the records that have an id, but not the title, of an earlier record."""
-    first: dict[tuple[str, str], Record] = {}
-    for one in records:
-        known = [first.setdefault(key, one) for key in one.ids.items()]
-        if any(title_key(earlier.title) != title_key(one.title) for earlier in known if earlier is not one):
+    first: dict[tuple[str, str], str] = {}
+    for key, one in keyed:
+        if any(first.setdefault(known, key) != key for known in one.ids.items()):
             yield one
 
 
