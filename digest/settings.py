@@ -416,20 +416,28 @@ class Settings(BaseModel):
         return len(left) < len(ring)
 
 
-def environment_values() -> dict[str, str]:
+def given_values() -> dict[str, tuple[Any, str]]:
+    """Return every setting that is given, with the place it comes from: the environment, or else a file."""
+    return settings_file_values() | environment_values()
+
+
+def environment_values() -> dict[str, tuple[Any, str]]:
     """Return the settings from the environment, and from the files that `DIGEST_X_FILE` variables name.
 
     Container platforms provide secrets as files.
     """
     given = {name.lower(): value for name, value in os.environ.items()}
-    names = {name: f"{PREFIX}{name}".lower() for name in Settings.model_fields}
-    files = {name: path for name, key in names.items() if (path := given.get(f"{key}_file"))}
-    return {name: Path(path).read_text().strip() for name, path in files.items()} | {
-        name: given[key] for name, key in names.items() if key in given
-    }
+    values: dict[str, tuple[Any, str]] = {}
+    for name in Settings.model_fields:
+        variable = f"{PREFIX}{name}".lower()
+        if path := given.get(f"{variable}_file"):
+            values[name] = Path(path).read_text().strip(), path
+        if variable in given:
+            values[name] = given[variable], "environment"
+    return values
 
 
-def settings_file_values() -> dict[str, Any]:
+def settings_file_values() -> dict[str, tuple[Any, str]]:
     """Return the settings in the `digest.toml` of the working directory, or else of the data directory.
 
     Raises UsageError if the file is not TOML.
@@ -438,11 +446,12 @@ def settings_file_values() -> dict[str, Any]:
     candidates = [Path("digest.toml"), data_dir / "digest.toml"]
     found = next((path for path in candidates if path.is_file()), None)
     try:
-        return tomllib.loads(found.read_text(encoding="utf-8")) if found else {}
+        values = tomllib.loads(found.read_text(encoding="utf-8")) if found else {}
     except ValueError as error:
         raise UsageError(
             f"{found} cannot be read: {error}. Correct the file, or move it elsewhere."
         ) from None
+    return {name: (value, str(found)) for name, value in values.items()}
 
 
 def templates_dir() -> Path:
@@ -456,7 +465,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings; raise BadField for the first invalid one, UsageError if `digest.toml` is invalid."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        settings = Settings(**(settings_file_values() | environment_values() | given))
+        settings = Settings(**({name: value for name, (value, _) in given_values().items()} | given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"

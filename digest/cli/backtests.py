@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date
 from typing import TYPE_CHECKING, Any
 
 from digest import plurals
-from digest.cli import packs, terminal
+from digest.cli import packs
+from digest.cli.results import Note, Table, Text
 
 if TYPE_CHECKING:
     from digest.papers import Paper
     from digest.topics import Filter, PaperIndex, RelevanceTerm
 
 DIGITS = 4  #: number of decimals of a score and its terms with `--explain`
-FEW_MATCHES = 5  #: maximum number of matches listed for each topic suggested for a library
 
 
 def report_on(
@@ -80,32 +80,39 @@ def term_report(term: RelevanceTerm) -> dict[str, Any]:
 # ── for people ──────────────────────────────────────────────────────────────────────────────────
 
 
-def show(report: Mapping[str, Any]) -> None:
-    """Print a back-test: the matches, and the effect of each clause."""
-    terminal.print_line(report["canonical"])
-    for name, canonical in report.get("packs", {}).items():
-        terminal.print_line(f"  {name} resolves to {canonical}")
-    show_figures(report)
+def backtest_text(report: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a back-test: the figures, the effect of each clause, and the matches."""
+    yield report["canonical"]
+    yield from (f"  {name} resolves to {canonical}" for name, canonical in report.get("packs", {}).items())
+    yield f"{figures_text(report)}."
+    yield from (Note(f"note: {warning}") for warning in report["warnings"])
     if len(report["clauses"]) > 1:
-        terminal.print_line()
-        for clause in report["clauses"]:
-            terminal.print_line(f"{clause['effect']}.")
+        yield ""
+        yield from (f"{clause['effect']}." for clause in report["clauses"])
     if matches := report["matches"]:
-        terminal.print_line()
+        yield ""
         if "terms" in matches[0]:
-            show_terms(matches)
+            yield from (line for match in matches for line in terms_text(match))
         else:
-            show_matches(matches)
+            yield Table(rows=matches, columns=MATCH_COLUMNS, shrinks="title why")
         if report["per_day"]["days"] > 1:
-            show_last(report["last"])
-    terminal.print_rest(len(matches), report["found"])
+            latest: dict[str, Any] = {
+                "day": "day",
+                "id#": lambda one: str(one["id"]),
+                "title": "display_title",
+            }
+            yield ("", "Latest matches:", Table(rows=report["last"], columns=latest, shrinks="title"))
+    if report["found"] > len(matches):
+        more, every = report["found"] - len(matches), report["found"]
+        yield Note(f"{more:,} more; --limit {every} shows them all.")
 
 
-def show_figures(report: Mapping[str, Any]) -> None:
-    """Print the number of matches, the papers per day, and the warnings."""
-    terminal.print_line(f"{figures_text(report)}.")
-    for warning in report["warnings"]:
-        terminal.print_note(f"note: {warning}")
+MATCH_COLUMNS: dict[str, Any] = {
+    "id#": lambda one: str(one["id"]),
+    "fit#": "score",
+    "title": "display_title",
+    "why": lambda one: "; ".join(one["why"][:2]),
+}
 
 
 def figures_text(report: Mapping[str, Any]) -> str:
@@ -116,36 +123,13 @@ def figures_text(report: Mapping[str, Any]) -> str:
     return f"{found}{usual if per_day['days'] > 1 else ''}"
 
 
-def show_matches(matches: Sequence[Mapping[str, Any]]) -> None:
-    """Print a table of matches."""
-    terminal.print_table(
-        ("id#", "fit#", "title", "why"),
-        ((str(one["id"]), one["score"], one["display_title"], "; ".join(one["why"][:2])) for one in matches),
-        shrinkable=["title", "why"],
-    )
-
-
-def show_last(last: Sequence[Mapping[str, Any]]) -> None:
-    """Print the latest matches."""
-    terminal.print_line()
-    terminal.print_line("Latest matches:")
-    terminal.print_table(
-        ("day", "id#", "title"),
-        ((one["day"], str(one["id"]), one["display_title"]) for one in last),
-        shrinkable=["title"],
-    )
-
-
-def show_terms(matches: Sequence[Mapping[str, Any]]) -> None:
-    """Print each match with the terms of its score, rounded so that they add up to the printed score."""
-    for one in matches:
-        score = round(one["score"], DIGITS)
-        terminal.print_line(f"{one['id']}  {score:.{DIGITS}f}  {one['display_title']}")
-        values = rounded_to_sum([term["value"] for term in one["terms"]], score)
-        for value, term in zip(values, one["terms"], strict=True):
-            terminal.print_line(
-                f"    {value:.{DIGITS}f}  {term['words']}".rstrip() + f" = {term['arithmetic']}"
-            )
+def terms_text(match: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a match with the terms of its score, rounded so that they add up to the printed score."""
+    score = round(match["score"], DIGITS)
+    yield f"{match['id']}  {score:.{DIGITS}f}  {match['display_title']}"
+    values = rounded_to_sum([term["value"] for term in match["terms"]], score)
+    for value, term in zip(values, match["terms"], strict=True):
+        yield f"    {value:.{DIGITS}f}  {term['words']}".rstrip() + f" = {term['arithmetic']}"
 
 
 def rounded_to_sum(values: Sequence[float], total: float) -> list[float]:

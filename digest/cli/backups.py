@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from digest import plurals
 from digest.cli import command_context, error_sentences, terminal
-from digest.cli.common_options import AsJson, Now, current_time
+from digest.cli.frame import Opened, command, opened
+from digest.cli.options import CLOCK, Now, argument, option
+from digest.cli.results import CommandResult, Facts, Note
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from digest.backups import BackupFile, RestoreReport
+    from digest.backups import BackupFile
     from digest.settings import Settings
 
 NO_KEYS = "The keys are not in this file. Back up {} too: without them a restore is not possible."
+NO_OPT_OUTS = (
+    "{} is missing, so unsubscribes and erasures made after the backup are not known."
+    " If the scheduler ran on another machine, copy the file from there, empty the database and restore again."
+)
 
 
+@command(opened)
 def backup(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as digest.backup.")],
+    work: Opened,
+    path: Annotated[Path, argument("FILE", "The file to write, such as digest.backup.")],
     with_keys: Annotated[
-        bool, typer.Option("--with-keys", help="Include the keys. Anybody with the file can then sign links.")
+        bool, option("--with-keys", "Include the keys. Anybody with the file can then sign links.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    overwrite: Annotated[bool, option("--overwrite", "Replace an existing file.")] = False,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Back up the database to one SQLite file, while all processes run.
 
     Only you can read the file, because it contains addresses. The keys are included only with --with-keys.
@@ -39,26 +45,24 @@ def backup(
     from digest import backups
     from digest.db import database_copy
 
+    settings, engine = work.context.settings, work.context.engine
     with (
         error_sentences.on_ctrl_c(lambda: "Stopped. No backup was written. Run the command again."),
-        command_context.open_context() as context,
-        terminal.show_progress("Backing up", total=database_copy.count_rows(context.engine)) as done,
+        terminal.show_progress("Backing up", total=database_copy.count_rows(engine)) as done,
     ):
-        check_target(context.settings, path)
+        check_target(settings, path)
+        keys = keys_of(settings) if with_keys else {}
         counts = backups.write_backup(
-            context.engine,
-            path,
-            keys=keys_of(context.settings) if with_keys else {},
-            replaces=overwrite,
-            now=current_time(now),
-            progress=done.advance,
+            engine, path, keys=keys, replaces=overwrite, now=now, progress=done.advance
         )
-    size = path.stat().st_size
-    report = {"path": str(path), "bytes": size, "rows": sum(counts.values()), "keys": with_keys}
-    sentence = f"{path}: {report['rows']:,} rows, {size / 1e6:,.1f} MB. To restore it: digest restore {path}"
-    terminal.print_result(report, sentence, as_json=as_json)
-    if not with_keys and not as_json:
-        terminal.print_note(NO_KEYS.format(places_of_keys(context.settings)))
+    size, rows = path.stat().st_size, sum(counts.values())
+    return CommandResult(
+        {"path": str(path), "bytes": size, "rows": rows, "keys": with_keys},
+        (
+            f"{path}: {rows:,} rows, {size / 1e6:,.1f} MB. To restore it: digest restore {path}",
+            () if with_keys else Note(NO_KEYS.format(places_of_keys(settings))),
+        ),
+    )
 
 
 def check_target(settings: Settings, path: Path) -> None:
@@ -91,11 +95,10 @@ def places_of_keys(settings: Settings) -> str:
     return " and ".join(places)
 
 
+@command()
 def restore(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file made by `digest backup`.")],
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    path: Annotated[Path, argument("FILE", "A file made by `digest backup`.")], now: Now = CLOCK
+) -> CommandResult:
     """Restore a backup into an empty database, with all mail stopped.
 
     Unsent letters, and editions due before the restore, are recorded as expired. Later digests contain only papers found from now on, so nobody gets mail or a paper twice. Suppressions, unsubscribes and erasures made after the backup are applied again from the file opt-outs.jsonl in the data directory. Afterwards check with `digest status`, and run `digest deliveries resume`.
@@ -109,6 +112,7 @@ def restore(
     from digest.settings import templates_dir
 
     settings = command_context.read_settings(makes_database=True)
+    opt_outs = settings.data_dir.absolute() / backups.OPT_OUT_FILE
     with (
         error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was restored; the database is still empty."),
         backups.open_backup(path) as found,
@@ -124,12 +128,25 @@ def restore(
                 found,
                 engine,
                 settings.site(),
-                saved=backups.read_opt_outs(settings.data_dir / backups.OPT_OUT_FILE),
+                saved=backups.read_opt_outs(opt_outs),
                 templates_fingerprint=Templates(templates_dir(), settings.template_overrides).fingerprint,
-                now=current_time(now),
+                now=now,
                 progress=done.advance,
             )
-    show(report, path, settings, as_json=as_json)
+    expired = f"{plurals.count(report.letters, 'open letter')}, {plurals.count(report.editions, 'edition')}"
+    return CommandResult(
+        asdict(report),
+        (
+            f"{path} is restored: {report.rows:,} rows of {report.made_at:%Y-%m-%d %H:%M} UTC.",
+            Facts([
+                ("Expired", expired),
+                ("Repeated", f"{plurals.count(report.opt_outs, 'opt-out')} made after the backup"),
+                ("Mail", "stopped; to send again: digest deliveries resume"),
+            ]),
+            () if opt_outs.exists() else Note(NO_OPT_OUTS.format(opt_outs)),
+            Note(f"{opt_outs}: {plurals.count(report.damaged, 'line')} could not be read.") if report.damaged else (),
+        ),
+    )  # fmt: skip
 
 
 def store_keys(settings: Settings, found: BackupFile) -> None:
@@ -137,33 +154,3 @@ def store_keys(settings: Settings, found: BackupFile) -> None:
     for name, value in found.keys.items():
         if getattr(settings, name) is None:
             settings.store_secret(name, value)
-
-
-def show(report: RestoreReport, path: Path, settings: Settings, *, as_json: bool) -> None:
-    """Print the result of a restore, and the next steps."""
-    from dataclasses import asdict
-
-    from digest.backups import OPT_OUT_FILE
-
-    if as_json:
-        terminal.print_json(asdict(report))
-        return
-    terminal.print_line(f"{path} is restored: {report.rows:,} rows of {report.made_at:%Y-%m-%d %H:%M} UTC.")
-    terminal.print_facts(
-        [
-            (
-                "Expired",
-                f"{plurals.count(report.letters, 'open letter')}, {plurals.count(report.editions, 'edition')}",
-            ),
-            ("Repeated", f"{plurals.count(report.opt_outs, 'opt-out')} made after the backup"),
-            ("Mail", "stopped; to send again: digest deliveries resume"),
-        ]
-    )
-    file = settings.data_dir.absolute() / OPT_OUT_FILE
-    if not file.exists():
-        terminal.print_note(
-            f"{file} is missing, so unsubscribes and erasures made after the backup are not known."
-            " If the scheduler ran on another machine, copy the file from there, empty the database and restore again."
-        )
-    if report.damaged:
-        terminal.print_note(f"{file}: {plurals.count(report.damaged, 'line')} could not be read.")

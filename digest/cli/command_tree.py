@@ -19,16 +19,16 @@ PANELS = {
         "backup": "backups.backup", "restore": "backups.restore",
     },
     "Papers": {
-        "intake": "dumps.intake", "capture": "dumps.capture", "dumps": "dumps.app", "sources": "sources.app", "papers": "papers.papers",
-        "trending": "papers.trending", "hide": "papers.hide", "unhide": "papers.unhide", "topics": "topics.app",
+        "intake": "dumps.intake", "dumps": "dumps.app", "sources": "sources.app", "papers": "papers.papers",
+        "hide": "papers.hide", "topics": "topics.app",
     },
     "Subscribers": {"subscribers": "subscribers.app", "suppressions": "suppressions.app"},
     "Mail": {
-        "preview": "publishing.preview", "diff": "dry_run.diff", "publish": "publishing.publish", "deliver": "publishing.deliver",
-        "run": "publishing.run", "deliveries": "deliveries.app", "why": "deliveries.why", "history": "deliveries.history", "trace": "deliveries.trace", "bounces": "bounces.app",
+        "preview": "publishing.preview", "publish": "publishing.publish", "deliver": "publishing.deliver",
+        "run": "publishing.run", "deliveries": "deliveries.app", "why": "deliveries.why", "bounces": "bounces.app",
         "inbox": "inbound_mail.app", "dkim": "dkim_keys.app",
     },
-    "Monitoring": {"status": "status.status", "doctor": "doctor.doctor", "report": "report.report"},
+    "Monitoring": {"status": "status.status", "doctor": "doctor.doctor", "config": "settings_report.config"},
 }  # fmt: skip
 PLACES = {name: (panel, place) for panel, places in PANELS.items() for name, place in places.items()}
 

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from digest.cli import terminal
+from digest.cli.options import option
 from digest.errors import DigestError, UsageError
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask.")]
 DRY_RUN = "Dry run: "  #: the beginning of the sentence that a dry run prints
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+DryRun = Annotated[bool, option("--dry-run", "Show what would change; change nothing.")]
 
 
 def require_yes(plan: str, *, yes: bool) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from digest.cli import command_context, error_sentences, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, current_time
+from digest.cli.frame import Opened, command, opened
+from digest.cli.options import argument, current_time
+from digest.cli.results import CommandResult, Note, Table
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ app = group("Create, migrate or copy the database.")
 
 
 @app.command()
-def upgrade(as_json: AsJson = False) -> None:
+@command()
+def upgrade() -> CommandResult:
     """Create the schema, or migrate it to this version.
 
     Running the command again changes nothing. Afterwards every machine must have the same templates as this machine.
@@ -38,19 +39,18 @@ def upgrade(as_json: AsJson = False) -> None:
         db.upgrade(engine)
         after = db.revision(engine)
         adopt_templates(engine, settings)
-    report = {"from": before, "to": after, "changed": before != after}
-    now = f"now at {after} (before: {before or 'nothing'})"
-    sentence = f"The schema is {now if report['changed'] else f'already at {after}'}."
-    terminal.print_result(report, sentence, as_json=as_json)
+    changed = f"now at {after} (before: {before or 'nothing'})"
+    return CommandResult(
+        {"from": before, "to": after, "changed": before != after},
+        f"The schema is {changed if before != after else f'already at {after}'}.",
+    )
 
 
 @app.command()
+@command(opened)
 def copy(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="An empty database, such as postgresql:///digest.")
-    ],
-    as_json: AsJson = False,
-) -> None:
+    work: Opened, url: Annotated[str, argument("URL", "An empty database, such as postgresql:///digest.")]
+) -> CommandResult:
     """Copy everything to another, empty database, and verify the counts.
 
     Stop every role first: the command refuses to copy while a process runs. Afterwards set DIGEST_DATABASE_URL to the new database; the old database is not changed.
@@ -62,21 +62,23 @@ def copy(
     from digest import db
     from digest.db import database_copy
 
-    target = db.make_engine(url)
+    target, engine = db.make_engine(url), work.context.engine
     with (
-        command_context.open_context() as context,
         command_context.explain_database_errors(target),
         db.report_unreachable(target),
-        terminal.show_progress("Copying", total=database_copy.count_rows(context.engine)) as done,
+        terminal.show_progress("Copying", total=database_copy.count_rows(engine)) as done,
         error_sentences.on_ctrl_c(lambda: "Stopped. Nothing was copied; the new database is empty."),
     ):
-        require_stopped(context)
-        counts = database_copy.copy(context.engine, target, done.advance)
-    if as_json:
-        terminal.print_json(counts)
-        return
-    terminal.print_table(("table", "rows#"), counts.items())
-    terminal.print_note("Everything was copied. Set DIGEST_DATABASE_URL to the new database.")
+        require_stopped(work.context)
+        counts = database_copy.copy(engine, target, done.advance)
+    rows = [{"table": name, "rows": number} for name, number in counts.items()]
+    return CommandResult(
+        counts,
+        (
+            Table(rows=rows, columns="table rows#"),
+            Note("Everything was copied. Set DIGEST_DATABASE_URL to the new database."),
+        ),
+    )
 
 
 def require_stopped(context: AppContext) -> None:

@@ -1,23 +1,22 @@
-"""`digest dkim`: make DKIM keys, and show their DNS records."""
+"""`digest dkim keygen`: make DKIM keys, and show their DNS records."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from digest.cli import command_context, terminal
+from digest.cli import command_context
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson
+from digest.cli.frame import command
+from digest.cli.options import option
+from digest.cli.results import CommandResult, Note
 from digest.errors import BadField, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from digest.letters.dkim_signing import Signer
 
 app = group("DKIM keys and their DNS records.")
@@ -26,28 +25,38 @@ app = group("DKIM keys and their DNS records.")
 LABEL = "[a-z0-9](?:[a-z0-9-]{0,59}[a-z0-9])?"
 #: Matches a selector: one or more labels, separated by dots.
 NAME = re.compile(rf"{LABEL}(?:\.{LABEL})*", re.ASCII | re.IGNORECASE)
-
-Selector = Annotated[
-    str | None,
-    typer.Option("--selector", metavar="NAME", help="The selector. Default: digest and the year."),
-]
-Ed25519 = Annotated[bool, typer.Option("--ed25519", help="Also make an Ed25519 key.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="The file for the private key; it must not exist."),
-]
+NO_KEY = (
+    "No key is set: letters are not signed, unless your relay signs them. To make one: digest dkim keygen"
+)
 
 
 @app.command()
+@command()
 def keygen(
-    selector: Selector = None, ed25519: Ed25519 = False, out: Out = None, as_json: AsJson = False
-) -> None:
+    selector: Annotated[
+        str | None, option("--selector NAME", "The selector. Default: digest and the year.")
+    ] = None,
+    ed25519: Annotated[bool, option("--ed25519", "Also make an Ed25519 key.")] = False,
+    out: Annotated[
+        Path | None, option("--out FILE", "The file for the private key; it must not exist.")
+    ] = None,
+    lists: Annotated[bool, option("--list", "Print the DNS records of the keys in use; make none.")] = False,
+) -> CommandResult:
     """Make a DKIM key, and print its DNS record and settings.
 
     Examples:
         digest dkim keygen
         digest dkim keygen --selector mail2026 --ed25519
+        digest dkim keygen --list
     """
+    from digest.letters import dkim_signing
+
+    if lists:
+        with command_context.open_context() as context:
+            signers = context.signers
+        return CommandResult(
+            {"records": dns_records(signers)}, zone_lines(signers) if signers else Note(NO_KEY)
+        )
     settings = command_context.read_settings(makes_database=True)
     name = selector or f"digest{datetime.now().astimezone():%Y}"
     if not NAME.fullmatch(name):
@@ -56,39 +65,20 @@ def keygen(
         )
     names = [name, f"{name}ed"] if ed25519 else [name]
     path = out or settings.data_dir / f"dkim-{name}.pem"
-    keys = [new_key(kind) for kind in ("rsa", "ed25519")[: len(names)]]
-    write(path, b"".join(keys))
-    signers = ring(b"".join(keys).decode(), ",".join(names), settings.site().domain)
-    settings_to_set = {"DIGEST_DKIM_KEY_FILE": str(path.absolute()), "DIGEST_DKIM_SELECTOR": ",".join(names)}
-    if as_json:
-        terminal.print_json({"records": dns_records(signers), "settings": settings_to_set})
-        return
-    show(signers)
-    terminal.print_note(
-        f"The private key is in {path}, readable only by you. When the DNS has the record above, set:"
+    pem = b"".join(new_key(kind) for kind in ("rsa", "ed25519")[: len(names)])
+    write(path, pem)
+    signers = dkim_signing.load_signers(pem.decode(), ",".join(names), domain=settings.site().domain)
+    to_set = {"DIGEST_DKIM_KEY_FILE": str(path.absolute()), "DIGEST_DKIM_SELECTOR": ",".join(names)}
+    return CommandResult(
+        {"records": dns_records(signers), "settings": to_set},
+        (
+            zone_lines(signers),
+            Note(
+                f"The private key is in {path}, readable only by you. When the DNS has the record above, set:"
+            ),
+            [Note(f"  {setting}={value}") for setting, value in to_set.items()],
+        ),
     )
-    for setting, value in settings_to_set.items():
-        terminal.print_note(f"  {setting}={value}")
-
-
-@app.command(name="list")
-def list_keys(as_json: AsJson = False) -> None:
-    """Print the DNS records of the keys in use.
-
-    Examples:
-        digest dkim list
-        digest dkim list --json
-    """
-    with command_context.open_context() as context:
-        signers = context.signers
-    if as_json:
-        terminal.lines(dns_records(signers))
-    elif signers:
-        show(signers)
-    else:
-        terminal.print_note(
-            "No key is set: letters are not signed, unless your relay signs them. See: digest dkim keygen"
-        )
 
 
 def dns_records(signers: Sequence[Signer]) -> list[dict[str, str]]:
@@ -96,20 +86,13 @@ def dns_records(signers: Sequence[Signer]) -> list[dict[str, str]]:
     return [{"name": one.dns_name, "type": "TXT", "value": one.dns_record} for one in signers]
 
 
-def show(signers: Sequence[Signer]) -> None:
-    """Print DNS records, split into strings of 255 characters as zone files require."""
+def zone_lines(signers: Sequence[Signer]) -> Iterator[str]:
+    """Yield the DNS records, split into strings of 255 characters as zone files require."""
     for one in signers:
         record = one.dns_record
         pieces = [record[start : start + 255] for start in range(0, len(record), 255)]
         quoted = " ".join(f'"{piece}"' for piece in pieces)
-        print(f"{one.dns_name}. IN TXT ( {quoted} )")
-
-
-def ring(keys: str, names: str, domain: str) -> Sequence[Signer]:
-    """Return the signers for these keys."""
-    from digest.letters import dkim_signing
-
-    return dkim_signing.load_signers(keys, names, domain=domain)
+        yield f"{one.dns_name}. IN TXT ( {quoted} )"
 
 
 def new_key(kind: str) -> bytes:

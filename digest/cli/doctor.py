@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from digest.cli import command_context, status, terminal
-from digest.cli.common_options import AsJson, Now, current_time
+from digest.cli import command_context, status
+from digest.cli.frame import command
+from digest.cli.options import CLOCK, Now, option
+from digest.cli.results import CommandResult, Paragraph, Text, lines
 from digest.dns_records import DnsUnavailable
 from digest.errors import DigestError
 
@@ -17,26 +17,16 @@ if TYPE_CHECKING:
     from digest.monitoring.check_results import Check, Problem
     from digest.monitoring.dkim_checks import CheckOutcome
 
+RECEIVED = "Check a received letter: a saved file, or with --send-test the Maildir it arrives in."
 MARKS = {"ok": "ok", "warning": "--", "error": "!!"}
 
 
+@command()
 def doctor(
-    send_to: Annotated[
-        str | None,
-        typer.Option("--send-test", metavar="EMAIL", help="Also send a test letter.", show_default=False),
-    ] = None,
-    received: Annotated[
-        Path | None,
-        typer.Option(
-            "--received",
-            metavar="PATH",
-            help="Check a received letter: a saved file, or with --send-test the Maildir it arrives in.",
-            show_default=False,
-        ),
-    ] = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    send_to: Annotated[str | None, option("--send-test EMAIL", "Also send a test letter.")] = None,
+    received: Annotated[Path | None, option("--received PATH", RECEIVED)] = None,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Diagnose problems and suggest fixes.
 
     Exits with 1 if something does not work.
@@ -49,16 +39,12 @@ def doctor(
     from digest.monitoring import report
 
     settings = command_context.read_settings()
-    checks = [*report.report_from_settings(settings, current_time(now), thorough=True).checks]
+    checks = [*report.report_from_settings(settings, now, thorough=True).checks]
     if send_to is not None or received is not None:
         checks.extend(check_test_letter(send_to, received))
-    if as_json:
-        terminal.lines(results(checks))
-    else:
-        for result in results(checks):
-            show(result)
-    if any(problem.is_failure for check in checks for problem in check.problems):
-        raise typer.Exit(1)
+    found = [*results(checks)]
+    is_broken = any(problem.is_failure for check in checks for problem in check.problems)
+    return lines(found, map(result_text, found), code=int(is_broken))
 
 
 def check_test_letter(email: str | None, received: Path | None) -> Iterator[Check]:
@@ -112,9 +98,8 @@ def sentence(problem: Problem) -> str:
     return f"{problem.message}: {'; '.join([*problem.facts[: status.FACTS], *more])}"
 
 
-def show(result: dict[str, str]) -> None:
-    """Print one result."""
-    mark = MARKS[result["status"]]
-    terminal.print_paragraph(f"{mark}  {result['subject'].ljust(10)} ", result["message"])
+def result_text(result: dict[str, str]) -> Iterator[Text]:
+    """Yield one result, and how to fix it."""
+    yield Paragraph(f"{MARKS[result['status']]}  {result['subject'].ljust(10)} ", result["message"])
     if result["fix"]:
-        terminal.print_paragraph(" " * 15, result["fix"])
+        yield Paragraph(" " * 15, result["fix"])

@@ -1,158 +1,82 @@
-"""`digest intake`, `digest capture` and `digest dumps`: load and list dumps."""
+"""`digest intake` and `digest dumps`: load and list dumps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
-from digest.cli import command_context, completion, error_sentences, terminal
+from digest.cli import completion, error_sentences, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Limit, Now, current_time, day, number_option, positive_number
+from digest.cli.frame import Workspace, command, reading, writing
+from digest.cli.options import CLOCK, Limit, Now, argument, day, number_option, option, positive_number
+from digest.cli.results import CommandResult, Facts, Note, Paragraph, Table, Text, listing
 from digest.papers import DumpOrder
 
 if TYPE_CHECKING:
-    from digest.db import Session
+    from datetime import datetime
+
     from digest.db.tables import DumpRow
-    from digest.dumps.sources import PollContext
+    from digest.dumps.intake import LoadResult
     from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
 AUTHORS_SHOWN = 5
 ABSTRACT_SHOWN = 240  #: characters
+INPUT = "-"  #: the path that means standard input
 
 app = group("Dumps and their state.")
-Order = Annotated[
-    DumpOrder | None,
-    typer.Option("--order", help="What the order of the papers means.", show_default=False),
-]
+Order = Annotated[DumpOrder | None, option("--order", "What the order of the papers means.")]
 DumpId = Annotated[
     int,
-    typer.Argument(
-        metavar="ID",
-        parser=positive_number,
-        help="The id in `digest dumps list`.",
-        autocompletion=completion.dumps,
-    ),
+    argument("ID", "The id in `digest dumps list`.", parser=positive_number, autocompletion=completion.dumps),
 ]
-IncompleteOk = Annotated[
-    bool, typer.Option("--incomplete-ok", help="Load a dump that is short or truncated.")
-]
+IncompleteOk = Annotated[bool, option("--incomplete-ok", "Load a dump that is short or truncated.")]
+AsHistory = Annotated[bool, option("--as-history", "Load old papers, which no digest will show as new.")]
+DryRun = Annotated[bool, option("--dry-run", "Read and report; store nothing.")]
+SHOW = "Print the first N papers of each dump as they are stored."
 
 
-Observed = Annotated[
-    date | None,
-    typer.Option("--date", parser=day, metavar="DAY", help="The day of the dumps.", show_default=False),
-]
-PageAddress = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", help="The address of a page in HTML.", show_default=False),
-]
-Layout = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORMAT", help="Format of the dumps, if not recognised.", show_default=False
-    ),
-]
-AsHistory = Annotated[
-    bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Read and report; store nothing.")]
-Show = Annotated[
-    int | None,
-    number_option("--show", "N", "Print the first N papers of each dump as they are stored."),
-]
-
-
+@command(partial(writing, makes_service=True))
 def intake(
+    work: Workspace,
     paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="Dumps to read: files, https addresses, or - for standard input.",
-            show_default=False,
-        ),
+        list[str], argument("PATH...", "Dumps to read: files, https addresses, or - for standard input.")
     ],
-    url: PageAddress = None,
-    observed: Observed = None,
-    layout: Layout = None,
+    url: Annotated[
+        str | None, option("--url URL", "The address of the page in HTML on standard input.")
+    ] = None,
+    observed: Annotated[date | None, option("--date DAY", "The day of the dumps.", parser=day)] = None,
+    layout: Annotated[
+        str | None, option("--format FORMAT", "Format of the dumps, if not recognised.")
+    ] = None,
     order: Order = None,
     as_history: AsHistory = False,
     incomplete_ok: IncompleteOk = False,
     dry_run: DryRun = False,
-    show: Show = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    show: Annotated[int | None, number_option("--show N", SHOW)] = None,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Load dumps now, in this process.
 
     The files are not moved. A page at an https address is fetched once, if its site's robots.txt allows it.
-    A page from standard input is kept in the subfolder done/ or rejected/ of the dumps folder.
+    A page from standard input (HTML, text, or an email that contains the page) is kept in the subfolder done/ or rejected/ of the dumps folder.
     Exits with 0 if at least one dump is loaded or was loaded before, otherwise with 1.
 
     Examples:
         digest intake page.txt --dry-run --show 5
         digest intake export.csv --date 2026-11-20 --order ranked --as-history
-        digest intake https://papers.example.org/today
+        digest intake - --url https://papers.example.org/today < page.html
     """
-    check_format(layout)
-    moment = current_time(now)
-    loads: list[tuple[dict[str, Any], bool]] = []
-    with (
-        error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))),
-        command_context.open_context(makes_service=True) as context,
-        command_context.open_write_session(context) as session,
-    ):
-        for path in paths:
-            options = {
-                "date": observed,
-                "format": layout,
-                "order": order,
-                "as_history": as_history,
-                "dry_run": dry_run,
-                "show": show or 0,
-                "incomplete_ok": incomplete_ok or context.settings.sends_short_dumps,
-                "still_news": news_for(observed),
-            }
-            if path == "-":
-                loads.append(load_input(session, context.settings.dumps, now=moment, url=url, **options))
-            elif "://" in path:
-                loads.append(load_page(context.poll_context(session, moment), path, **options))
-            else:
-                loads.append(load(session, Path(path), now=moment, **options))
-    report(loads, dry_run=dry_run, as_json=as_json)
-    if observed is not None and not (as_history or as_json):
-        terminal.print_note(
-            f"The papers count as first seen on {observed} at 00:00 UTC, as --date says: "
-            "they are not news to readers who subscribed later or had that day's digest."
-        )
+    from digest.dumps import formats, intake
 
-
-def capture(
-    url: PageAddress = None,
-    observed: Observed = None,
-    layout: Layout = None,
-    order: Order = None,
-    as_history: AsHistory = False,
-    incomplete_ok: IncompleteOk = False,
-    dry_run: DryRun = False,
-    show: Show = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
-    """Load a page from standard input: HTML, text, or an email that contains the page.
-
-    The page is kept in the subfolder done/ or rejected/ of the dumps folder.
-    Exits with 0 if the page is loaded or was loaded before, otherwise with 1.
-
-    Examples:
-        digest capture < page.html
-        digest capture --url https://papers.example.org/today --dry-run --show 5
-    """
-    check_format(layout)
+    if layout is not None:
+        formats.format_named(layout)  # an unknown format is a usage error, and not an unreadable dump
     options = {
         "date": observed,
         "format": layout,
@@ -160,38 +84,62 @@ def capture(
         "as_history": as_history,
         "dry_run": dry_run,
         "show": show or 0,
-        "still_news": news_for(observed),
+        "incomplete_ok": incomplete_ok or work.context.settings.sends_short_dumps,
+        #: how late a list may come and still be news; the day given with --date decides by itself
+        "still_news": timedelta() if observed else intake.LATEST,
     }
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        options["incomplete_ok"] = incomplete_ok or context.settings.sends_short_dumps
-        loaded = load_input(session, context.settings.dumps, now=current_time(now), url=url, **options)
-    report([loaded], dry_run=dry_run, as_json=as_json)
+    loads: list[LoadedDump] = []
+    with error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))):
+        loads.extend(load(work, path, now, url, options) for path in paths)  # one by one
+    is_any_loaded = any(is_loaded for _, is_loaded in loads)
+    first_seen = Note(
+        f"The papers count as first seen on {observed} at 00:00 UTC, as --date says: "
+        "they are not news to readers who subscribed later or had that day's digest."
+    )
+    return CommandResult(
+        {"dumps": [loaded for loaded, _ in loads]},
+        chain(
+            (loaded_text(loaded, dry_run=dry_run) for loaded, _ in loads),
+            [first_seen] if observed and is_any_loaded and not as_history else [],
+        ),
+        code=int(not is_any_loaded),
+    )
 
 
-def news_for(observed: date | None) -> timedelta:
-    """Return how late a list may come and still be news; the day given with --date decides by itself."""
+LoadedDump = tuple[dict[str, Any], bool]  #: the report of a dump, and whether it is in the catalog
+
+
+def load(work: Workspace, path: str, now: datetime, url: str | None, options: dict[str, Any]) -> LoadedDump:
+    """Load a file, the page at an address, or the page on standard input."""
     from digest.dumps import intake
 
-    return timedelta() if observed else intake.LATEST
+    if path == INPUT:
+        content = terminal.read_input(intake.MAX_CAPTURE_BYTES + 1)
+        folder = work.context.settings.dumps
+        return reported(intake.capture(work.session, folder, content, now=now, url=url, **options))
+    if "://" in path:
+        return load_page(work, path, now, options)
+    with terminal.show_progress(Path(path).name, unit="papers") as done:
+        return reported(intake.load(work.session, Path(path), now=now, progress=done.update_to, **options))
 
 
-def check_format(layout: str | None) -> None:
-    """Raise BadField for an unknown format, because this is a usage error and not an unreadable dump."""
-    from digest.dumps import formats
-
-    if layout is not None:
-        formats.format_named(layout)
+def reported(loaded: LoadResult) -> LoadedDump:
+    """Return the report of a dump, and whether it is in the catalog."""
+    return loaded.to_json(), loaded.is_loaded
 
 
-def report(loads: list[tuple[dict[str, Any], bool]], *, dry_run: bool, as_json: bool) -> None:
-    """Print the results of loading dumps; exit with 1 if none is loaded."""
-    if as_json:
-        terminal.print_json({"dumps": [loaded for loaded, _ in loads]})
-    else:
-        for loaded, _ in loads:
-            show_loaded(loaded, dry_run=dry_run)
-    if not any(is_loaded for _, is_loaded in loads):
-        raise typer.Exit(1)
+def load_page(work: Workspace, url: str, now: datetime, options: dict[str, Any]) -> LoadedDump:
+    """Fetch and load the page at an address."""
+    from digest.dumps import intake, sources
+    from digest.dumps.sources import source_presets
+
+    shown, context = source_presets.without_secrets(url), work.context.poll_context(work.session, now)
+    with terminal.show_progress(shown, unit="papers") as done:
+        try:
+            loaded = sources.load_page(context, url, progress=done.update_to, **options)
+        except sources.FetchFailed as error:
+            return intake.failed_load(Path(), str(error)).to_json() | {"path": None, "url": shown}, False
+    return loaded.to_json() | {"url": shown}, loaded.is_loaded
 
 
 def stopped(paths: list[str], done: int) -> str:
@@ -203,47 +151,15 @@ def stopped(paths: list[str], done: int) -> str:
     )
 
 
-def load(session: Session, path: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
-    """Load one dump; return its report, and whether the dump is in the catalog."""
-    from digest.dumps import intake
-
-    with terminal.show_progress(path.name, unit="papers") as done:
-        loaded = intake.load(session, path, progress=done.update_to, **choices)
-    return loaded.to_json(), loaded.is_loaded
-
-
-def load_input(session: Session, folder: Path, **choices: Any) -> tuple[dict[str, Any], bool]:
-    """Load the page on standard input; return its report, and whether the page is in the catalog."""
-    from digest.dumps import intake
-
-    content = terminal.read_input(intake.MAX_CAPTURE_BYTES + 1)
-    loaded = intake.capture(session, folder, content, **choices)
-    return loaded.to_json(), loaded.is_loaded
-
-
-def load_page(context: PollContext, url: str, **choices: Any) -> tuple[dict[str, Any], bool]:
-    """Fetch and load the page at an address; return its report, and whether the page is in the catalog."""
-    from digest.dumps import intake, sources
-    from digest.dumps.sources import source_presets
-
-    shown = source_presets.without_secrets(url)
-    with terminal.show_progress(shown, unit="papers") as done:
-        try:
-            loaded = sources.load_page(context, url, progress=done.update_to, **choices)
-        except sources.FetchFailed as error:
-            return intake.failed_load(Path(), str(error)).to_json() | {"path": None, "url": shown}, False
-    return loaded.to_json() | {"url": shown}, loaded.is_loaded
-
-
-def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
-    """Print the result of loading one dump."""
+def loaded_text(loaded: dict[str, Any], *, dry_run: bool) -> Iterator[Text]:
+    """Yield the result of loading one dump."""
     name = loaded.get("url") or Path(loaded["path"]).name
     if loaded["state"] != "loaded":
-        terminal.print_note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
+        yield Note(f"{name}: not loaded. {terminal.visible_text(loaded['reason'])}")
     else:
         dated = f" of {loaded['date']}" if loaded["date"] else ""
         verb = "would load" if dry_run else "loaded"
-        terminal.print_line(
+        yield (
             f"{name}: {verb} {plurals.count(loaded['papers'], 'paper')} ({loaded['format']}{dated}):"
             f" {loaded['new']} new, {loaded['updated']} updated, {loaded['unchanged']} unchanged,"
             f" {loaded['rejected']} rejected."
@@ -251,33 +167,30 @@ def show_loaded(loaded: dict[str, Any], *, dry_run: bool) -> None:
     problems = [problem for problem in loaded["problems"] if problem["reason"] != loaded["reason"]]
     for problem in problems[:PROBLEMS_SHOWN]:
         where = f"line {problem['line']}: " if problem["line"] else ""
-        terminal.print_note(f"  {where}{terminal.visible_text(problem['reason'])}")
+        yield Note(f"  {where}{terminal.visible_text(problem['reason'])}")
     if len(problems) > PROBLEMS_SHOWN:
         where = f": digest dumps show {loaded['id']}" if loaded["id"] else ""
-        terminal.print_note(f"  and {len(problems) - PROBLEMS_SHOWN} more{where}")
+        yield Note(f"  and {len(problems) - PROBLEMS_SHOWN} more{where}")
     for number, paper in enumerate(loaded.get("shown", ()), start=1):
-        show_paper(number, paper)
+        yield from paper_text(number, paper)
 
 
-def show_paper(number: int, paper: dict[str, Any]) -> None:
-    """Print a paper of a dump: its title, and one line for each field that pages show."""
-    abstract = paper["abstract"]
-    is_cut = len(abstract) > ABSTRACT_SHOWN
+def paper_text(number: int, paper: dict[str, Any]) -> Iterator[Text]:
+    """Yield a paper of a dump: its title, and one line for each field that pages show."""
+    abstract, published = paper["abstract"], paper["published"]
+    rest = f"... ({len(abstract):,} characters)" if len(abstract) > ABSTRACT_SHOWN else ""
     fields = {
         "authors": people_text(paper),
-        "published": f"{paper['published']} (year inferred)"
-        if paper["published_inferred"]
-        else paper["published"],
+        "published": f"{published} (year inferred)" if paper["published_inferred"] else published,
         "signals": ", ".join(f"{value:,.0f} {name}" for name, value in paper["signals"].items()),
         "ids": ", ".join(f"{scheme} {value}" for scheme, value in paper["ids"].items()),
-        "abstract": abstract[:ABSTRACT_SHOWN].rstrip()
-        + (f"... ({len(abstract):,} characters)" if is_cut else ""),
+        "abstract": abstract[:ABSTRACT_SHOWN].rstrip() + rest,
     }
-    terminal.print_line()
     margin = f"{number:>3}. "
-    terminal.print_paragraph(margin, paper["title"])
+    yield ""
+    yield Paragraph(margin, paper["title"])
     for name, value in fields.items():
-        terminal.print_paragraph(f"{' ' * len(margin)}{name:9}  ", value or "–")
+        yield Paragraph(f"{' ' * len(margin)}{name:9}  ", value or "–")
 
 
 def people_text(paper: dict[str, Any]) -> str:
@@ -292,7 +205,8 @@ def people_text(paper: dict[str, Any]) -> str:
 
 
 @app.command("list")
-def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
+@command(reading)
+def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> CommandResult:
     """List the dumps, newest first, and the dumps that are late.
 
     With --json, the late dumps are at the end, without an id and with the state `late`.
@@ -304,32 +218,24 @@ def show_list(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> 
     from digest.dumps import intake
     from digest.papers import catalog, expected_arrivals
 
-    shown = limit if limit or as_json else terminal.LIMIT
-    with command_context.open_context() as context, context.read_session() as session:
-        rows = intake.list_dumps(session, limit=shown)
-        moment = current_time(now)
-        late = expected_arrivals.late_lists(catalog.arrivals(session, until=moment), now=moment)
-    if as_json:
-        terminal.lines([*(as_report(row) for row in rows), *(late_list_report(one) for one in late)])
-        return
-    terminal.print_table(
-        ("id#", "date", "file", "format", "state", "papers#", "new#", "updated#", "rejected#"),
-        (
-            (r.id, r.date, Path(r.path).name, r.format, r.state, r.papers, r.new, r.updated, r.rejected)
-            for r in rows
-        ),
-        shrinkable=["file", "format"],
+    late = expected_arrivals.late_lists(catalog.arrivals(work.session, until=now), now=now)
+    shown = listing(
+        lambda limit: map(as_report, intake.list_dumps(work.session, limit=limit)),
+        {
+            "id#": "id", "date": "date", "file": lambda row: Path(row["path"]).name, "format": "format",
+            "state": "state", "papers#": "papers", "new#": "new", "updated#": "updated", "rejected#": "rejected",
+        },
+        shrinks="file format",
         empty="No dumps yet. Read one: digest intake PATH",
-    )
-    for one in late:
-        terminal.print_note(f"Late: {one}.")
+        limit=limit,
+        after=[Note(f"Late: {one}.") for one in late],
+    )  # fmt: skip
+    return replace(shown, value=chain(shown.value, map(late_list_report, late)))
 
 
 @app.command()
-def show(
-    dump_id: DumpId,
-    as_json: AsJson = False,
-) -> None:
+@command(reading)
+def show(work: Workspace, dump_id: DumpId) -> CommandResult:
     """Show one dump and every record that could not be read.
 
     Examples:
@@ -338,36 +244,27 @@ def show(
     """
     from digest.dumps import intake
 
-    with command_context.open_context() as context, context.read_session() as session:
-        dump = intake.get_dump(session, dump_id)
-        problems = intake.list_unread_records(session, dump_id)
-        report = as_report(dump) | {
-            "problems": [{"line": p.line, "reason": p.reason, "excerpt": p.excerpt} for p in problems]
-        }
-    if as_json:
-        terminal.print_json(report)
-        return
-    terminal.print_facts((name, value) for name, value in report.items() if name != "problems")
-    if problems:
-        terminal.print_line()
-        terminal.print_table(
-            ("line#", "reason", "excerpt"),
-            ((p.line, p.reason, p.excerpt) for p in problems),
-            shrinkable=["excerpt", "reason"],
-        )
+    report = as_report(intake.get_dump(work.session, dump_id))
+    problems = [
+        {"line": problem.line, "reason": problem.reason, "excerpt": problem.excerpt}
+        for problem in intake.list_unread_records(work.session, dump_id)
+    ]
+    table = Table(rows=problems, columns="line# reason excerpt", shrinks="excerpt reason")
+    return CommandResult(
+        report | {"problems": problems}, (Facts(report.items()), ("", table) if problems else ())
+    )
 
 
 @app.command()
+@command(writing)
 def retry(
+    work: Workspace,
     dump_id: DumpId,
     incomplete_ok: IncompleteOk = False,
-    as_history: Annotated[
-        bool, typer.Option("--as-history", help="Load old papers, which no digest will show as new.")
-    ] = False,
+    as_history: AsHistory = False,
     dry_run: DryRun = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Read a held or rejected dump again, from the current path of its file.
 
     The dump's papers count as new, regardless of its age, unless --as-history is given.
@@ -381,21 +278,17 @@ def retry(
     """
     from digest.dumps import intake
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        loaded = intake.retry(
-            session,
+    loaded, is_loaded = reported(
+        intake.retry(
+            work.session,
             dump_id,
-            now=current_time(now),
+            now=now,
             incomplete_ok=incomplete_ok,
             as_history=as_history,
             dry_run=dry_run,
         )
-    if as_json:
-        terminal.print_json(loaded.to_json())
-    else:
-        show_loaded(loaded.to_json(), dry_run=dry_run)
-    if not loaded.is_loaded:
-        raise typer.Exit(1)
+    )
+    return CommandResult(loaded, loaded_text(loaded, dry_run=dry_run), code=int(not is_loaded))
 
 
 def as_report(dump: DumpRow) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from digest.cli import command_context
+from digest.cli import command_context, error_sentences
 from digest.cli.options import AsJson
 from digest.cli.results import CommandResult
 
@@ -109,6 +109,8 @@ def command(opener: Opener = nullcontext) -> Callable[[Callable[..., CommandResu
                 if opener is not reading:
                     stack.close()
                 result.show(as_json=as_json)
+            if result.stop:
+                raise error_sentences.Stopped(result.stop)
             if result.code:
                 raise typer.Exit(result.code)
 

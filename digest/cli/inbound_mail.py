@@ -1,16 +1,17 @@
-"""`digest inbox`: read, retry and delete incoming mail that could not be processed automatically."""
+"""`digest inbox`: read and delete incoming mail that could not be processed automatically."""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import mail_parsing, plurals
-from digest.cli import command_context, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Limit, Now, current_time, positive_number
-from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import Yes, require_yes
+from digest.cli.frame import Opened, Workspace, command, opened, reading
+from digest.cli.options import Limit, argument, option, positive_number
+from digest.cli.results import CommandResult, listing
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,13 +21,12 @@ app = group("Handle mail that could not be processed automatically.")
 
 HEAD_BYTES = 50_000  #: number of bytes at the start of a message that are searched for the subject
 
-Number = Annotated[
-    int, typer.Argument(metavar="ID", parser=positive_number, help="The id in `digest inbox list`.")
-]
+Number = Annotated[int, argument("ID", "The id in `digest inbox list`.", parser=positive_number)]
 
 
 @app.command("list")
-def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
+@command(reading)
+def show_list(work: Workspace, limit: Limit = None) -> CommandResult:
     """List incoming mail that was not recognised or is not processed yet.
 
     Examples:
@@ -35,25 +35,19 @@ def show_list(limit: Limit = None, as_json: AsJson = False) -> None:
     """
     from digest import inbound
 
-    shown = limit if limit or as_json else terminal.LIMIT
-    with command_context.open_context() as context, context.read_session() as session:
-        reports = (as_report(row) for row in inbound.list_mails(session, limit=shown))
-        if as_json:
-            terminal.lines(reports)
-            return
-        found = list(reports)
-        count = inbound.count_mails(session)
-    terminal.print_table(
-        ("id#", "received", "state", "from", "subject", "reason"),
-        ((r["id"], r["received_at"], r["state"], r["from"], r["subject"], r["reason"]) for r in found),
-        shrinkable=["subject", "reason", "from"],
+    return listing(
+        lambda limit: map(as_report, inbound.list_mails(work.session, limit=limit)),
+        "id# received=received_at state from subject reason",
+        shrinks="subject reason from",
         empty="The inbox is empty.",
+        limit=limit,
+        total=partial(inbound.count_mails, work.session),
     )
-    terminal.print_rest(len(found), count)
 
 
 @app.command()
-def show(number: Number, as_json: AsJson = False) -> None:
+@command(reading)
+def show(work: Workspace, number: Number) -> CommandResult:
     """Show one message as it arrived.
 
     Examples:
@@ -62,85 +56,28 @@ def show(number: Number, as_json: AsJson = False) -> None:
     """
     from digest import inbound
 
-    with command_context.open_context() as context, context.read_session() as session:
-        row = inbound.get_mail(session, number)
-    if as_json:
-        terminal.print_json(as_report(row) | {"content": row.content.decode("utf-8", "replace")})
-        return
-    for name, value in as_report(row).items():
-        terminal.print_line(f"{name}: {value}")
-    terminal.print_line()
-    for line in row.content.decode("utf-8", "replace").splitlines():
-        terminal.print_line(line)
+    row = inbound.get_mail(work.session, number)
+    report, content = as_report(row), row.content.decode("utf-8", "replace")
+    fields = (f"{name}: {value}" for name, value in report.items())
+    return CommandResult(report | {"content": content}, chain(fields, [""], content.splitlines()))
 
 
 @app.command()
-def retry(
-    number: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="ID", parser=positive_number, help="One message. Default: all.", show_default=False
-        ),
-    ] = None,
-    dry_run: DryRun = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
-    """Process mail again, for example after an upgrade.
-
-    Examples:
-        digest inbox retry
-        digest inbox retry 7
-    """
-    from digest import inbound
-
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            found = inbound.list_mails(session) if number is None else [inbound.get_mail(session, number)]
-            numbers = [row.id for row in found]
-        if dry_run:
-            sentence = f"{DRY_RUN}{plurals.count(len(numbers), 'message')} would be processed again."
-            terminal.print_result({"messages": numbers}, sentence, as_json=as_json)
-            return
-        with command_context.open_write_session(context) as session:
-            outcomes = {
-                each: inbound.process_mail(
-                    session,
-                    site=context.site,
-                    number=each,
-                    rules=inbound.rules_of(context),
-                    now=current_time(now),
-                )
-                for each in numbers
-            }
-    if as_json:
-        terminal.lines({"id": each, "outcome": outcome} for each, outcome in outcomes.items())
-        return
-    for each, outcome in outcomes.items():
-        terminal.print_line(f"{each}: {outcome}")
-
-
-@app.command()
+@command(opened)
 def delete(
+    work: Opened,
     number: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="[ID]", parser=positive_number, help="The id in `digest inbox list`.", show_default=False
-        ),
+        int | None, argument("[ID]", "The id in `digest inbox list`.", parser=positive_number)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Delete every message.")] = False,
+    every: Annotated[bool, option("--all", "Delete every message.")] = False,
     sender: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="SENDER",
-            help="Delete all messages from an address, a domain (`@spam.example`) or a network.",
-            show_default=False,
+        option(
+            "--from SENDER", "Delete all messages from an address, a domain (`@spam.example`) or a network."
         ),
     ] = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-) -> None:
+) -> CommandResult:
     """Delete messages.
 
     Examples:
@@ -152,18 +89,16 @@ def delete(
 
     if [number is not None, every, sender is not None].count(True) != 1:
         raise UsageError("Give one of ID, --all and --from.")
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            numbers = (
-                inbound.find_mails(session, sender=sender)
-                if number is None
-                else [inbound.get_mail(session, number).id]
-            )
-        count = plurals.count(len(numbers), "message")
-        require_yes(f"{count} will be deleted.", yes=yes)
-        with command_context.open_write_session(context) as session:
-            inbound.delete_mails(session, numbers)
-    terminal.print_result({"deleted": numbers}, f"{count} deleted.", as_json=as_json)
+    with work.reading() as session:
+        if number is None:
+            numbers = inbound.find_mails(session, sender=sender)
+        else:
+            numbers = [inbound.get_mail(session, number).id]
+    count = plurals.count(len(numbers), "message")
+    require_yes(f"{count} will be deleted.", yes=yes)
+    with work.writing() as session:
+        inbound.delete_mails(session, numbers)
+    return CommandResult({"deleted": numbers}, f"{count} deleted.")
 
 
 def as_report(row: InboundMail) -> dict[str, Any]:

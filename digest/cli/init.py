@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson
+from digest.cli.frame import command
+from digest.cli.options import AsJson, option
+from digest.cli.results import CommandResult
 from digest.errors import BadField, DigestError, UsageError
 
 if TYPE_CHECKING:
@@ -60,49 +62,40 @@ PAPERS_QUESTION = (
 )
 LAST_QUESTION = "Your email address, for a test mail (leave empty to skip)"
 START_QUESTION = "Start the service now"
+START_LATER = "Start it with: digest up"
 
-OptionalText = str | None
-
-
-def option(name: str, metavar: str, help_text: str) -> Any:
-    """Return an option of `digest init`; the help does not show its default."""
-    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
+Text = str | None
 
 
+@command()
 def init(
-    site_name: Annotated[
-        OptionalText, option("--site-name", "NAME", "The name on pages and in letters.")
-    ] = None,
-    base_url: Annotated[OptionalText, option("--base-url", "URL", "The public address.")] = None,
-    mail_url: Annotated[OptionalText, option("--mail-url", "URL", "The mail server.")] = None,
-    sender: Annotated[OptionalText, option("--sender", "SENDER", "The sender: Name <address>.")] = None,
+    site_name: Annotated[Text, option("--site-name NAME", "The name on pages and in letters.")] = None,
+    base_url: Annotated[Text, option("--base-url URL", "The public address.")] = None,
+    mail_url: Annotated[Text, option("--mail-url URL", "The mail server.")] = None,
+    sender: Annotated[Text, option("--sender SENDER", "The sender: Name <address>.")] = None,
     postal_address: Annotated[
-        OptionalText, option("--postal-address", "TEXT", "The postal address in the footer of every letter.")
+        Text, option("--postal-address TEXT", "The postal address in the footer of every letter.")
     ] = None,
     signup: Annotated[
-        OptionalText,
+        Text,
         option(
-            "--signup", "WHO", "Who may sign up: open (anyone), closed (nobody), or a list of email domains."
+            "--signup WHO", "Who may sign up: open (anyone), closed (nobody), or a list of email domains."
         ),
     ] = None,
     database_url: Annotated[
-        OptionalText, option("--database-url", "URL", "A PostgreSQL database instead of SQLite.")
+        Text, option("--database-url URL", "A PostgreSQL database instead of SQLite.")
     ] = None,
     broker_url: Annotated[
-        OptionalText, option("--broker-url", "URL", "A Redis server instead of the embedded broker.")
+        Text, option("--broker-url URL", "A Redis server instead of the embedded broker.")
     ] = None,
     papers: Annotated[
-        OptionalText,
-        option(
-            "--papers", "SOURCE", "Where papers come from: a source, as in digest sources add, or a folder."
-        ),
+        Text,
+        option("--papers SOURCE", "Where papers come from: a source, as in digest sources add, or a folder."),
     ] = None,
-    test_to: Annotated[OptionalText, option("--test-to", "EMAIL", "Send a test mail to EMAIL.")] = None,
-    start: Annotated[
-        bool, typer.Option("--start", help="Start the service afterwards, as digest up does.")
-    ] = False,
+    test_to: Annotated[Text, option("--test-to EMAIL", "Send a test mail to EMAIL.")] = None,
+    start: Annotated[bool, option("--start", "Start the service afterwards, as digest up does.")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> CommandResult:
     """Ask eight questions, write the settings file, load a first list of papers, send a test mail and start the service.
 
     It asks questions only in a terminal, and only if no option is given. Settings in the file are kept unless you give new values.
@@ -127,15 +120,14 @@ def init(
     settings = store_answers(path, kept | answers, answers)
     loaded = load_first_list(source) if papers else []
     tested = send_test(settings, test_to) if test_to else None
-    if as_json:
-        report = {"file": str(path), "changed": sorted(answers), "papers": loaded, "test_mail_to": tested}
-        terminal.print_json(report)
-    elif tested:
-        terminal.print_line(f"Sent a test mail to {tested}.")
-    if start or (is_asking and typer.confirm(START_QUESTION, default=True, err=True)):
-        start_service(settings)
-    if not as_json:
-        terminal.print_line("Start it with: digest up")
+    report = {"file": str(path), "changed": sorted(answers), "papers": loaded, "test_mail_to": tested}
+    sent = f"Sent a test mail to {tested}." if tested else ()
+    if start or is_asking:
+        CommandResult(report, sent).show(as_json=as_json)
+        if start or typer.confirm(START_QUESTION, default=True, err=True):
+            start_service(settings)
+        return CommandResult(report, START_LATER)
+    return CommandResult(report, (sent, START_LATER))
 
 
 def store_answers(path: Path, values: Mapping[str, Any], answers: Collection[str]) -> Settings:

@@ -1,20 +1,20 @@
-"""`digest topics pack`: check, publish and list versioned filter packs."""
+"""`digest topics pack`: publish, show and list versioned filter packs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
-from digest.cli import command_context, completion, terminal
+from digest.cli import completion, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Now, current_time, number_option
 from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
+from digest.cli.frame import Opened, Workspace, command, opened, reading
+from digest.cli.options import CLOCK, Now, argument, number_option
+from digest.cli.results import CommandResult, Note, Text, listing
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,262 +25,141 @@ if TYPE_CHECKING:
 
 app = group("Versioned filter packs.")
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A pack as a text file; see docs/filters.md.")]
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The name of the pack.", autocompletion=completion.packs)
-]
-
 MAX_FILE_BYTES = 1_000_000  #: the maximum number of bytes read from a file
-WOULD_GET = "Would get the new version and a letter about it"
 SHOWN = 5  #: maximum number of gained papers, and of lost papers, shown for each filter
-
-
-# ── list and compare ────────────────────────────────────────────────────────────────────────────
-
-
-@app.command()
-def lint(path: File, as_json: AsJson = False) -> None:
-    """Check a pack: print its filters in canonical form, or mark the mistake.
-
-    Examples:
-        digest topics pack lint lab.pack
-        digest topics pack lint lab.pack --json
-    """
-    with command_context.open_context() as context, context.read_session() as session:
-        taken = change_in_file(session, path)
-    report = {
-        "name": taken.pack.name,
-        "description": taken.pack.description,
-        "filters": dict(taken.pack.filters),
-    }
-    if as_json:
-        terminal.print_json(report)
-        return
-    terminal.print_line(f"{taken.pack.name} can be published as version {taken.pack.version}.")
-    terminal.print_facts(taken.pack.filters.items())
+CHANGE_LABELS = {"new": "new", "gone": "removed", "same": "unchanged", "changed": "changed"}
 
 
 @app.command("list")
-def show_list(as_json: AsJson = False) -> None:
+@command(reading)
+def show_list(work: Workspace) -> CommandResult:
     """List the packs, each with its newest version and its number of subscribers.
 
     Examples:
         digest topics pack list
         digest topics pack list --json
     """
+    from digest import subscribers
     from digest.topics import stored_packs
 
-    with command_context.open_context() as context, context.read_session() as session:
-        versions_by_pack = stored_packs.load_packs(session)
-        users = subscribers_by_pack(session)
-        found = [
+    users, newest = subscribers.count_pack_users(work.session), {}
+    for name, versions in stored_packs.load_packs(work.session).items():
+        newest[name] = versions[max(versions)]
+    return listing(
+        [
             {
                 "name": name,
-                "version": max(versions),
-                "filters": list(versions[max(versions)].filters),
+                "version": pack.version,
+                "filters": list(pack.filters),
                 "subscribers": users.get(name, 0),
-                "description": versions[max(versions)].description,
+                "description": pack.description,
             }
-            for name, versions in versions_by_pack.items()
-        ]
-    if as_json:
-        terminal.lines(found)
-        return
-    terminal.print_table(
-        ("pack", "version#", "subscribers#", "filters", "description"),
-        ([one[key] for key in ("name", "version", "subscribers", "filters", "description")] for one in found),
-        shrinkable=["description", "filters"],
+            for name, pack in newest.items()
+        ],
+        "pack=name version# subscribers# filters description",
+        shrinks="description filters",
         empty="No packs. Publish one: digest topics pack publish FILE",
     )
 
 
 @app.command()
+@command(reading)
 def show(
-    name: Name,
+    work: Workspace,
+    name: Annotated[str, argument("NAME", "The name of the pack.", autocompletion=completion.packs)],
     version: Annotated[
-        int | None,
-        number_option("--version", "N", "The version to print. Default: the newest."),
+        int | None, number_option("--version N", "The version to print. Default: the newest.")
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> CommandResult:
     """Print the file of a published pack.
 
     Examples:
         digest topics pack show lab
-        digest topics pack show lab --version 2
+        digest topics pack show lab --version 1
     """
     from digest.topics import stored_packs
 
-    with command_context.open_context() as context, context.read_session() as session:
-        pack = stored_packs.get(session, name, version)
-        published = stored_packs.versions(session, name)
-    if as_json:
-        report = {key: getattr(pack, key) for key in ("name", "version", "description", "text")}
-        report |= {"filters": dict(pack.filters), "dependency_versions": dict(pack.dependency_versions)}
-        report["versions"] = [{"version": number, "published_at": moment} for number, moment in published]
-        terminal.print_json(report)
-        return
-    for line in pack.text.rstrip().splitlines():
-        terminal.print_line(line.expandtabs(4).rstrip())
-    newest = published[-1][0]
-    terminal.print_note(
-        f"Version {pack.version} of {newest}, published {terminal.format_cell(dict(published)[pack.version])}."
+    pack = stored_packs.get(work.session, name, version)
+    published = dict(stored_packs.versions(work.session, name))
+    at = terminal.format_cell(published[pack.version])
+    return CommandResult(
+        {
+            "name": pack.name,
+            "version": pack.version,
+            "description": pack.description,
+            "text": pack.text,
+            "filters": dict(pack.filters),
+            "dependency_versions": dict(pack.dependency_versions),
+            "versions": [{"version": number, "published_at": at} for number, at in published.items()],
+        },
+        (
+            [line.expandtabs(4).rstrip() for line in pack.text.rstrip().splitlines()],
+            Note(f"Version {pack.version} of {max(published)}, published {at}."),
+        ),
     )
 
 
 @app.command()
-def diff(path: File, now: Now = None, as_json: AsJson = False) -> None:
-    """Show what publishing a file would change: filters, papers, subscribers.
-
-    Examples:
-        digest topics pack diff lab.pack
-        digest topics pack diff lab.pack --json
-    """
-    with command_context.open_context() as context, context.read_session() as session:
-        taken = change_in_file(session, path)
-        report = change_report(session, taken, catalog_comparison(session, now))
-    sentence = f"{report['name']} would be published as version {report['version']}."
-    finish(report, sentence, as_json, caption=WOULD_GET)
-
-
-# ── publish ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@app.command()
+@command(opened)
 def publish(
-    path: File, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
-) -> None:
-    """Publish a file as the next version of its pack.
+    work: Opened,
+    source: Annotated[
+        str, argument("FILE", "A pack as a text file (docs/filters.md); with --version, the name of a pack.")
+    ],
+    version: Annotated[
+        int | None, number_option("--version N", "Publish this version of a pack again, as a new version.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    now: Now = CLOCK,
+) -> CommandResult:
+    """Publish a file as the next version of its pack, or an earlier version again.
 
     Subscribers of the pack get the new version and one letter about it. Topics pinned to a version do not change.
+    With --dry-run, show what would change: filters, papers, subscribers; or mark the mistake in the file.
 
     Examples:
+        digest topics pack publish lab.pack --dry-run
         digest topics pack publish lab.pack
-        digest topics pack publish lab.pack --yes
+        digest topics pack publish lab --version 1
     """
     from digest import subscribers
 
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            # Both steps take time, so they run before the write lock is taken.
-            pack, comparison = read(session, path), catalog_comparison(session, now)
-            planned = subscribers.plan_pack_change(session, pack)
-            report = change_report(session, planned, comparison)
-        if dry_run:
-            sentence = f"{pack.name} would be published as version {report['version']}."
-            finish(report, sentence, as_json, caption=WOULD_GET)
-            return
-        require_yes_of_followers(report, yes=yes)
-        with command_context.open_write_session(context) as session:
-            report = publish_pack(session, context.site, pack, None, current_time(now), comparison)
-    finish(report, f"{report['name']} is published as version {report['version']}.", as_json)
-
-
-@app.command()
-def undo(
-    name: Name, dry_run: DryRun = False, yes: Yes = False, now: Now = None, as_json: AsJson = False
-) -> None:
-    """Publish the previous version of a pack again, as a new version.
-
-    Examples:
-        digest topics pack undo lab --dry-run
-        digest topics pack undo lab --yes
-    """
-    from digest import subscribers
-    from digest.topics import stored_packs
-
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            comparison = catalog_comparison(session, now)
-            planned = subscribers.plan_pack_change(session, subscribers.previous_version(session, name))
-            report = change_report(session, planned, comparison)
-        if dry_run:
-            sentence = (
-                f"{name} version {report['version']} would be the same as version {report['version'] - 2}."
-            )
-            finish(report, sentence, as_json, caption=WOULD_GET)
-            return
-        require_yes_of_followers(report, yes=yes)
-        with command_context.open_write_session(context) as session:
-            former = stored_packs.get(session, name).version - 1
-            report = publish_pack(
-                session,
-                context.site,
-                subscribers.previous_version(session, name),
-                former,
-                current_time(now),
-                comparison,
-            )
-    finish(report, f"{name} version {report['version']} is the same as version {former}.", as_json)
-
-
-def require_yes_of_followers(report: Mapping[str, Any], *, yes: bool) -> None:
-    """Ask for confirmation if publishing changes any subscriber's digests."""
+    with work.reading() as session:
+        # Both steps take time, so they run before the write lock is taken.
+        pack, comparison = read(session, source, version), catalog_comparison(session, now)
+        report = change_report(session, subscribers.plan_pack_change(session, pack), comparison)
+    if dry_run:
+        return CommandResult(report, change_text(report, version, "would be", "Would get"))
     if report["is_new"] and report["subscribers"]:
         readers = plurals.count(report["subscribers"], "subscriber gets", "subscribers get")
-        name, version = report["name"], report["version"]
-        require_yes(f"{readers} version {version} of {name}, and a letter about it.", yes=yes)
-
-
-def publish_pack(
-    session: Session,
-    site: Any,
-    pack: Pack,
-    puts_back: int | None,
-    now: datetime,
-    comparison: CatalogComparison,
-) -> dict[str, Any]:
-    """Publish a pack as its next version, and return the report of its changes."""
-    from digest import subscribers
-
-    taken = subscribers.publish(session, site, pack, effect=comparison.effect, puts_back=puts_back, now=now)
-    return change_report(session, taken, comparison)
-
-
-def finish(
-    report: Mapping[str, Any],
-    sentence: str,
-    as_json: bool,
-    *,
-    caption: str = "Get the new version and a letter about it",
-) -> None:
-    """Print a new version of a pack and its changes."""
-    if as_json:
-        terminal.print_json(report)
-    else:
-        show_change(report, sentence, caption)
+        require_yes(f"{readers} version {report['version']} of {pack.name}, and a letter about it.", yes=yes)
+    with work.writing() as session:
+        change = subscribers.publish(
+            session, work.site, pack, effect=comparison.effect, puts_back=version, now=now
+        )
+        report = change_report(session, change, comparison)
+    return CommandResult(report, change_text(report, version, "is", "Get"))
 
 
 # ── files and comparisons ───────────────────────────────────────────────────────────────────────
 
 
-def read(session: Session, path: Path) -> Pack:
-    """Return the pack in a file."""
+def read(session: Session, source: str, version: int | None) -> Pack:
+    """Return the pack in a file, or a published version of the pack of this name."""
     from digest import subscribers
-    from digest.topics import pack_files
+    from digest.topics import pack_files, stored_packs
 
+    if version is not None:
+        return replace(stored_packs.get(session, source, version), version=0)
     try:
-        with path.open("rb") as file:
+        with Path(source).open("rb") as file:
             text = file.read(MAX_FILE_BYTES).decode("utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}.") from None
+        raise UsageError(f"{source}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
+        raise UsageError(f"{source} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
     return pack_files.read(text, subscribers.FilterRegistry(session).expand_like)
-
-
-def change_in_file(session: Session, path: Path) -> PackChange:
-    """Return the change that publishing this file would make."""
-    from digest import subscribers
-
-    return subscribers.plan_pack_change(session, read(session, path))
-
-
-def subscribers_by_pack(session: Session) -> dict[str, int]:
-    """Return {pack name: number of subscribers who use the pack}."""
-    from digest import subscribers
-
-    return subscribers.count_pack_users(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -406,45 +285,49 @@ def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
     }
 
 
-def show_change(report: Mapping[str, Any], sentence: str, caption: str) -> None:
-    """Print the changes in a new version of a pack."""
-    terminal.print_line(
-        sentence if report["is_new"] else f"{report['name']} is the same as its version {report['before']}."
-    )
+def change_text(
+    report: Mapping[str, Any], puts_back: int | None, verb: str, subscribers: str
+) -> Iterator[Text]:
+    """Yield the changes in a new version of a pack, which is published or would be."""
+    name, version = report["name"], report["version"]
+    if not report["is_new"]:
+        yield f"{name} is the same as its version {report['before']}."
+    elif puts_back:
+        yield f"{name} version {version} {verb} the same as version {puts_back}."
+    else:
+        yield f"{name} {verb} published as version {version}."
     for one in report["filters"]:
-        show_filter(one)
+        yield from filter_text(one)
     if report["is_new"]:
-        terminal.print_line()
-        terminal.print_line(f"{caption}: {plurals.count(report['subscribers'], 'subscriber')}.")
+        yield ""
+        followers = plurals.count(report["subscribers"], "subscriber")
+        yield f"{subscribers} the new version and a letter about it: {followers}."
     for one in report["blocked"]:
         affected = plurals.count(one["subscribers"], "subscriber")
-        terminal.print_note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
+        yield Note(f"note: {one['filter']} ({affected}) does not change: {one['reason']}")
 
 
-def show_filter(one: Mapping[str, Any]) -> None:
-    """Print the change of one filter of a pack."""
-    terminal.print_line()
-    terminal.print_line(f"{one['name']}: {CHANGE_LABELS[one['change']]}")
+def filter_text(one: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the change of one filter of a pack."""
+    yield ""
+    yield f"{one['name']}: {CHANGE_LABELS[one['change']]}"
     if one["change"] == "changed" and one["before_filter"] == one["after_filter"]:
-        terminal.print_line("  a pack that it uses has changed")
+        yield "  a pack that it uses has changed"
     elif one["change"] in {"changed", "gone"}:
-        terminal.print_line(f"  before  {one['before_filter']}")
+        yield f"  before  {one['before_filter']}"
     if one["after_filter"]:
-        terminal.print_line(f"  after   {one['after_filter']}")
+        yield f"  after   {one['after_filter']}"
     if one["change"] == "same":
         return
     before, after = one["per_day"]["before"], one["per_day"]["after"]
     span = plurals.count(int(after["days"]), "day")
     gained, lost = len(one["gained"]), len(one["lost"])
-    terminal.print_line(
+    yield (
         f"  {plurals.count(gained, 'paper')} gained and {lost:,} lost in {span};"
         f" {after['median']:g} on a typical day, {before['median']:g} before"
     )
     for sign, some in (("+", one["gained"]), ("-", one["lost"])):
         for paper in some[:SHOWN]:
-            terminal.print_line(f"  {sign} {paper['day']}  {paper['title']}")
+            yield f"  {sign} {paper['day']}  {paper['title']}"
         if len(some) > SHOWN:
-            terminal.print_line(f"  {sign} and {len(some) - SHOWN:,} more")
-
-
-CHANGE_LABELS = {"new": "new", "gone": "removed", "same": "unchanged", "changed": "changed"}
+            yield f"  {sign} and {len(some) - SHOWN:,} more"

@@ -1,9 +1,9 @@
-"""`digest papers` and `digest trending`: list the catalog."""
+"""`digest papers` and `digest hide`: list the catalog, and hide papers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from digest import plurals
-from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Limit, Now, current_time, number_option
+from digest.cli.frame import Workspace, command, reading, writing
+from digest.cli.options import CLOCK, GivenNow, Limit, Now, argument, current_time, number_option, option
+from digest.cli.results import CommandResult, listing
 
 if TYPE_CHECKING:
     from digest.db import Session
@@ -42,138 +43,87 @@ class ListedPaper:
     reasons: tuple[str, ...] = ()
 
 
+@command(reading)
 def papers(
-    filter_text: Annotated[
-        str, typer.Argument(metavar="FILTER", help="Only papers that match.", show_default=False)
-    ] = "",
-    dump_id: Annotated[
-        int | None,
-        number_option("--dump", "ID", "Only papers of this dump."),
-    ] = None,
-    order: Annotated[
-        SortOrder | None,
-        typer.Option("--order", help="Default: trending; position with --dump.", show_default=False),
-    ] = None,
+    work: Workspace,
+    filter_text: Annotated[str, argument("FILTER", "Only papers that match.")] = "",
+    dump_id: Annotated[int | None, number_option("--dump ID", "Only papers of this dump.")] = None,
+    order: Annotated[SortOrder | None, option("--order", "Default: trending; position with --dump.")] = None,
     limit: Limit = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: GivenNow = None,
+) -> CommandResult:
     """List the papers of the catalog.
 
-    The score is the trending score or, with --order relevance, the relevance to the filter.
+    The score is the trending score, with its reasons, or with --order relevance the relevance to the filter.
 
     Examples:
         digest papers
         digest papers 'title:diffusion AND video' --order relevance
         digest papers --dump 12 --json
     """
+    from digest.papers import byline, display
+
     order = order or (SortOrder.TRENDING if dump_id is None else SortOrder.POSITION)
     if order is SortOrder.RELEVANCE and not filter_text:
         raise typer.BadParameter("--order relevance needs a FILTER.")
-    with command_context.open_context() as context, context.read_session() as session:
-        found = list_papers(session, filter_text, dump_id, order, now)
-    if as_json:
-        terminal.lines(as_json_line(one) for one in found[:limit])
-    else:
-        show(found, limit or terminal.LIMIT, empty=NONE_MATCH if filter_text else NONE_YET)
+    found = list_papers(work.session, filter_text, dump_id, order, now)
+    columns: dict[str, Any] = {
+        "id#": lambda one: str(one.paper.id),
+        "title": lambda one: display(one.paper.title),
+        "authors": lambda one: byline(one.paper),
+        "published": lambda one: one.paper.published,
+        "score#": lambda one: one.score,
+        "why": lambda one: "; ".join(one.reasons[:2]),
+    }
+    with_reasons = order is SortOrder.TRENDING
+    if not with_reasons:
+        del columns["why"]
+    shown = listing(
+        found,
+        columns,
+        shrinks="title authors why",
+        empty=NONE_MATCH if filter_text else NONE_YET,
+        limit=limit,
+    )
+    return replace(shown, value=(as_json_line(one, with_reasons=with_reasons) for one in found[:limit]))
 
 
-Reference = Annotated[
-    str,
-    typer.Argument(
-        metavar="PAPER", help="Catalog number, arXiv id, DOI, URL or exact title.", show_default=False
-    ),
-]
-OnlyOfDump = Annotated[
-    int | None,
-    number_option("--dump", "ID", "Every paper that only this dump lists."),
-]
-
-
+@command(writing)
 def hide(
-    reference: Reference = "", dump_id: OnlyOfDump = None, now: Now = None, as_json: AsJson = False
-) -> None:
+    work: Workspace,
+    reference: Annotated[str, argument("PAPER", "Catalog number, arXiv id, DOI, URL or exact title.")] = "",
+    dump_id: Annotated[
+        int | None, number_option("--dump ID", "Every paper that only this dump lists.")
+    ] = None,
+    undo: Annotated[bool, option("--undo", "Show hidden papers again.")] = False,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Hide papers from all pages, feeds and new digests. The page of a hidden paper returns 410 (Gone).
 
     Examples:
         digest hide 2411.00001
-        digest hide 'Tidal Sorting' --json
         digest hide --dump 12
+        digest hide 'Tidal Sorting' --undo
     """
     from digest.papers import catalog, display
 
-    check_choice(reference, dump_id)
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        if dump_id is not None:
-            changed = catalog.hide_dump(session, dump_id, now=current_time(now))
-            show_changed(dump_id, changed, hidden=True, as_json=as_json)
-            return
-        paper, is_new = catalog.hide(session, reference, now=current_time(now))
-    sentence = f"{display(paper.title)} is {'' if is_new else 'already '}hidden. To show it: digest unhide {paper.id}"
-    terminal.print_result({"id": paper.id, "hidden": True, "changed": is_new}, sentence, as_json=as_json)
-
-
-def unhide(reference: Reference = "", dump_id: OnlyOfDump = None, as_json: AsJson = False) -> None:
-    """Show hidden papers again.
-
-    Examples:
-        digest unhide 2411.00001
-        digest unhide 12 --json
-        digest unhide --dump 12
-    """
-    from digest.papers import catalog, display
-
-    check_choice(reference, dump_id)
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        if dump_id is not None:
-            show_changed(dump_id, catalog.unhide_dump(session, dump_id), hidden=False, as_json=as_json)
-            return
-        paper, is_changed = catalog.unhide(session, reference)
-    sentence = f"{display(paper.title)} {'is shown again' if is_changed else 'was not hidden'}."
-    terminal.print_result({"id": paper.id, "hidden": False, "changed": is_changed}, sentence, as_json=as_json)
-
-
-def check_choice(reference: str, dump_id: int | None) -> None:
-    """Raise BadParameter unless either a paper or a dump is named."""
     if bool(reference) == (dump_id is not None):
         raise typer.BadParameter("Name either a PAPER or a dump with --dump ID.")
-
-
-def show_changed(dump_id: int, changed: int, *, hidden: bool, as_json: bool) -> None:
-    """Print the number of papers in a dump that were hidden or are shown again."""
-    papers = plurals.count(changed, "paper is", "papers are")
-    sentence = (
-        f"{papers} hidden. To show them: digest unhide --dump {dump_id}"
-        if hidden
-        else f"{papers} shown again."
-    )
-    terminal.print_result({"dump": dump_id, "hidden": hidden, "changed": changed}, sentence, as_json=as_json)
-
-
-def trending(limit: Limit = None, now: Now = None, as_json: AsJson = False) -> None:
-    """List the trending papers and the reasons for their scores.
-
-    Examples:
-        digest trending
-        digest trending --limit 50
-        digest trending --now 2026-11-20T08:00Z --json
-    """
-    with command_context.open_context() as context, context.read_session() as session:
-        found = rank_papers(session, None, now)
-    if as_json:
-        terminal.lines(as_json_line(one) | {"reasons": one.reasons} for one in found[:limit])
-        return
-    from digest import papers as words
-
-    terminal.print_table(
-        ("rank#", "score#", "title", "why"),
-        (
-            (place, one.score, words.display(one.paper.title), "; ".join(one.reasons[:2]))
-            for place, one in enumerate(found[: limit or terminal.LIMIT], start=1)
-        ),
-        shrinkable=["title", "why"],
-        empty=NONE_YET,
-    )
+    again = "" if undo else " To show it again: digest hide --undo"
+    if dump_id is not None:
+        number = catalog.hide_dump(work.session, dump_id, now=now, undo=undo)
+        what, report = plurals.count(number, "paper is", "papers are"), {"dump": dump_id, "changed": number}
+        sentence = f"{what} shown again." if undo else f"{what} hidden.{again} --dump {dump_id}"
+    else:
+        paper, is_new = catalog.hide(work.session, reference, now=now, undo=undo)
+        state = (
+            ("shown again." if is_new else "not hidden.")
+            if undo
+            else f"{'' if is_new else 'already '}hidden."
+        )
+        sentence, report = f"{display(paper.title)} is {state}", {"id": paper.id, "changed": is_new}
+        sentence += again and f"{again} {paper.id}"
+    return CommandResult(report | {"hidden": not undo}, sentence)
 
 
 def list_papers(
@@ -218,25 +168,7 @@ def rank_papers(session: Session, ids: Collection[int] | None, now: datetime | N
     ]
 
 
-def show(found: Sequence[ListedPaper], limit: int, *, empty: str) -> None:
-    """Print a table of papers."""
-    from digest import papers as words
-
-    terminal.print_table(
-        ("id#", "title", "authors", "published", "score#"),
-        (
-            (str(p.id), words.display(p.title), words.byline(p), p.published, one.score)
-            for one in found[:limit]
-            for p in [one.paper]
-        ),
-        shrinkable=["title", "authors"],
-        empty=empty,
-    )
-    if len(found) > limit:
-        terminal.print_note(f"{len(found) - limit:,} more; --limit {len(found)} shows them all.")
-
-
-def as_json_line(one: ListedPaper) -> dict[str, Any]:
+def as_json_line(one: ListedPaper, *, with_reasons: bool) -> dict[str, Any]:
     """Return a paper's fields for JSON, with raw and readable text."""
     from digest import papers as words
 
@@ -263,6 +195,7 @@ def as_json_line(one: ListedPaper) -> dict[str, Any]:
         "signals": {name: as_whole_number(value) for name, value in paper.signals.items()},
         "first_seen_at": paper.first_seen_at,
         "score": one.score,
+        **({"reasons": one.reasons} if with_reasons else {}),
     }
 
 

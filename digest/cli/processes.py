@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from digest import child_processes
 from digest.cli import command_context
+from digest.cli.options import option
 
-Host = Annotated[
-    str | None,
-    typer.Option("--host", metavar="ADDRESS", help="Address the web server listens on (DIGEST_HOST)."),
-]
-Port = Annotated[
-    int | None, typer.Option("--port", metavar="PORT", help="Port the web server listens on (DIGEST_PORT).")
-]
+if TYPE_CHECKING:
+    from digest.settings import Settings
+
+Host = Annotated[str | None, option("--host ADDRESS", "Address the web server listens on (DIGEST_HOST).")]
+Port = Annotated[int | None, option("--port PORT", "Port the web server listens on (DIGEST_PORT).")]
 
 
 def up(host: Host = None, port: Port = None) -> None:
@@ -41,15 +40,10 @@ def web(host: Host = None, port: Port = None) -> None:
         digest web
         digest web --host 0.0.0.0 --port 8080
     """
-    from digest import logs
     from digest.web import serve
 
     settings = command_context.read_settings(host=host, port=port)
-    logs.set_up_logging(
-        settings.log_format,
-        level=settings.log_level.upper(),
-        journal_stream=os.environ.get("JOURNAL_STREAM", ""),
-    )
+    log_as_role(settings)
     serve(settings)
 
 
@@ -84,18 +78,22 @@ def inbound() -> None:
         digest inbound
         digest --data-dir /srv/digest inbound
     """
-    from digest import app_context, logs
+    from digest import app_context
     from digest.inbound import server
 
     settings = command_context.read_settings()
-    logs.set_up_logging(
-        settings.log_format,
-        level=settings.log_level.upper(),
-        journal_stream=os.environ.get("JOURNAL_STREAM", ""),
-    )
+    log_as_role(settings)
     context = app_context.open_context(settings)
     context.check_setup(renders=False)
     server.serve(context)
+
+
+def log_as_role(settings: Settings) -> None:
+    """Log as much as the settings say, in the form that systemd's journal reads if it collects the logs."""
+    from digest import logs
+
+    journal = os.environ.get("JOURNAL_STREAM", "")
+    logs.set_up_logging(settings.log_format, level=settings.log_level.upper(), journal_stream=journal)
 
 
 def exec_role(role: str) -> None:

@@ -13,16 +13,18 @@ from time import sleep
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
-from digest.cli import command_context, completion, dry_run, error_sentences, sources, terminal
-from digest.cli.common_options import AsJson, Now, OutDir, current_time, number_option
+from digest.cli import command_context, completion, error_sentences, sources, terminal
+from digest.cli.frame import Opened, Workspace, command, opened, reading
+from digest.cli.options import CLOCK, GivenNow, Now, OutDir, argument, current_time, number_option, option
+from digest.cli.results import CommandResult, Note
 from digest.errors import BadField
 
 if TYPE_CHECKING:
     from digest.app_context import AppContext
+    from digest.publishing.digest_preview import Preview
 
+DRY_RUN_INDEX = "dry-run.json"
 STOPPED_READING = (
     "Stopped while reading dumps. Those that were read completely are kept, and the next run reads the others."
     " Nothing was published or delivered."
@@ -33,13 +35,11 @@ IN_DOUBT = (
     " after at most 15 minutes. To list them: digest deliveries --state sending. To continue: digest deliver."
 )
 
-Email = Annotated[
-    str,
-    typer.Argument(metavar="EMAIL", help="A subscriber's address.", autocompletion=completion.emails),
-]
+Email = Annotated[str, argument("EMAIL", "A subscriber's address.", autocompletion=completion.emails)]
 
 
-def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False) -> None:
+@command(reading)
+def preview(work: Workspace, email: Email, out: OutDir, now: Now = CLOCK) -> CommandResult:
     """Write a subscriber's next digest to files.
 
     Writes the letter as it would be sent (digest.html, digest.txt, digest.eml) and its data (digest.json). Nothing is sent or stored.
@@ -51,42 +51,42 @@ def preview(email: Email, out: OutDir, now: Now = None, as_json: AsJson = False)
     """
     from digest import publishing
 
-    with command_context.open_context() as context, context.read_session() as session:
-        made = publishing.preview(
-            session,
-            site=context.site,
-            templates=context.templates,
-            caches=context.caches,
-            signers=context.signers,
-            email=email,
-            now=current_time(now),
-        )
-    out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (out / "digest.html").write_text(made.letter.html, encoding="utf-8")
-    (out / "digest.txt").write_text(made.letter.text, encoding="utf-8")
-    (out / "digest.eml").write_bytes(made.message)
+    made = publishing.preview(
+        work.session,
+        site=work.site,
+        templates=work.context.templates,
+        caches=work.context.caches,
+        signers=work.context.signers,
+        email=email,
+        now=now,
+    )
+    write_letter(out, "digest", made)
     text = json.dumps(made.json, ensure_ascii=False, indent=2, default=terminal.json_value)
     (out / "digest.json").write_text(text + "\n", encoding="utf-8")
-    if as_json:
-        terminal.print_json(made.json)
-        return
-    if made.is_published:
-        terminal.print_note(f"There are no new papers since {made.edition.name}, so this is that digest.")
-    terminal.print_line(f"{made.letter.subject}")
-    terminal.print_line(f"Open it: {out / 'digest.html'}")
+    published = Note(f"There are no new papers since {made.edition.name}, so this is that digest.")
+    return CommandResult(
+        made.json,
+        (published if made.is_published else (), made.letter.subject, f"Open it: {out / 'digest.html'}"),
+    )
 
 
+def write_letter(out: Path, name: str, made: Preview) -> None:
+    """Write the three forms of a letter into a folder."""
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (out / f"{name}.html").write_text(made.letter.html, encoding="utf-8")
+    (out / f"{name}.txt").write_text(made.letter.text, encoding="utf-8")
+    (out / f"{name}.eml").write_bytes(made.message)
+
+
+@command(opened)
 def publish(
+    work: Opened,
     is_dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Write the letters to --out; send and store nothing.")
+        bool, option("--dry-run", "Write the letters to --out; send and store nothing.")
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", file_okay=False, help="The folder for --dry-run."),
-    ] = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    out: Annotated[Path | None, option("--out DIR", "The folder for --dry-run.", file_okay=False)] = None,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Compose every due digest into the outbox; send nothing yet.
 
     With --dry-run, each letter is written as ID.html, ID.txt and ID.eml, and dry-run.json lists the recipients.
@@ -98,35 +98,54 @@ def publish(
     if is_dry_run != (out is not None):
         raise BadField("--out", "give --dry-run and --out DIR together.")
     if out is not None:
-        dry_run.write_dry_run(out, current_time(now), as_json)
-        return
-    with command_context.open_context() as context:
-        report = publish_due(context, current_time(now))
-    terminal.print_result(report, figures_in_words(report), as_json=as_json)
+        return write_dry_run(work, out, now)
+    report = publish_due(work.context, now)
+    return CommandResult(report, figures_in_words(report))
 
 
+def write_dry_run(work: Opened, out: Path, now: datetime) -> CommandResult:
+    """Compose every due digest and write it into a folder; send nothing, and store nothing in the database."""
+    from digest.publishing import dry_run
+
+    context, letters = work.context, list[dict[str, Any]]()
+    with work.reading() as session:
+        for result, made in dry_run.dry_run(
+            session,
+            site=context.site,
+            templates=context.templates,
+            caches=context.caches,
+            signers=context.signers,
+            now=now,
+        ):
+            letters.append(asdict(result))
+            if result.file:
+                write_letter(out, result.file, made)
+    index = {"now": now.isoformat(), "letters": letters}
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (out / DRY_RUN_INDEX).write_text(json.dumps(index, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    mails = plurals.count(sum(1 for letter in letters if letter["letter"]), "letter")
+    due = plurals.count(len(letters), "due subscriber")
+    return CommandResult(index, f"Dry run: {mails} for {due}, written to {out}. Nothing was sent.")
+
+
+@command(opened)
 def deliver(
-    now: Now = None,
-    limit: Annotated[
-        int | None,
-        number_option("--limit", "N", "Deliver at most N letters."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    work: Opened,
+    now: GivenNow = None,
+    limit: Annotated[int | None, number_option("--limit N", "Deliver at most N letters.")] = None,
+) -> CommandResult:
     """Deliver the letters in the outbox, in this process.
 
     Examples:
         digest deliver
         digest deliver --limit 100
     """
-    with command_context.open_context() as context:
-        report, stop = deliver_due(context, now, limit)
-    terminal.print_result(report, figures_in_words(report), as_json=as_json)
-    if stop:
-        raise error_sentences.Stopped(stop)
+    report, stop = deliver_due(work.context, now, limit)
+    return CommandResult(report, figures_in_words(report), stop=stop)
 
 
-def run(now: Now = None, as_json: AsJson = False) -> None:
+@command(opened)
+def run(work: Opened, now: GivenNow = None) -> CommandResult:
     """Do all due work once, in this process; for cron.
 
     Polls the sources, reads the dumps folder, publishes and delivers.
@@ -135,30 +154,27 @@ def run(now: Now = None, as_json: AsJson = False) -> None:
         digest run
         digest run --json
     """
-    with command_context.open_context() as context:
-        with error_sentences.on_ctrl_c(lambda: STOPPED_READING):
-            loads = poll_due_sources(context, current_time(now))
-            loads += load_dumps_folder(context, current_time(now))
-        made = publish_due(context, current_time(now))
-        report_problems(context, current_time(now), is_expired=bool(made["expired"]))
-        sent, stop = deliver_due(context, now, None)
-        if not stop:
-            delete_old_data(context, current_time(now))
-    if as_json:
-        terminal.print_json({"dumps": loads, "published": made, "delivered": sent})
-    else:
-        show_round(loads, made, sent)
-    if stop:
-        raise error_sentences.Stopped(stop)
-
-
-def show_round(loads: list[dict[str, Any]], made: dict[str, int], sent: dict[str, int]) -> None:
-    """Print the results of `digest run`."""
-    for loaded in loads:
-        counted = plurals.count(loaded["papers"], "paper")
-        terminal.print_line(f"read       {loaded['path']}: {counted}, {loaded['new']} new")
-    terminal.print_line(f"published  {figures_in_words(made)}")
-    terminal.print_line(f"delivered  {figures_in_words(sent)}")
+    context = work.context
+    with error_sentences.on_ctrl_c(lambda: STOPPED_READING):
+        loads = poll_due_sources(context, current_time(now))
+        loads += load_dumps_folder(context, current_time(now))
+    made = publish_due(context, current_time(now))
+    report_problems(context, current_time(now), is_expired=bool(made["expired"]))
+    sent, stop = deliver_due(context, now, None)
+    if not stop:
+        delete_old_data(context, current_time(now))
+    return CommandResult(
+        {"dumps": loads, "published": made, "delivered": sent},
+        (
+            [
+                f"read       {loaded['path']}: {plurals.count(loaded['papers'], 'paper')}, {loaded['new']} new"
+                for loaded in loads
+            ],
+            f"published  {figures_in_words(made)}",
+            f"delivered  {figures_in_words(sent)}",
+        ),
+        stop=stop,
+    )
 
 
 def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
@@ -24,19 +24,20 @@ Text: TypeAlias = (
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The value that `--json` prints, the text for people, and the exit code."""
+    """The value that `--json` prints, the text for people, and how the command ends."""
 
     value: Any
     text: Text = ()
     code: int = 0
     is_list: bool = False  #: whether `value` is printed as JSON Lines
+    stop: str = ""  #: what was done and what was not, if Ctrl-C ended the work
 
     def show(self, *, as_json: bool) -> None:
         """Print the value or the text."""
         if not as_json:
             show_text(self.text)
         elif self.is_list:
-            terminal.lines(self.value)
+            terminal.print_json_lines(self.value)
         else:
             terminal.print_json(self.value)
 
@@ -91,38 +92,47 @@ class Facts:
 Columns: TypeAlias = "str | Mapping[str, str | Callable[[Any], Any]]"
 
 
+#: The rows of a list, or a function that reads at most as many rows as it is given.
+Rows: TypeAlias = "Iterable[Any] | Callable[[int | None], Iterable[Any]]"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows, the columns that people see of them, and what is printed if there are none or too many."""
 
-    rows: Iterable[Any]
+    rows: Rows
     columns: Columns
     shrinks: str = ""  #: the columns that are truncated in a narrow terminal
     empty: str = "None."
     limit: int | None = None  #: the maximum number of rows; None: all
-    total: Callable[[], int] | None = None  #: counts the rows, if `rows` has only the first
+    total: Callable[[], int] | None = None  #: counts all rows, if `rows` does not have them
     hint: str = ""  #: how to narrow the list
 
     def show(self) -> None:
         """Print the table."""
-        rows = iter(self.rows)
+        rows = iter(first_rows(self.rows, self.limit and self.limit + 1))
         shown = list(islice(rows, self.limit))
         if not shown:
             terminal.print_note(self.empty)
             return
         columns = columns_of(self.columns)
         cells = ([value(row) for value in columns.values()] for row in shown)
-        terminal.print_table(list(columns), cells, shrinkable=self.shrinks.split())
-        if self.limit is not None and len(shown) >= self.limit:
-            self.show_rest(len(shown), is_more=next(rows, None) is not None)
+        terminal.print_table(list(columns), cells, shrinks=self.shrinks.split())
+        if next(rows, None) is not None:
+            self.show_rest(len(shown))
 
-    def show_rest(self, shown: int, *, is_more: bool) -> None:
-        """Print a note about the rows that are not shown, if there are any."""
+    def show_rest(self, shown: int) -> None:
+        """Print a note about the rows that are not shown."""
         total = self.total() if self.total else len(self.rows) if isinstance(self.rows, Sequence) else None
-        if total is None and is_more:
+        if total is None:
             terminal.print_note(f"There are more. --limit N shows N, --json shows all.{self.hint}")
-        elif total is not None and total > shown:
+        else:
             terminal.print_note(f"{total - shown:,} more; --limit {total} shows them all.{self.hint}")
+
+
+def first_rows(rows: Rows, limit: int | None) -> Iterator[Any]:
+    """Yield at most `limit` rows."""
+    yield from islice(rows(limit) if callable(rows) else rows, limit)
 
 
 def columns_of(columns: Columns) -> dict[str, Callable[[Any], Any]]:
@@ -147,7 +157,7 @@ EVERY = 0  #: the limit of a list that is always shown whole
 
 
 def listing(
-    rows: Iterable[Any],
+    rows: Rows,
     columns: Columns,
     *,
     limit: int | None = EVERY,
@@ -162,4 +172,4 @@ def listing(
     table = Table(
         rows=rows, columns=columns, limit=terminal.LIMIT if limit is None else limit or None, **more
     )
-    return lines(islice(rows, limit or None), (before, table, after))
+    return lines(first_rows(rows, limit or None), (before, table, after))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
 from digest.cli import command_context, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Now, current_time, whole_number
 from digest.cli.confirmation_prompt import DRY_RUN
 from digest.cli.dumps import Order
+from digest.cli.frame import Opened, Workspace, command, opened, reading, writing
+from digest.cli.options import CLOCK, Now, argument, option, whole_number
+from digest.cli.results import CommandResult, Note, lines, listing
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,18 +23,15 @@ if TYPE_CHECKING:
 
 app = group("Servers that dumps are fetched from.")
 
-SourceName = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="hf-daily, arxiv:cs.CL+cs.LG (any archives), biorxiv, medrxiv, or an https address.",
-        show_default=False,
-    ),
-]
+NAMES = "hf-daily, arxiv:cs.CL+cs.LG (any archives), biorxiv, medrxiv, or an https address."
+NONE_DUE = Note("No source is due.")
+
+SourceName = Annotated[str, argument("SOURCE", NAMES)]
 
 
 @app.command("list")
-def show_list(as_json: AsJson = False) -> None:
+@command(reading)
+def show_list(work: Workspace) -> CommandResult:
     """List the sources, when each is polled next, and the last result.
 
     Examples:
@@ -43,43 +40,34 @@ def show_list(as_json: AsJson = False) -> None:
     """
     from digest.dumps import sources
 
-    with command_context.open_context() as context, context.read_session() as session:
-        rows = [as_report(row) for row in sources.list_sources(session)]
-    if as_json:
-        terminal.lines(rows)
-        return
-    terminal.print_table(
-        ("source", "every", "last", "next", "failures#", "result"),
-        (
-            (row["name"], format_interval(row["interval_seconds"]), row["polled_at"], row["next_poll_at"], row["failures"], row["result"])
-            for row in rows
-        ),
-        shrinkable=["result", "source"],
+    return listing(
+        [as_report(row) for row in sources.list_sources(work.session)],
+        {
+            "source": "name", "every": lambda row: format_interval(row["interval_seconds"]), "last": "polled_at",
+            "next": "next_poll_at", "failures#": "failures", "result": "result",
+        },
+        shrinks="result source",
         empty="No sources. Add one: digest sources add hf-daily",
     )  # fmt: skip
 
 
 @app.command()
+@command(opened)
 def add(
+    work: Opened,
     source: SourceName,
     backfill: Annotated[
         int | None,
-        typer.Option(
-            "--backfill",
+        option(
+            "--backfill DAYS",
+            "Past days to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
             parser=whole_number,
-            metavar="DAYS",
-            show_default=False,
-            help="Past days to load as history. Default: 14 for hf-daily, 7 for arxiv, 3 for biorxiv.",
         ),
     ] = None,
-    hours: Annotated[
-        float | None,
-        typer.Option("--every", metavar="HOURS", help="Hours between two polls.", show_default=False),
-    ] = None,
+    hours: Annotated[float | None, option("--every HOURS", "Hours between two polls.")] = None,
     order: Order = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Add a source, and load its last days as history, which no digest will show as new.
 
     The scheduler polls the source from now on. Repeat the command to change its options and load the history again.
@@ -88,27 +76,26 @@ def add(
         digest sources add hf-daily
         digest sources add arxiv:cs.CL+cs.LG --backfill 14
         digest sources add https://papers.example.org/today.json --every 6
-    """  # fmt: skip
+    """
     interval = timedelta(hours=hours) if hours else None
-    with command_context.open_context() as context:
-        report, filled, days = add_source(
-            context, source, now=current_time(now), order=order, interval=interval, backfill=backfill
-        )
-    name = report["name"]
-    if backfill and backfill > days:
-        terminal.print_note(f"{name} can load at most {days} days of history.")
-    if as_json:
-        terminal.print_json(report | {"backfill": {"days": days} | filled.to_json()})
-    else:
-        every = format_interval(report["interval_seconds"])
-        terminal.print_line(f"Added {name}: polled every {every} while the scheduler runs.")
-        if days:
-            terminal.print_line(
-                f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
-            )
-    if filled.state == "failed":
-        terminal.print_note("The history was not loaded completely. Run the command again to continue.")
-        raise typer.Exit(1)
+    report, filled, days = add_source(
+        work.context, source, now=now, order=order, interval=interval, backfill=backfill
+    )
+    name, every = report["name"], format_interval(report["interval_seconds"])
+    history = f"Last {plurals.count(days, 'day')} as history: {filled.result}.".replace("..", ".")
+    is_failed = filled.state == "failed"
+    return CommandResult(
+        report | {"backfill": {"days": days} | filled.to_json()},
+        (
+            Note(f"{name} can load at most {days} days of history.") if backfill and backfill > days else (),
+            f"Added {name}: polled every {every} while the scheduler runs.",
+            history if days else (),
+            Note("The history was not loaded completely. Run the command again to continue.")
+            if is_failed
+            else (),
+        ),
+        code=int(is_failed),
+    )
 
 
 def add_source(
@@ -136,7 +123,8 @@ def add_source(
 
 
 @app.command()
-def remove(source: SourceName, as_json: AsJson = False) -> None:
+@command(writing)
+def remove(work: Workspace, source: SourceName) -> CommandResult:
     """Remove a source. The source's papers stay in the catalog.
 
     Examples:
@@ -145,28 +133,23 @@ def remove(source: SourceName, as_json: AsJson = False) -> None:
     """
     from digest.dumps import sources
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        report = as_report(sources.get(session, source))
-        sources.remove(session, source)
-    terminal.print_result(report | {"is_on": False}, f"Removed {report['name']}.", as_json=as_json)
+    report = as_report(sources.get(work.session, source))
+    sources.remove(work.session, source)
+    return CommandResult(report | {"is_on": False}, f"Removed {report['name']}.")
 
 
 @app.command()
+@command(opened)
 def poll(
+    work: Opened,
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Sources to poll, due or not. Default: all that are due.",
-            show_default=False,
-        ),
+        list[str] | None, argument("SOURCE", "Sources to poll, due or not. Default: all that are due.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the sources that would be polled; fetch nothing.")
+        bool, option("--dry-run", "List the sources that would be polled; fetch nothing.")
     ] = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Poll sources now, in this process, as the scheduler does when they are due.
 
     Exits with 1 if a source failed or one of its dumps could not be loaded.
@@ -175,36 +158,19 @@ def poll(
         digest sources poll
         digest sources poll --dry-run
         digest sources poll hf-daily biorxiv
-    """  # fmt: skip
-    with command_context.open_context() as context:
-        if dry_run:
-            show_polled_next(context, current_time(now), names, as_json=as_json)
-            return
-        found = poll_with_progress(context, current_time(now), names)
-    if as_json:
-        terminal.lines(one.to_json() for one in found)
-    else:
-        for one in found:
-            terminal.print_line(f"{one.source}: {one.result}")
-        if not found:
-            terminal.print_note("No source is due.")
-    if not all(one.is_fine for one in found):
-        raise typer.Exit(1)
-
-
-def show_polled_next(context: AppContext, now: datetime, names: list[str] | None, *, as_json: bool) -> None:
-    """Print the sources that a poll would fetch from."""
+    """
     from digest.dumps import sources
 
-    with context.read_session() as session:
-        rows = [as_report(sources.get(session, name)) for name in names or sources.due(session, now)]
-    if as_json:
-        terminal.lines(rows)
-        return
-    for row in rows:
-        terminal.print_line(f"{DRY_RUN}{row['name']} would be polled.")
-    if not rows:
-        terminal.print_note("No source is due.")
+    if dry_run:
+        with work.reading() as session:
+            rows = [as_report(sources.get(session, name)) for name in names or sources.due(session, now)]
+        return lines(rows, [f"{DRY_RUN}{row['name']} would be polled." for row in rows] or NONE_DUE)
+    polled = poll_with_progress(work.context, now, names)
+    return lines(
+        [one.to_json() for one in polled],
+        [f"{one.source}: {one.result}" for one in polled] or NONE_DUE,
+        code=int(not all(one.is_fine for one in polled)),
+    )
 
 
 def poll_with_progress(

@@ -1,26 +1,30 @@
-"""`digest status`: show counts, processes, servers, disks and problems."""
+"""`digest status`: show counts, processes, servers, disks and problems, or the activity of the last days."""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from digest import plurals
-from digest.cli import command_context, terminal
-from digest.cli.common_options import AsJson, Now, current_time
+from digest.cli import command_context
+from digest.cli.frame import command
+from digest.cli.options import CLOCK, Now, current_time, option
+from digest.cli.results import CommandResult, Facts, Table, Text, show_text
+from digest.cli.settings_report import settings_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from digest.heartbeats import ProcessRecord
+    from digest.monitoring.activity import Activity
     from digest.monitoring.check_results import Problem
-    from digest.monitoring.figures import ActiveStop, Figures, LatestDump
+    from digest.monitoring.figures import ActiveStop, Figures
     from digest.monitoring.probes import Disk
     from digest.monitoring.report import Report
     from digest.settings import Settings
@@ -28,37 +32,51 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 2.0
 CLEAR = "\x1b[H\x1b[2J"  #: the escape sequence that moves the cursor to the top left and clears the screen
 FACTS = 3  #: maximum number of facts shown for each problem; the alarm letter has all facts
+PERIOD = re.compile(r"(?P<number>[1-9]\d{0,2})(?P<unit>[dw])")
+MAX_DAYS = 366
 
 
+def period(text: str) -> timedelta:
+    """Parse a period such as `7d` or `4w`."""
+    found = PERIOD.fullmatch(text.strip())
+    days = int(found["number"]) * {"d": 1, "w": 7}[found["unit"]] if found else 0
+    if not 1 <= days <= MAX_DAYS:
+        raise typer.BadParameter(f"{text!r} is not a period; write days or weeks, such as 7d or 4w.")
+    return timedelta(days=days)
+
+
+@command()
 def status(
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show the status again every 2 seconds, until Ctrl-C.")
-    ] = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    since: Annotated[
+        timedelta | None,
+        option("--since PERIOD", "Show the activity of days or weeks: 7d, 4w.", parser=period),
+    ] = None,
+    watch: Annotated[bool, option("--watch", "Show the status again every 2 seconds, until Ctrl-C.")] = False,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Show service status: subscribers, papers, mail, processes, servers, disks.
 
     Exits with 1 if a component does not work, mail is stopped, letters are overdue, a dump is unread, a disk or
     the inbox is full, or unconfirmed sign-ups slow down confirmations.
 
+    With --since, show dumps, papers, digests, bounces and subscribers of a period, compared with the period before.
+
     Examples:
         digest status
         digest status --watch
-        digest status --json
+        digest status --since 4w
     """
     from digest.monitoring import report
 
+    if since is not None:
+        return recent_activity(since.days, now)
     settings = command_context.read_settings()
     if watch:
         watch_status(settings)
-    made = report.report_from_settings(settings, current_time(now))
-    if as_json:
-        terminal.print_json(as_json_report(made, settings))
-    else:
-        show(made, settings)
-    if not made.is_well:
-        raise typer.Exit(1)
+    made = report.report_from_settings(settings, now)
+    return CommandResult(
+        as_json_report(made, settings), status_text(made, settings), code=int(not made.is_well)
+    )
 
 
 def watch_status(settings: Settings) -> NoReturn:
@@ -68,11 +86,8 @@ def watch_status(settings: Settings) -> NoReturn:
     while True:
         made = report.report_from_settings(settings, current_time(None))
         print(CLEAR * sys.stdout.isatty(), end="")
-        terminal.print_line(
-            f"{made.now:%Y-%m-%d %H:%M:%S} UTC, every {WATCH_SECONDS:g} seconds; stop with Ctrl-C."
-        )
-        terminal.print_line()
-        show(made, settings)
+        when = f"{made.now:%Y-%m-%d %H:%M:%S} UTC, every {WATCH_SECONDS:g} seconds; stop with Ctrl-C."
+        show_text((when, "", status_text(made, settings)))
         sys.stdout.flush()
         time.sleep(WATCH_SECONDS)
 
@@ -135,32 +150,17 @@ def disk_report(disk: Disk) -> dict[str, Any]:
     }
 
 
-def settings_report(settings: Settings) -> dict[str, Any]:
-    """Return all settings, with secrets masked."""
-    from digest.monitoring.probes import mask_url
-
-    return settings.model_dump(mode="json", exclude={"secret_key", "pepper"}) | {
-        "data_dir": str(settings.data_dir.absolute()),
-        "dumps_dir": str(settings.dumps.absolute()),
-        "database_url": mask_url(settings.database),
-        "broker_url": mask_url(settings.broker),
-        "mail_url": str(settings.mail),
-        "secret_key": "set" if settings.secret_key else "kept in the data directory",
-        "pepper": "set" if settings.pepper else "kept in the data directory",
-    }
-
-
 # ── text ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show(report: Report, settings: Settings) -> None:
-    """Print a report; without the database, only the lines that do not depend on the database."""
+def status_text(report: Report, settings: Settings) -> Iterator[Text]:
+    """Yield a report; without the database, only the lines that do not depend on the database."""
     figures, shown = report.figures, settings_report(settings)
-    terminal.print_facts(
+    yield Facts(
         [
             *(counts(figures) if figures else []),
             *problem_lines(report.problems),
-            *(work(figures, report.now) if figures else []),
+            *(work(figures) if figures else []),
             *[("Disk", str(disk)) for disk in report.disks],
             ("Web", shown["base_url"]),
             ("Database", shown["database_url"]),
@@ -169,8 +169,27 @@ def show(report: Report, settings: Settings) -> None:
             ("Dumps", shown["dumps_dir"]),
         ]
     )
-    if figures and figures.latest_dumps:
-        show_dumps(figures.latest_dumps)
+    if figures:
+        yield from (part for table in tables(figures, report.now) for part in ("", table))
+
+
+def tables(figures: Figures, now: datetime) -> Iterator[Table]:
+    """Yield the tables of the processes, dead ones marked, and of the latest dumps, as far as there are any."""
+    from digest import heartbeats
+
+    if processes := heartbeats.without_replaced(figures.processes, now):
+        columns: dict[str, Any] = {
+            "process": "role", "pid": lambda one: str(one.pid), "host": "host",
+            "last seen": lambda one: f"{format_age(seconds_since(now, one.at))} ago",
+            "state": lambda one: "DEAD" if one.is_dead(now) else "alive",
+        }  # fmt: skip
+        yield Table(rows=processes, columns=columns, shrinks="host")
+    if figures.latest_dumps:
+        columns = {
+            "dump#": "id", "read": "read_at", "file": lambda dump: Path(dump.path).name, "state": "state",
+            "papers#": "papers", "new#": "new", "rejected#": "rejected",
+        }  # fmt: skip
+        yield Table(rows=figures.latest_dumps, columns=columns, shrinks="file")
 
 
 def counts(figures: Figures) -> list[tuple[str, Any]]:
@@ -187,28 +206,16 @@ def counts(figures: Figures) -> list[tuple[str, Any]]:
     ]
 
 
-def work(figures: Figures, now: datetime) -> list[tuple[str, Any]]:
-    """Return the lines about paused domains and servers, the inbox, due subscribers and the processes."""
-    from digest import heartbeats
-
-    processes = heartbeats.without_replaced(figures.processes, now)
+def work(figures: Figures) -> list[tuple[str, Any]]:
+    """Return the lines about paused domains and servers, the inbox, due subscribers and the last run."""
     return [
         *[("Paused", f"{name} until {until:%Y-%m-%d %H:%M} UTC") for name, until in figures.pauses.items()],
         *inbox_line(figures.mail_in["shunted"]),
         ("Due now", plurals.count(figures.due_now, "subscriber")),
         ("Next due", figures.next_due_at),
-        ("Processes", [heartbeat_in_words(one, now) for one in processes] or "none is running"),
+        *([] if figures.processes else [("Processes", "none is running")]),
         *([("Last run", figures.last_run_at)] if figures.done_by_runs else []),
     ]
-
-
-def show_dumps(dumps: Sequence[LatestDump]) -> None:
-    """Print the latest dumps."""
-    rows = ((d.id, d.read_at, Path(d.path).name, d.state, d.papers, d.new, d.rejected) for d in dumps)
-    terminal.print_line()
-    terminal.print_table(
-        ("dump#", "read", "file", "state", "papers#", "new#", "rejected#"), rows, shrinkable=["file"]
-    )
 
 
 def counts_in_words(figures: Mapping[str, int]) -> str:
@@ -251,12 +258,6 @@ def problem_in_words(problem: Problem) -> str:
     return f"{problem.message}{since}" + (f" ({facts})" if facts else "")
 
 
-def heartbeat_in_words(process: ProcessRecord, now: datetime) -> str:
-    """Return a process and the age of its last heartbeat in words."""
-    age, is_dead = format_age(seconds_since(now, process.at)), process.is_dead(now)
-    return f"{process.role} {process.pid} on {process.host} {'dead, last seen ' * is_dead}{age} ago"
-
-
 def seconds_since(now: datetime, moment: datetime) -> int:
     """Return the seconds from `moment` to `now`, at least 0."""
     return max(0, round((now - moment).total_seconds()))
@@ -268,3 +269,42 @@ def format_age(seconds: int) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+# ── activity ────────────────────────────────────────────────────────────────────────────────────
+
+
+def recent_activity(days: int, now: datetime) -> CommandResult:
+    """Return the counts of events in the last days."""
+    from digest.monitoring.activity import activity
+
+    with command_context.open_context() as context, context.read_session() as session:
+        found = activity(session, days=days, now=now)
+    return CommandResult(activity_report(found), activity_text(found))
+
+
+def activity_report(found: Activity) -> dict[str, Any]:
+    """Return the activity for JSON."""
+    series = {
+        one.name.replace(" ", "_").replace("-", "_"): {
+            "total": one.total, "before": one.before, "per_day": one.per_day,
+        }
+        for one in found.series
+    }  # fmt: skip
+    return {"days": found.days, "active": found.active, "in_doubt": found.doubts, **series}
+
+
+def activity_text(found: Activity) -> Iterator[Text]:
+    """Yield a line for each kind of event."""
+    from digest.monitoring import activity_table
+
+    before = f"{plurals.count(len(found.days), 'day')} before#"
+    yield f"{activity_table.period(found)} (UTC, so far)"
+    yield ""
+    yield Table(
+        rows=activity_table.rows(found),
+        columns={"": "name", "total#": "total", before: "before", "per day": "chart", "most#": "most"},
+        empty=activity_table.NOTHING,
+    )
+    yield ""
+    yield activity_table.summary(found)

@@ -9,17 +9,17 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
-import typer
-
 from digest import plurals
 from digest.cli import command_context, error_sentences, subscriber_listing, terminal
-from digest.cli.common_options import AsJson, Now, current_time
-from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
+from digest.cli.confirmation_prompt import DRY_RUN, DryRun, Yes, require_yes
+from digest.cli.frame import Opened, Workspace, command, opened, reading
+from digest.cli.options import CLOCK, Now, argument, option
+from digest.cli.results import CommandResult, Note, Text, lines, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,38 +48,25 @@ TEMPLATE = (
     ("bob@example.org", "", "weekly-fri", "07:30", "UTC", "pending", "", "lab/nlp; lab/robots"),
 )  # fmt: skip
 
-Consent = Annotated[
-    str | None,
-    typer.Option(
-        "--consent", metavar="TEXT", help="How active subscribers agreed, in your words.", show_default=False
-    ),
-]
+Consent = Annotated[str | None, option("--consent TEXT", "How active subscribers agreed, in your words.")]
 InvitedBy = Annotated[
     str,
-    typer.Option(
-        "--invited-by",
-        metavar="TEXT",
-        help="Who put the pending subscribers on the list; shown in the invitation.",
-        show_default=False,
-    ),
+    option("--invited-by TEXT", "Who put the pending subscribers on the list; shown in the invitation."),
 ]
 
 
 # ── import ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@command()
 def import_file(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="CSV or JSON Lines (.jsonl). - is stdin.", show_default=False),
-    ] = None,
+    path: Annotated[Path | None, argument("FILE", "CSV or JSON Lines (.jsonl). - is stdin.")] = None,
     consent: Consent = None,
     invited_by: InvitedBy = "",
-    template: Annotated[bool, typer.Option("--template", help="Print an example file and exit.")] = False,
+    template: Annotated[bool, option("--template", "Print an example file and exit.")] = False,
     dry_run: DryRun = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Import subscribers from a CSV or JSON Lines file.
 
     A subscriber whose row has the state active becomes active, but only with --consent or a column consent. Without this consent or a state, the subscriber becomes pending and gets a single invitation. Invitations are sent at a rate of one a minute. Unsubscribed addresses stay unsubscribed. A bad row is reported with its line, and the other rows are imported; an unknown column or an unclosed quote stops the import. After Ctrl-C, run the command again: rows that are imported already are skipped. Files exported from listmonk are accepted.
@@ -92,8 +79,8 @@ def import_file(
     from digest.subscribers import ImportReport, use_cases
 
     if template:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(TEMPLATE)
-        return
+        csv.writer(example := io.StringIO(), lineterminator="\n").writerows(TEMPLATE)
+        return CommandResult(TEMPLATE, example.getvalue().splitlines())
     report = ImportReport()
     with (
         error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=dry_run)),
@@ -112,35 +99,37 @@ def import_file(
             operator=command_context.operator_name(),
             report=report,
             is_dry_run=dry_run,
-            now=current_time(now),
+            now=now,
         )
-    show_import(report, rows, COUNTED, dry_run=dry_run, as_json=as_json)
-    if report.rejected and not report.is_loaded:
-        raise typer.Exit(1)
+    counts = {name: getattr(report, name) for name in COUNTED}
+    source = {"from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns)}
+    return CommandResult(
+        counts | {"problems": problems_of(report)} | source,
+        import_text(report, rows, counts, dry_run=dry_run),
+        code=int(bool(report.rejected) and not report.is_loaded),
+    )
 
 
+@command(opened)
 def sync_file(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="All members, as CSV or JSON Lines. - is stdin.")
-    ],
+    work: Opened,
+    path: Annotated[Path, argument("FILE", "All members, as CSV or JSON Lines. - is stdin.")],
     consent: Consent = None,
     invited_by: InvitedBy = "",
     everyone: Annotated[
-        bool,
-        typer.Option("--everyone", help="Also remove subscribers who were never in a synchronized file."),
+        bool, option("--everyone", "Also remove subscribers who were never in a synchronized file.")
     ] = False,
     allow_many: Annotated[
         bool,
-        typer.Option(
+        option(
             "--allow-many",
-            help="Continue even if more than ten subscribers, and more than the file contains, would be removed.",
+            "Continue even if more than ten subscribers, and more than the file contains, would be removed.",
         ),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Synchronize the subscribers with the members in a file.
 
     New members are added in the same way as with `digest subscribers import`. Members who are subscribed
@@ -156,39 +145,35 @@ def sync_file(
     """
     from digest.subscribers import ImportReport, use_cases
 
-    report = ImportReport()
-    plan = dry_run or not yes
+    asked: dict[str, Any] = {
+        "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
+        "everyone": everyone, "allows_many": allow_many, "now": now,
+    }  # fmt: skip
+    is_plan, report = dry_run or not yes, ImportReport()
     with (
-        error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=plan)),
-        command_context.open_context() as context,
+        error_sentences.on_ctrl_c(lambda: stopped(report, dry_run=is_plan)),
         open_list(path) as (rows_of, total),
     ):
-        asked = {
-            "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(), "everyone": everyone, "allows_many": allow_many,
-            "now": current_time(now),
-        }  # fmt: skip
         while True:
+            verb = "Comparing" if is_plan else "Writing"
             with (
-                command_context.open_write_session(context) as session,
-                terminal.show_progress("Comparing" if plan else "Writing", total=total, unit="lines") as done,
+                work.writing() as session,
+                terminal.show_progress(verb, total=total, unit="lines") as done,
             ):
                 rows = rows_of(done.update_to)
-                use_cases.sync_list(
-                    session,
-                    context.site,
-                    rows,
-                    report=report,
-                    is_dry_run=plan,
-                    **asked,  # type: ignore[arg-type]
-                )
-            if dry_run or not plan:
+                use_cases.sync_list(session, work.site, rows, report=report, is_dry_run=is_plan, **asked)
+            if dry_run or not is_plan:
                 break
-            show_sync(report, rows, dry_run=True, as_json=False)
+            show_text(sync_text(report, rows, dry_run=True))
             require_yes("Nothing has been changed yet.", yes=False)
-            report, plan = ImportReport(), False
-    show_sync(report, rows, dry_run=dry_run, as_json=as_json)
-    if report.rejected and not report.is_loaded:
-        raise typer.Exit(1)
+            report, is_plan = ImportReport(), False
+    counts = {name: getattr(report, name) for name in SYNC_COUNTED}
+    emails = {f"{name}_emails": listed for name, listed in emails_of(report).items()}
+    return CommandResult(
+        counts | emails | {"problems": problems_of(report)},
+        sync_text(report, rows, dry_run=dry_run),
+        code=int(bool(report.rejected) and not report.is_loaded),
+    )
 
 
 def stopped(report: ImportReport, *, dry_run: bool) -> str:
@@ -339,76 +324,58 @@ def count_lines(lines: Iterator[str], done: Callable[[int], None]) -> Iterator[s
 # ── reporting ───────────────────────────────────────────────────────────────────────────────────
 
 
-def show_import(
-    report: ImportReport, rows: CsvRows | JsonRows, names: Iterable[str], *, dry_run: bool, as_json: bool
-) -> None:
-    """Print the result of an import."""
-    counts = {name: getattr(report, name) for name in names}
-    if as_json:
-        problems = [{"line": one.line, "reason": one.reason} for one in report.problems]
-        source = {
-            "from": "listmonk" if rows.is_listmonk else "digest", "left_out": list(rows.ignored_columns),
-        }  # fmt: skip
-        terminal.print_json(counts | {"problems": problems} | source)
-        return
+def problems_of(report: ImportReport) -> list[dict[str, Any]]:
+    """Return the rejected rows for JSON."""
+    return [{"line": one.line, "reason": one.reason} for one in report.problems]
+
+
+def emails_of(report: ImportReport) -> dict[str, list[str]]:
+    """Return the addresses that were added, changed and removed."""
+    return {"added": report.added_emails, "changed": report.changed_emails, "removed": report.removed_emails}
+
+
+def import_text(
+    report: ImportReport, rows: CsvRows | JsonRows, counts: Mapping[str, int], *, dry_run: bool
+) -> Iterator[Text]:
+    """Yield the result of an import, with the first rejected rows."""
     shown = {name: number for name, number in counts.items() if number or name not in SHOWN_IF_ANY}
     figures = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in shown.items())
-    terminal.print_line(f"Dry run: {figures}." if dry_run else f"{figures}.")
+    yield f"{DRY_RUN * dry_run}{figures}."
     if rows.is_listmonk:
-        terminal.print_note(LISTMONK)
+        yield Note(LISTMONK)
     if rows.ignored_columns:
-        terminal.print_note(f"Columns not used: {', '.join(rows.ignored_columns)}.")
-    show_problems(report)
-
-
-def show_problems(report: ImportReport) -> None:
-    """Print the first rejected rows, each with its line."""
+        yield Note(f"Columns not used: {', '.join(rows.ignored_columns)}.")
     for problem in report.problems[:PROBLEMS_SHOWN]:
-        terminal.print_note(f"  line {problem.line}: {terminal.visible_text(problem.reason)}")
+        yield Note(f"  line {problem.line}: {terminal.visible_text(problem.reason)}")
     if report.rejected > PROBLEMS_SHOWN:
-        terminal.print_note(f"  and {report.rejected - PROBLEMS_SHOWN:,} more; --json lists them.")
+        yield Note(f"  and {report.rejected - PROBLEMS_SHOWN:,} more; --json lists them.")
 
 
-def show_sync(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool, as_json: bool) -> None:
-    """Print who was added, changed and removed."""
-    listed = {
-        "added": report.added_emails,
-        "changed": report.changed_emails,
-        "removed": report.removed_emails,
-    }
-    if as_json:
-        counts = {name: getattr(report, name) for name in SYNC_COUNTED}
-        problems = [{"line": one.line, "reason": one.reason} for one in report.problems]
-        terminal.print_json(
-            counts | {f"{name}_emails": emails for name, emails in listed.items()} | {"problems": problems}
-        )
-        return
+def sync_text(report: ImportReport, rows: CsvRows | JsonRows, *, dry_run: bool) -> Iterator[Text]:
+    """Yield who was added, changed and removed."""
     totals = {"added": report.added, "changed": report.updated, "removed": report.removed}
-    for name, emails in listed.items():
-        for email in emails[:PROBLEMS_SHOWN]:
-            terminal.print_line(f"  {name.ljust(8)} {email}")
+    for name, emails in emails_of(report).items():
+        yield from (f"  {name.ljust(8)} {email}" for email in emails[:PROBLEMS_SHOWN])
         if totals[name] > PROBLEMS_SHOWN:
-            terminal.print_line(f"  {name.ljust(8)} and {totals[name] - PROBLEMS_SHOWN:,} more")
-    show_import(report, rows, SYNC_COUNTED, dry_run=dry_run, as_json=False)
+            yield f"  {name.ljust(8)} and {totals[name] - PROBLEMS_SHOWN:,} more"
+    counts = {name: getattr(report, name) for name in SYNC_COUNTED}
+    yield from import_text(report, rows, counts, dry_run=dry_run)
     if report.names_nobody:
         unread = plurals.count(report.names_nobody, "row has", "rows have")
-        terminal.print_note(f"Nobody is removed, because {unread} no readable address.")
+        yield Note(f"Nobody is removed, because {unread} no readable address.")
 
 
 # ── export ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@command(reading)
 def export_file(
+    work: Workspace,
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, or JSON Lines if it ends in .jsonl. Default: stdout.",
-            show_default=False,
-        ),
+        Path, argument("FILE", "CSV, or JSON Lines if it ends in .jsonl. Default: stdout.")
     ] = STANDARD,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON Lines.")] = False,
-) -> None:
+    as_json: Annotated[bool, option("--json", "Write JSON Lines.")] = False,
+) -> CommandResult:
     """Export all subscribers with everything that import reads, as CSV or JSON Lines.
 
     Examples:
@@ -421,19 +388,18 @@ def export_file(
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
         error_sentences.on_ctrl_c(lambda: f"Stopped. {path} is not complete."),
-        command_context.open_context() as context,
-        context.read_session() as session,
         private_output_file(path) as file,
     ):
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
             rows.writerow(COLUMNS)
-        for one in subscriber_listing.list_subscribers(session):
+        for one in subscriber_listing.list_subscribers(work.session):
             fields = file_fields(one)
             if is_json:
                 file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")
             else:
                 rows.writerow(escape_formula(cell_text(fields.get(name))) for name in COLUMNS)
+    return lines([])
 
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import date
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
-from digest.cli import command_context, completion, subscriber_files, subscriber_listing, terminal
+from digest.cli import command_context, completion, subscriber_files, subscriber_listing
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Limit, Now, current_time, day, parse_choice
 from digest.cli.confirmation_prompt import DryRun, Yes, require_yes
+from digest.cli.frame import Opened, Workspace, command, opened, reading, writing
+from digest.cli.options import CLOCK, Limit, Now, argument, day, option, parse_choice
+from digest.cli.results import CommandResult, Facts, Note, Table, listing
 from digest.errors import BadField
 
 if TYPE_CHECKING:
@@ -21,94 +22,35 @@ if TYPE_CHECKING:
     from digest.db.tables import Subscriber
     from digest.delivery.transports import MailUrl
     from digest.subscribers import Erasure
-    from digest.subscribers.subscriber_search import Criteria
 
 app = group("Manage subscribers.")
 
-Email = Annotated[
-    str, typer.Argument(metavar="EMAIL", help="The subscriber's address.", autocompletion=completion.emails)
-]
-Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="The subscriber's name.", show_default=False)
-]
+ABSTRACTS = "Length of abstracts: titles, short (one or two sentences), full. Default: short."
+OWNER = "The person who gets the settings link, confirmation and reminders of a group address."
+NOTHING_TODAY = "Send a short letter on every day without a match; otherwise only after 14 days without mail."
+
+Email = Annotated[str, argument("EMAIL", "The subscriber's address.", autocompletion=completion.emails)]
+Name = Annotated[str | None, option("--name NAME", "The subscriber's name.")]
 Topics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic",
-        metavar="NAME=FILTER",
-        help="A topic; repeat the option for more topics.",
-        show_default=False,
-    ),
+    list[str] | None, option("--topic NAME=FILTER", "A topic; repeat the option for more topics.")
 ]
 Cadence = Annotated[
-    str | None,
-    typer.Option(
-        "--cadence",
-        metavar="CADENCE",
-        help="How often: daily, weekdays, weekly, weekly-fri, monthly.",
-        show_default=False,
-    ),
+    str | None, option("--cadence CADENCE", "How often: daily, weekdays, weekly, weekly-fri, monthly.")
 ]
-At = Annotated[
-    str | None, typer.Option("--at", metavar="HH:MM", help="Local time of the digests.", show_default=False)
-]
+At = Annotated[str | None, option("--at HH:MM", "Local time of the digests.")]
 Timezone = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone",
-        metavar="ZONE",
-        help="A time zone: Europe/Oslo, a large city, or UTC+2.",
-        show_default=False,
-    ),
-]
-Consent = Annotated[
-    str | None,
-    typer.Option(
-        "--consent", metavar="TEXT", help="How the subscriber agreed, in your words.", show_default=False
-    ),
+    str | None, option("--timezone ZONE", "A time zone: Europe/Oslo, a large city, or UTC+2.")
 ]
 MaxPapers = Annotated[
-    int | None,
-    typer.Option(
-        "--max-papers",
-        metavar="N",
-        help="Maximum number of papers in a digest, 1 to 100. Default: 10.",
-        show_default=False,
-    ),
+    int | None, option("--max-papers N", "Maximum number of papers in a digest, 1 to 100. Default: 10.")
 ]
-
-Abstracts = Annotated[
-    str | None,
-    typer.Option(
-        "--abstracts",
-        metavar="LENGTH",
-        help="Length of abstracts: titles, short (one or two sentences), full. Default: short.",
-        show_default=False,
-    ),
-]
-
-Owner = Annotated[
-    str | None,
-    typer.Option(
-        "--owner",
-        metavar="EMAIL",
-        help="The person who gets the settings link, confirmation and reminders of a group address.",
-        show_default=False,
-    ),
-]
-
-NothingToday = Annotated[
-    bool | None,
-    typer.Option(
-        "--nothing-today/--no-nothing-today",
-        help="Send a short letter on every day without a match; otherwise only after 14 days without mail.",
-        show_default=False,
-    ),
-]
+Owner = Annotated[str | None, option("--owner EMAIL", OWNER)]
 
 
 @app.command()
+@command(partial(writing, makes_service=True))
 def add(
+    work: Workspace,
     email: Email,
     topic: Topics = None,
     name: Name = None,
@@ -117,18 +59,17 @@ def add(
     timezone: Timezone = "UTC",
     max_papers: MaxPapers = None,
     group: Annotated[
-        bool,
-        typer.Option("--group", help="The address is a mailing list or a shared mailbox. Needs --owner."),
+        bool, option("--group", "The address is a mailing list or a shared mailbox. Needs --owner.")
     ] = False,
     owner: Owner = None,
     confirmed: Annotated[
-        bool,
-        typer.Option("--confirmed", help="The subscriber has agreed: activate them now. Needs --consent."),
+        bool, option("--confirmed", "The subscriber has agreed: activate them now. Needs --consent.")
     ] = False,
-    consent: Consent = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    consent: Annotated[
+        str | None, option("--consent TEXT", "How the subscriber agreed, in your words.")
+    ] = None,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Add a subscriber.
 
     Without --confirmed, the subscriber gets a confirmation mail and one reminder, and nothing else until they confirm.
@@ -148,161 +89,70 @@ def add(
         )
     if group != (owner is not None):
         raise BadField("--owner", "a group address needs both: --group --owner EMAIL.")
-    schedule = edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or "")
-    topics = parse_topics(topic or [])
     given: dict[str, Any] = {
-        "name": name, "topics": topics, "schedule": schedule, "max_papers": max_papers, "owner": owner,
-        "operator": command_context.operator_name(), "now": current_time(now),
+        "name": name, "topics": parse_topics(topic or []), "max_papers": max_papers, "owner": owner, "now": now,
+        "schedule": edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or ""),
+        "operator": command_context.operator_name(),
     }  # fmt: skip
-    with (
-        command_context.open_context(makes_service=True) as context,
-        command_context.open_write_session(context) as session,
-    ):
-        if confirmed:
-            subscriber = use_cases.add_confirmed(session, context.site, email, consent=consent, **given)
-        else:
-            subscriber = use_cases.add_unconfirmed(session, context.site, email, **given)
-        report = subscriber_listing.subscriber_report(session, subscriber)
+    if confirmed:
+        subscriber = use_cases.add_confirmed(work.session, work.site, email, consent=consent, **given)
+    else:
+        subscriber = use_cases.add_unconfirmed(work.session, work.site, email, **given)
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
-    terminal.print_result(report, f"{report['email']} is {state}.", as_json=as_json)
+    return about(work, subscriber, f"is {state}.")
 
 
-State = Annotated[
-    str | None,
-    typer.Option(
-        "--state", metavar="STATE", help="pending, active, paused or unsubscribed.", show_default=False
-    ),
-]
+def about(work: Workspace, subscriber: Subscriber, sentence: str, **more: Any) -> CommandResult:
+    """Return the fields of a subscriber, and a sentence that begins with the address."""
+    report = subscriber_listing.subscriber_report(work.session, subscriber)
+    return CommandResult(report | more, f"{report['email']} {sentence}")
+
+
 DEFAULT_COLUMNS = "email,name,state,cadence,at,timezone,topics"
-Columns = Annotated[
-    str,
-    typer.Option(
-        "--columns", metavar="NAMES", help="The columns to show, as named by --json.", show_default=False
-    ),
-]
 
 
 @app.command("list")
+@command(reading)
 def show_list(
-    state: State = None,
-    cadence: Annotated[
-        str, typer.Option("--cadence", metavar="CADENCE", help="Only this cadence.", show_default=False)
-    ] = "",
-    domain: Annotated[
-        str,
-        typer.Option("--domain", metavar="DOMAIN", help="Only addresses at this domain.", show_default=False),
-    ] = "",
-    topic: Annotated[
-        str,
-        typer.Option(
-            "--topic",
-            metavar="TEXT",
-            help="Only subscribers with this text in a topic's name or filter.",
-            show_default=False,
-        ),
-    ] = "",
-    pack: Annotated[
-        str,
-        typer.Option(
-            "--pack", metavar="PACK", help="Only users of a pack: lab or lab/nlp.", show_default=False
-        ),
-    ] = "",
-    columns: Columns = DEFAULT_COLUMNS,
+    work: Workspace,
+    text: Annotated[str, argument("TEXT", "Only those with this in their address, name or topics.")] = "",
+    state: Annotated[str | None, option("--state STATE", "pending, active, paused or unsubscribed.")] = None,
+    cadence: Annotated[str, option("--cadence CADENCE", "Only this cadence.")] = "",
+    domain: Annotated[str, option("--domain DOMAIN", "Only addresses at this domain.")] = "",
+    topic: Annotated[str, option("--topic TEXT", "Only those with this in a topic's name or filter.")] = "",
+    pack: Annotated[str, option("--pack PACK", "Only users of a pack: lab or lab/nlp.")] = "",
+    columns: Annotated[
+        str, option("--columns NAMES", "The columns to show, as named by --json.")
+    ] = DEFAULT_COLUMNS,
     limit: Limit = None,
-    as_json: AsJson = False,
-) -> None:
+) -> CommandResult:
     """List the subscribers by address.
 
     Examples:
         digest subscribers list
-        digest subscribers list --state pending --limit 100
+        digest subscribers list diffusion --state pending
         digest subscribers list --pack lab/nlp --columns email,confirmed_at,consent
     """
     from digest.db.tables import SubscriberState
     from digest.subscribers.subscriber_search import Criteria
 
     chosen = parse_choice("--state", state, SubscriberState)
-    criteria = Criteria(state=chosen, cadence=cadence, domain=domain, topic=topic, pack=pack)
-    empty = (
-        "No subscriber matches."
-        if criteria != Criteria()
-        else "No subscribers. Add one: digest subscribers add EMAIL"
-    )
-    show_subscribers(criteria, columns, limit, as_json, empty=empty)
-
-
-@app.command()
-def search(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Part of an address, a name, or a topic.")],
-    columns: Columns = DEFAULT_COLUMNS,
-    limit: Limit = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find subscribers by a part of their address, name or topics.
-
-    Examples:
-        digest subscribers search ada
-        digest subscribers search diffusion --json
-    """
-    from digest.subscribers.subscriber_search import Criteria
-
-    show_subscribers(Criteria(text=text), columns, limit, as_json, empty=f"No subscriber matches {text!r}.")
-
-
-@app.command()
-def stats(as_json: AsJson = False) -> None:
-    """Count the subscribers by state, cadence, time zone, domain and number of topics.
-
-    Examples:
-        digest subscribers stats
-        digest subscribers stats --json
-    """
-    from digest.subscribers.subscriber_search import subscriber_stats
-
-    with command_context.open_context() as context, context.read_session() as session:
-        found = subscriber_stats(session)
-    if as_json:
-        terminal.print_json({name.replace(" ", "_"): counts for name, counts in found.items()})
-        return
-    found["topics"] = {
-        plurals.count(int(value), "topic"): number for value, number in found["topics"].items()
-    }
-    terminal.print_facts(
-        (
-            name.capitalize(),
-            ", ".join(
-                f"{number:,} with {value}" if name == "topics" else f"{number:,} {value}"
-                for value, number in counts.items()
-            )
-            or "none",
-        )
-        for name, counts in found.items()
-    )
-
-
-def show_subscribers(
-    criteria: Criteria, columns: str, limit: int | None, as_json: bool, *, empty: str
-) -> None:
-    """Print the matching subscribers."""
-    with command_context.open_context() as context, context.read_session() as session:
-        found = subscriber_listing.list_subscribers(session, criteria)
-        if as_json:
-            terminal.lines(islice(found, limit))
-            return
-        shown = list(islice(found, limit or terminal.LIMIT))
-        is_more = next(found, None) is not None
+    criteria = Criteria(state=chosen, cadence=cadence, domain=domain, topic=topic, pack=pack, text=text)
+    is_narrowed = criteria != Criteria()
     names = chosen_columns(columns)
-    if columns == DEFAULT_COLUMNS and any(one["owner"] for one in shown):
-        names.insert(1, "owner")
-    terminal.print_table(
-        names,
-        ([list(one[name]) if name == "topics" else one[name] for name in names] for one in shown),
-        shrinkable=[name for name in ("topics", "name", "email", "consent") if name in names],
-        empty=empty,
+    shown = {"topics": lambda row: list(row["topics"])}
+    if columns == DEFAULT_COLUMNS:
+        shown["email"] = lambda row: row["email"] + (f" (owner {row['owner']})" if row["owner"] else "")
+    return listing(
+        subscriber_listing.list_subscribers(work.session, criteria),
+        {name: shown.get(name, name) for name in names},
+        shrinks="topics name email consent",
+        empty="No subscriber matches."
+        if is_narrowed
+        else "No subscribers. Add one: digest subscribers add EMAIL",
+        limit=limit,
     )
-    if is_more:
-        terminal.print_note("There are more. --limit N shows N subscribers, --json shows all.")
 
 
 def chosen_columns(text: str) -> list[str]:
@@ -315,38 +165,62 @@ def chosen_columns(text: str) -> list[str]:
 
 
 @app.command()
-def show(email: Email, as_json: AsJson = False) -> None:
-    """Show one subscriber: state, schedule, topics, next digest.
+@command(reading)
+def show(
+    work: Workspace,
+    email: Email,
+    history: Annotated[
+        bool, option("--history", "List consents, letters, bounces and changes, latest first.")
+    ] = False,
+    limit: Limit = None,
+) -> CommandResult:
+    """Show one subscriber: state, schedule, topics, next digest; or what happened to them.
 
     Examples:
         digest subscribers show ada@example.org
-        digest subscribers show ada@example.org --json
+        digest subscribers show ada@example.org --history --limit 100
     """
     from digest import subscribers
 
-    with command_context.open_context() as context, context.read_session() as session:
-        report = subscriber_listing.subscriber_report(session, subscribers.get(session, email))
-    if as_json:
-        terminal.print_json(report)
-        return
-    topics = report.pop("topics")
-    terminal.print_facts((name.replace("_", " "), value) for name, value in report.items())
-    if topics:
-        terminal.print_line()
-        terminal.print_table(("topic", "filter"), topics.items(), shrinkable=["filter"])
+    if history:
+        return events_of(work, email, limit)
+    report = subscriber_listing.subscriber_report(work.session, subscribers.get(work.session, email))
+    fields = ((name.replace("_", " "), value) for name, value in report.items() if name != "topics")
+    topics = [{"topic": name, "filter": text} for name, text in report["topics"].items()]
+    table = ("", Table(rows=topics, columns="topic filter", shrinks="filter"))
+    return CommandResult(report, (Facts(fields), table if topics else ()))
+
+
+def events_of(work: Workspace, email: str, limit: int | None) -> CommandResult:
+    """Return what happened to a subscriber, latest first."""
+    from digest.publishing.reader_history import reader_history
+
+    events = reader_history(work.session, work.site, email)
+    return listing(
+        [asdict(one) | {"delivery_id": one.delivery_id or None} for one in events],
+        {
+            "when": "at",
+            "event": "event",
+            "letter#": lambda row: str(row["delivery_id"] or ""),
+            "detail": "detail",
+        },
+        shrinks="detail",
+        limit=limit,
+        hint=" One letter: digest deliveries show ID.",
+    )
 
 
 @app.command()
+@command(writing)
 def edit(
+    work: Workspace,
     email: Email,
     topic: Topics = None,
     remove_topic: Annotated[
         list[str] | None,
-        typer.Option(
-            "--remove-topic",
-            metavar="NAME",
-            help="Remove this topic; repeat the option to remove more.",
-            show_default=False,
+        option(
+            "--remove-topic NAME",
+            "Remove this topic; repeat the option to remove more.",
             autocompletion=completion.topics,
         ),
     ] = None,
@@ -355,43 +229,48 @@ def edit(
     at: At = None,
     timezone: Timezone = None,
     max_papers: MaxPapers = None,
-    abstracts: Abstracts = None,
-    nothing_today: NothingToday = None,
+    abstracts: Annotated[str | None, option("--abstracts LENGTH", ABSTRACTS)] = None,
+    nothing_today: Annotated[bool | None, option("--nothing-today/--no-nothing-today", NOTHING_TODAY)] = None,
     owner: Owner = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    undo: Annotated[bool, option("--undo", "Undo the latest change of the settings instead.")] = False,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Change a subscriber. Options that are not given change nothing.
 
     --topic with the name of an existing topic replaces its filter. --owner makes the address a group
     address, or gives the group another owner; links in earlier letters then stop working.
+    A change can be undone for 30 days, until the settings change again or the subscriber is paused or resumed.
 
     Examples:
         digest subscribers edit ada@example.org --cadence weekly-fri --at 07:30
-        digest subscribers edit ada@example.org --topic 'Vision=image*'
-        digest subscribers edit ada@example.org --remove-topic Vision
+        digest subscribers edit ada@example.org --topic 'Vision=image*' --remove-topic Images
+        digest subscribers edit ada@example.org --undo
     """
     from digest import subscribers
     from digest.subscribers import use_cases
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        subscriber = subscribers.get(session, email)
-        changed = use_cases.change_by_operator(
-            session,
-            subscriber,
-            operator=command_context.operator_name(),
-            now=current_time(now),
-            name=name,
-            schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
-            topics=changed_topics(session, subscriber, topic or [], remove_topic or []),
-            max_papers=max_papers,
-            abstracts=abstracts,
-            wants_nothing_today_letters=nothing_today,
-            owner=owner,
-        )
-        report = subscriber_listing.subscriber_report(session, subscriber) | {"changed": changed}
-    sentence = f"{report['email']}: {'changed' if changed else 'nothing to change'}."
-    terminal.print_result(report, sentence, as_json=as_json)
+    subscriber = subscribers.get(work.session, email)
+    operator = command_context.operator_name()
+    if undo:
+        undone = use_cases.undo_by_operator(work.session, subscriber, operator=operator, now=now)
+        report = subscriber_listing.subscriber_report(work.session, subscriber) | {"undone": undone}
+        nothing = f"{report['email']}: there is no change to undo."
+        return CommandResult(report, " ".join(undone) or nothing)
+    changed = use_cases.change_by_operator(
+        work.session,
+        subscriber,
+        operator=operator,
+        now=now,
+        name=name,
+        schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
+        topics=changed_topics(work.session, subscriber, topic or [], remove_topic or []),
+        max_papers=max_papers,
+        abstracts=abstracts,
+        wants_nothing_today_letters=nothing_today,
+        owner=owner,
+    )
+    report = subscriber_listing.subscriber_report(work.session, subscriber) | {"changed": changed}
+    return CommandResult(report, f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
 
 
 def changed_topics(
@@ -416,38 +295,13 @@ def changed_topics(
 
 
 @app.command()
-def undo(email: Email, now: Now = None, as_json: AsJson = False) -> None:
-    """Undo the latest change of a subscriber's settings.
-
-    The change can be undone for 30 days, until the settings change again or the subscriber is paused or resumed.
-
-    Examples:
-        digest subscribers undo ada@example.org
-        digest subscribers undo ada@example.org --json
-    """
-    from digest import subscribers
-    from digest.subscribers import use_cases
-
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        subscriber = subscribers.get(session, email)
-        undone = use_cases.undo_by_operator(
-            session, subscriber, operator=command_context.operator_name(), now=current_time(now)
-        )
-        report = subscriber_listing.subscriber_report(session, subscriber) | {"undone": undone}
-    sentence = " ".join(undone) if undone else f"{report['email']}: there is no change to undo."
-    terminal.print_result(report, sentence, as_json=as_json)
-
-
-@app.command()
+@command(writing)
 def pause(
+    work: Workspace,
     email: Email,
-    until: Annotated[
-        date | None,
-        typer.Option("--until", parser=day, metavar="DAY", help="Resume on this day.", show_default=False),
-    ] = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    until: Annotated[date | None, option("--until DAY", "Resume on this day.", parser=day)] = None,
+    now: Now = CLOCK,
+) -> CommandResult:
     """Pause a subscriber until a given date, or until you resume them.
 
     Examples:
@@ -457,20 +311,18 @@ def pause(
     from digest import subscribers
     from digest.subscribers import use_cases
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        subscriber = subscribers.get(session, email)
-        paused = use_cases.pause_by_operator(
-            session, subscriber, until, operator=command_context.operator_name(), now=current_time(now)
+    subscriber = subscribers.get(work.session, email)
+    operator = command_context.operator_name()
+    if not use_cases.pause_by_operator(work.session, subscriber, until, operator=operator, now=now):
+        raise BadField(
+            "email", f"{subscriber.email} is {subscriber.state}, so there are no digests to pause."
         )
-        report = subscriber_listing.subscriber_report(session, subscriber)
-    if not paused:
-        raise BadField("email", f"{report['email']} is {report['state']}, so there are no digests to pause.")
-    shown = f" until {until}" if until else ""
-    terminal.print_result(report, f"{report['email']} is paused{shown}.", as_json=as_json)
+    return about(work, subscriber, f"is paused{f' until {until}' if until else ''}.")
 
 
 @app.command()
-def resume(email: Email, as_json: AsJson = False) -> None:
+@command(writing)
+def resume(work: Workspace, email: Email) -> CommandResult:
     """Resume a paused subscriber. The next digest includes the best papers that the subscriber missed.
 
     Examples:
@@ -480,19 +332,16 @@ def resume(email: Email, as_json: AsJson = False) -> None:
     from digest import subscribers
     from digest.subscribers import use_cases
 
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        subscriber = subscribers.get(session, email)
-        resumed = use_cases.resume_by_operator(
-            session, subscriber, operator=command_context.operator_name(), now=context.clock()
-        )
-        report = subscriber_listing.subscriber_report(session, subscriber)
-    if not resumed:
-        raise BadField("email", f"{report['email']} is {report['state']}, not paused.")
-    terminal.print_result(report, f"{report['email']} is active again.", as_json=as_json)
+    subscriber = subscribers.get(work.session, email)
+    operator, now = command_context.operator_name(), work.context.clock()
+    if not use_cases.resume_by_operator(work.session, subscriber, operator=operator, now=now):
+        raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
+    return about(work, subscriber, "is active again.")
 
 
 @app.command()
-def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
+@command(opened)
+def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> CommandResult:
     """Unsubscribe a subscriber without notice.
 
     The record of shown papers is kept, so that no paper is repeated if the subscriber returns.
@@ -504,35 +353,29 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
     from digest import subscribers
     from digest.subscribers import use_cases
 
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            found = subscribers.get(session, email)
-            plan = f"{found.email} is {found.state} and will be unsubscribed without notice."
-        require_yes(plan, yes=yes)
-        with command_context.open_write_session(context) as session:
-            report = subscriber_listing.subscriber_report(
-                session,
-                use_cases.remove_by_operator(
-                    session, email, operator=command_context.operator_name(), now=current_time(now)
-                ),
-            )
-    terminal.print_result(report, f"{report['email']} is {report['state']}.", as_json=as_json)
+    with work.reading() as session:
+        found = subscribers.get(session, email)
+    require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
+    operator = command_context.operator_name()
+    with work.writing() as session:
+        removed = use_cases.remove_by_operator(session, email, operator=operator, now=now)
+        report = subscriber_listing.subscriber_report(session, removed)
+    return CommandResult(report, f"{report['email']} is {report['state']}.")
 
 
 @app.command()
+@command(opened)
 def erase(
+    work: Opened,
     email: Email,
     suppress: Annotated[
         bool,
-        typer.Option(
-            "--suppress", help="Also add the address to the suppression list, stored only as a keyed hash."
-        ),
+        option("--suppress", "Also add the address to the suppression list, stored only as a keyed hash."),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Erase a subscriber's data. This cannot be undone.
 
     The address is deleted from every table, together with the mail received from it and the letters stored on
@@ -545,33 +388,26 @@ def erase(
     """
     from digest import subscribers
 
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            plan = erasure_plan(session, email, suppress=suppress)
-        if not dry_run:
-            require_yes(plan, yes=yes)
-            with command_context.open_write_session(context) as session:
-                done = subscribers.erase(
-                    session,
-                    context.site,
-                    email,
-                    mail=context.settings.mail,
-                    now=current_time(now),
-                    suppress=suppress,
-                )
-            note_traces(done, context.settings.mail)
-    report = {"email": email, "erased": not dry_run}
-    terminal.print_result(report, plan if dry_run else f"Erased {email}.", as_json=as_json)
+    mail = work.context.settings.mail
+    with work.reading() as session:
+        plan = erasure_plan(session, email, suppress=suppress)
+    if dry_run:
+        return CommandResult({"email": email, "erased": False}, plan)
+    require_yes(plan, yes=yes)
+    with work.writing() as session:
+        done = subscribers.erase(session, work.site, email, mail=mail, now=now, suppress=suppress)
+    return CommandResult({"email": email, "erased": True}, (traces(done, mail), f"Erased {email}."))
 
 
-def note_traces(done: Erasure, mail: MailUrl) -> None:
-    """Print how many stored letters were deleted, and whether the database's log may contain deleted rows."""
-    if done.copies:
-        terminal.print_note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
-    if not done.is_log_empty:
-        terminal.print_note(
-            "Another process is reading the database, so its log may contain the deleted rows until the daily cleanup."
-        )
+def traces(done: Erasure, mail: MailUrl) -> list[Note]:
+    """Return how many stored letters were deleted, and whether the database's log may contain deleted rows."""
+    deleted = Note(f"{plurals.count(done.copies, 'letter')} deleted from {mail}.")
+    return [deleted] * bool(done.copies) + [IN_LOG] * (not done.is_log_empty)
+
+
+IN_LOG = Note(
+    "Another process is reading the database, so its log may contain the deleted rows until the daily cleanup."
+)
 
 
 def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:

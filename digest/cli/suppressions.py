@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from digest.cli import command_context, terminal
+from digest.cli import terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Now, current_time
 from digest.cli.confirmation_prompt import Yes, require_yes
+from digest.cli.frame import Opened, Workspace, command, opened, reading, writing
+from digest.cli.options import CLOCK, Now, argument, option
+from digest.cli.results import CommandResult, listing
 from digest.errors import NotFound
 
 if TYPE_CHECKING:
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 app = group("Manage the suppression list.")
 
-Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")]
+Email = Annotated[str, argument("EMAIL", "The address.")]
 
 
 @app.command("list")
-def show_list(as_json: AsJson = False) -> None:
+@command(reading)
+def show_list(work: Workspace) -> CommandResult:
     """List the suppressions. Suppressed addresses are stored as hashes, so no address is shown.
 
     Examples:
@@ -31,26 +32,22 @@ def show_list(as_json: AsJson = False) -> None:
     """
     from digest import bounces
 
-    with command_context.open_context() as context, context.read_session() as session:
-        listed = bounces.list_suppressions(session)
-    if as_json:
-        terminal.lines(asdict(one) for one in listed)
-        return
-    terminal.print_table(
-        ("since", "reason", "hash", "note"),
-        ((one.since, one.reason, one.hmac[:12], one.note) for one in listed),
-        shrinkable=["note"],
+    return listing(
+        [asdict(entry) for entry in bounces.list_suppressions(work.session)],
+        {"since": "since", "reason": "reason", "hash": lambda row: row["hmac"][:12], "note": "note"},
+        shrinks="note",
         empty="No address is suppressed.",
     )
 
 
 @app.command()
+@command(writing)
 def add(
+    work: Workspace,
     email: Email,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, in your words.")] = "",
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    note: Annotated[str, option("--note TEXT", "The reason, in your words.")] = "",
+    now: Now = CLOCK,
+) -> CommandResult:
     """Suppress an address: it gets no mail and cannot subscribe until you remove the suppression.
 
     Examples:
@@ -59,16 +56,15 @@ def add(
     """
     from digest import addresses, bounces
 
-    address = addresses.parse_address(email)
-    with command_context.open_context() as context, command_context.open_write_session(context) as session:
-        is_new = bounces.suppress_by_operator(session, context.site, address.email, note, current_time(now))
-    report = {"email": address.email, "suppressed": True, "new": is_new}
-    sentence = f"{address.email} is {'' if is_new else 'already '}suppressed."
-    terminal.print_result(report, sentence, as_json=as_json)
+    address = addresses.parse_address(email).email
+    is_new = bounces.suppress_by_operator(work.session, work.site, address, note, now)
+    report = {"email": address, "suppressed": True, "new": is_new}
+    return CommandResult(report, f"{address} is {'' if is_new else 'already '}suppressed.")
 
 
 @app.command()
-def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = False) -> None:
+@command(opened)
+def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> CommandResult:
     """Allow mail to this address again.
 
     Examples:
@@ -77,14 +73,12 @@ def remove(email: Email, yes: Yes = False, now: Now = None, as_json: AsJson = Fa
     """
     from digest import bounces
 
-    with command_context.open_context() as context:
-        with context.read_session() as session:
-            plan = removal_plan(bounces.find_suppression(session, context.site, email), email)
-        require_yes(plan, yes=yes)
-        with command_context.open_write_session(context) as session:
-            bounces.unsuppress_by_operator(session, context.site, email, now=current_time(now))
-    sentence = f"{email} is no longer suppressed."
-    terminal.print_result({"email": email, "suppressed": False}, sentence, as_json=as_json)
+    with work.reading() as session:
+        plan = removal_plan(bounces.find_suppression(session, work.site, email), email)
+    require_yes(plan, yes=yes)
+    with work.writing() as session:
+        bounces.unsuppress_by_operator(session, work.site, email, now=now)
+    return CommandResult({"email": email, "suppressed": False}, f"{email} is no longer suppressed.")
 
 
 def removal_plan(entry: SuppressionEntry | None, email: str) -> str:

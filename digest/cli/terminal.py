@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 QUIET = "DIGEST_CLI_QUIET"  #: the environment variable that `digest --quiet` sets
-MIN_COLUMN_WIDTH = 10  #: the minimum width of a shrinkable column, in characters
+MIN_COLUMN_WIDTH = 10  #: the minimum width of a column that shrinks, in characters
+UNLIMITED = 100_000  #: the width of output to a pipe
 LIMIT = 20  #: number of rows of a table unless --limit is given
 NO_OFFSET = timedelta(0)
 INVISIBLE_CATEGORIES = frozenset(
@@ -42,15 +43,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2, default=json_value))
 
 
-def print_result(report: Any, sentence: str, *, as_json: bool) -> None:
-    """Print a command's result as one JSON document or as a sentence."""
-    if as_json:
-        print_json(report)
-    else:
-        print_line(sentence)
-
-
-def lines(values: Iterable[Any]) -> None:
+def print_json_lines(values: Iterable[Any]) -> None:
     """Print JSON Lines, one value per line."""
     for value in values:
         print(json.dumps(value, ensure_ascii=False, default=json_value))
@@ -116,52 +109,32 @@ def print_line(text: str = "") -> None:
 
 
 def print_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    shrinkable: Sequence[str] = (),
-    empty: str = "None.",
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], *, shrinks: Sequence[str] = ()
 ) -> None:
-    """Print a table, or the note `empty` if there are no rows.
+    """Print a table.
 
-    Columns whose name ends in `#` are numbers and aligned right. If the terminal is too narrow, the
-    `shrinkable` columns are truncated, the widest first; output to a pipe is never truncated.
+    Columns whose heading ends in `#` are numbers and aligned right. If the terminal is too narrow, the columns
+    in `shrinks` are truncated, the widest first; output to a pipe is never truncated.
     """
-    cells = [[format_cell(value) for value in row] for row in rows]
-    if not cells:
-        print_note(empty)
-        return
-    names = [name.removesuffix("#") for name in columns]
-    widths = [max(display_width(row[place]) for row in [names, *cells]) for place in range(len(names))]
-    is_seen = sys.stdout.isatty()
-    if is_seen:
-        shrink_columns(widths, [names.index(name) for name in shrinkable], terminal_width())
-    for number, row in enumerate([names, *cells]):
-        line = "  ".join(
-            fit(text, width, flush_right=name.endswith("#"))
-            for text, width, name in zip(row, widths, columns, strict=True)
-        ).rstrip()
-        print(bold(line) if is_seen and number == 0 else line)
+    from rich.table import Table
+    from rich.text import Text
 
-
-def shrink_columns(widths: list[int], shrinkable: Sequence[int], limit: int) -> None:
-    """Narrow the widest shrinkable column until the line fits, but not below MIN_COLUMN_WIDTH."""
-    too_long = sum(widths) + 2 * (len(widths) - 1) - limit
-    for _ in range(too_long):
-        widest = max(shrinkable, key=lambda place: widths[place], default=None)
-        if widest is None or widths[widest] <= MIN_COLUMN_WIDTH:
-            return
-        widths[widest] -= 1
-
-
-def fit(text: str, width: int, *, flush_right: bool) -> str:
-    """Return the text padded or truncated to exactly this width."""
-    from rich.cells import set_cell_size
-
-    if display_width(text) > width:
-        return set_cell_size(text, width - 1) + "…"
-    padding = " " * (width - display_width(text))
-    return padding + text if flush_right else text + padding
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        name = heading.removesuffix("#")
+        is_number, can_shrink = name != heading, name in shrinks
+        table.add_column(
+            name, justify="right" if is_number else "left", no_wrap=not can_shrink,
+            min_width=min(MIN_COLUMN_WIDTH, len(name)) if can_shrink else None,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*(Text(format_cell(value), no_wrap=True, overflow="ellipsis") for value in row))
+    screen = console(sys.stdout)
+    if not sys.stdout.isatty():
+        screen.width = UNLIMITED
+    with screen.capture() as captured:
+        screen.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def display_width(text: str) -> int:
@@ -171,16 +144,6 @@ def display_width(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
-
-
-def bold(text: str) -> str:
-    """Return the text in bold if the terminal supports this (TERM) and NO_COLOR is not set."""
-    from rich.text import Text
-
-    screen = console(sys.stdout)
-    with screen.capture() as captured:
-        screen.print(Text(text, style="bold"), end="", soft_wrap=True)
-    return captured.get()
 
 
 def terminal_width() -> int:
@@ -200,12 +163,6 @@ def print_paragraph(first: str, text: str, *, stream: IO[str] | None = None) -> 
         break_on_hyphens=False,  # a path stays whole
     )
     print("\n".join(shown or [first.rstrip()]), file=stream)
-
-
-def print_rest(shown: int, found: int, hint: str = "") -> None:
-    """If not all of the `found` rows are shown, print a note about how to show them all."""
-    if found > shown:
-        print_note(f"{found - shown:,} more; --limit {found} shows them all.{hint}")
 
 
 def print_facts(rows: Iterable[tuple[str, Any]]) -> None:

@@ -1,17 +1,28 @@
-"""`digest topics`: check a filter, try it on the catalog, or suggest a filter."""
+"""`digest topics`: check a filter, or try it on the catalog."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from digest import plurals
-from digest.cli import backtests, command_context, packs, terminal, topic_suggestions
+from digest.cli import backtests, command_context, packs, terminal
 from digest.cli.command_tree import group
-from digest.cli.common_options import AsJson, Limit, Now, current_time, parse_choice, positive_number
+from digest.cli.frame import Workspace, command, reading
+from digest.cli.options import (
+    CLOCK,
+    AsJson,
+    GivenNow,
+    Limit,
+    Now,
+    argument,
+    option,
+    parse_choice,
+    positive_number,
+)
+from digest.cli.results import CommandResult, Note, listing
 
 if TYPE_CHECKING:
     from digest.topics import Filter
@@ -20,13 +31,12 @@ app = group("Check a filter, or try it on the catalog.")
 
 app.add_typer(packs.app, name="pack")
 
-FilterText = Annotated[
-    str, typer.Argument(metavar="FILTER", help="For example: title:diffusion AND (video OR image)")
-]
+FilterText = Annotated[str, argument("FILTER", "For example: title:diffusion AND (video OR image)")]
 
 
 @app.command()
-def check(text: FilterText, as_json: AsJson = False) -> None:
+@command()
+def check(text: FilterText) -> CommandResult:
     """Print a filter's canonical form, or mark the mistake.
 
     Examples:
@@ -34,29 +44,29 @@ def check(text: FilterText, as_json: AsJson = False) -> None:
         digest topics check use:lab/nlp --json
     """
     parsed, resolved, packs_used = read(text)
-    if as_json:
-        report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
-        if packs_used:
-            report |= {"resolved": resolved.canonical, "packs": packs_used}
-        terminal.print_json(report)
-        return
-    terminal.print_line(parsed.canonical)
-    for name, canonical in packs_used.items():
-        terminal.print_line(f"  {name} resolves to {canonical}")
-    for warning in parsed.warnings:
-        terminal.print_note(f"note: {warning}")
+    report: dict[str, Any] = {"canonical": parsed.canonical, "warnings": list(parsed.warnings)}
+    if packs_used:
+        report |= {"resolved": resolved.canonical, "packs": packs_used}
+    return CommandResult(
+        report,
+        (
+            parsed.canonical,
+            [f"  {name} resolves to {canonical}" for name, canonical in packs_used.items()],
+            [Note(f"note: {warning}") for warning in parsed.warnings],
+        ),
+    )
 
 
 @app.command("test")
+@command(reading)
 def try_out(
+    work: Workspace,
     text: FilterText,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the arithmetic of each score, term by term.")
-    ] = False,
+    explain: Annotated[bool, option("--explain", "Show the arithmetic of each score, term by term.")] = False,
     limit: Limit = None,
-    now: Now = None,
+    now: GivenNow = None,
     as_json: AsJson = False,
-) -> None:
+) -> CommandResult:
     """Try a filter on the catalog: show the matches, their reasons and the papers per day.
 
     Examples:
@@ -67,49 +77,36 @@ def try_out(
     from digest import subscribers, topics
     from digest.papers import catalog
 
-    with command_context.open_context() as context, context.read_session() as session:
-        registry = subscribers.FilterRegistry(session)
-        parsed = registry.read(text)
-        resolved, packs_used = registry.resolve(parsed), registry.resolved_packs(parsed)
-        papers = catalog.papers(session, until=now)
+    registry = subscribers.FilterRegistry(work.session)
+    parsed = registry.read(text)
+    resolved, packs_used = registry.resolve(parsed), registry.resolved_packs(parsed)
+    index = topics.PaperIndex(catalog.papers(work.session, until=now))
     shown = limit if as_json else limit or terminal.LIMIT
-    report = backtests.report_on(resolved, topics.PaperIndex(papers), shown, explain=explain)
-    report = {**report, "canonical": parsed.canonical}
+    report = backtests.report_on(resolved, index, shown, explain=explain) | {"canonical": parsed.canonical}
     if packs_used:
         report |= {"resolved": resolved.canonical, "packs": packs_used}
-    if as_json:
-        terminal.print_json(report)
-    else:
-        backtests.show(report)
-
-
-app.command()(topic_suggestions.suggest)
+    return CommandResult(report, backtests.backtest_text(report))
 
 
 @app.command()
+@command(reading)
 def stats(
+    work: Workspace,
     days: Annotated[
         int,
-        typer.Option(
-            "--days",
+        option(
+            "--days N",
+            "Count the matches among the papers of the last N days. Default: 14.",
             parser=positive_number,
-            metavar="N",
-            help="Count the matches among the papers of the last N days.",
         ),
     ] = 14,
     health: Annotated[
         str | None,
-        typer.Option(
-            "--health",
-            metavar="HEALTH",
-            help="The health of the filters: broken, silent, overflowing or fine.",
-            show_default=False,
-        ),
+        option("--health HEALTH", "The health of the filters: broken, silent, overflowing or fine."),
     ] = None,
     limit: Limit = None,
-    now: Now = None,
-    as_json: AsJson = False,
-) -> None:
+    now: Now = CLOCK,
+) -> CommandResult:
     """Measure the filters in use: find filters that match nothing, match too much or are broken.
 
     A filter overflows if it matches more than 10 papers on a typical day, which is more than a digest shows by default.
@@ -119,43 +116,25 @@ def stats(
         digest topics stats --health silent
         digest topics stats --days 30 --json
     """
-    from dataclasses import asdict
-
     from digest.subscribers.topic_stats import FilterHealth, topic_stats
 
     chosen = parse_choice("--health", health, FilterHealth)
-    with command_context.open_context() as context, context.read_session() as session:
-        found, papers = topic_stats(session, days=days, now=current_time(now))
-    shown = [one for one in found if chosen in {None, one.health}]
-    if as_json:
-        terminal.lines(asdict(one) for one in shown[:limit])
-        return
+    found, papers = topic_stats(work.session, days=days, now=now)
     counts = Counter(one.health for one in found)
     figures = ", ".join(f"{counts[one]:,} {one}" for one in FilterHealth if counts[one]) or "none in use"
     measured = f"{plurals.count(papers, 'paper')} of the last {plurals.count(days, 'day')}"
-    terminal.print_line(f"Filters: {figures}. Measured on {measured}.")
-    if not shown:
-        return
-    terminal.print_line()
-    terminal.print_table(
-        ("health", "subscribers#", "matches#", "per day#", "busiest#", "topic", "filter"),
-        (
-            (
-                s.health,
-                s.subscribers,
-                s.matches,
-                f"{s.per_day:g}",
-                s.busiest,
-                s.example,
-                s.reason or s.canonical,
-            )
-            for s in shown[: limit or terminal.LIMIT]
-        ),
-        shrinkable=["filter", "topic"],
-    )
-    terminal.print_rest(
-        min(len(shown), limit or terminal.LIMIT), len(shown), " One filter: digest topics test FILTER."
-    )
+    return listing(
+        [asdict(one) for one in found if chosen in {None, one.health}],
+        {
+            "health": "health", "subscribers#": "subscribers", "matches#": "matches",
+            "per day#": lambda one: f"{one['per_day']:g}", "busiest#": "busiest", "topic": "example",
+            "filter": lambda one: one["reason"] or one["canonical"],
+        },
+        shrinks="filter topic",
+        limit=limit,
+        before=(f"Filters: {figures}. Measured on {measured}.", ""),
+        hint=" One filter: digest topics test FILTER.",
+    )  # fmt: skip
 
 
 def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:

@@ -59,7 +59,9 @@ def change_stuck_letters(
     for number in ids:
         state = outbox.find_delivery(session, str(number)).state
         if state != DeliveryState.STUCK:
-            raise BadField("ID", f"letter {number} is {state}, not stuck. See: digest trace {number}")
+            raise BadField(
+                "ID", f"letter {number} is {state}, not stuck. See: digest deliveries show {number}"
+            )
     changed = change(session, ids, now=now)
     db.commit_or_roll_back(session, is_dry_run=is_dry_run)
     return changed

@@ -1,4 +1,4 @@
-"""Describe recent activity as rows with small charts, for `digest report` and the weekly letter."""
+"""Describe recent activity as rows with small charts, for `digest status --since` and the weekly letter."""
 
 from __future__ import annotations
 

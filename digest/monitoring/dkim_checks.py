@@ -79,7 +79,7 @@ def verify_signatures(content: bytes, site: Site, lookup: Lookup) -> Iterator[Ch
         name = key_name(tags)
         if reason := signature_fault(content, place, name, lookup):
             message = f"The signature for {tags['d']} ({tags.get('a', '?')}) does not verify: {reason}."
-            yield False, message, "Compare the DNS with: digest dkim list"
+            yield False, message, "Compare the DNS with: digest dkim keygen --list"
         else:
             yield True, f"the signature verifies with the key at {name}", ""
 

@@ -110,7 +110,7 @@ def check_dkim_record(signer: Signer) -> CheckOutcome:
     if public_key and f"p={public_key}" in found:
         return True, f"DKIM: {signer.dns_name} has the key", ""
     message = f"DKIM: {signer.dns_name} has {'another key' if found else 'no key'}."
-    return False, message, "Set the record that this prints: digest dkim list"
+    return False, message, "Set the record that this prints: digest dkim keygen --list"
 
 
 def check_dmarc(site: Site) -> CheckOutcome:

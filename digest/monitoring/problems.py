@@ -128,7 +128,7 @@ def deferring_server(session: Session, now: datetime) -> Iterator[Problem]:
         yield Problem(
             cause="mail-not-accepted",
             message="The mail server accepts no letters",
-            fix="It defers every letter, or sends no reply. See its replies: digest deliveries --state queued, digest trace.",
+            fix="It defers every letter, or sends no reply. See its replies: digest deliveries --state queued, digest deliveries show.",
             since=recent[-1].began_at,
             facts=tuple(f"reply code {code}" for code in codes),
         )
@@ -175,10 +175,10 @@ def stuck_deliveries(session: Session, now: datetime) -> Iterator[Problem]:
             severity=Severity.NOTICE,
             message="Letters are stuck: they may have been delivered, or cannot be rendered",
             fix=(
-                "Check each with digest trace, and in the log of the mail server. To send it again: digest deliveries"
-                " retry ID. Otherwise: digest deliveries give-up ID."
+                "Check each with digest deliveries show, and in the log of the mail server. Then: digest deliveries settle ID,"
+                " with --send-again or --give-up."
             ),
-            facts=tuple(f"digest trace {number}" for number in found),
+            facts=tuple(f"digest deliveries show {number}" for number in found),
         )
 
 

@@ -1,4 +1,4 @@
-"""Queue a weekly letter to the operator: the figures of `digest report` for the week that ended on Sunday."""
+"""Queue a weekly letter to the operator: the figures of `digest status --since` for the week that ended on Sunday."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def queue_weekly_report(
 
 
 def letter_values(found: Activity) -> dict[str, Any]:
-    """Return the values of the letter: the texts of `digest report`."""
+    """Return the values of the letter: the texts of `digest status --since`."""
     return {
         "period": activity_table.period(found),
         "rows": [asdict(row) | {"total": f"{row.total:,}"} for row in activity_table.rows(found)],

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         count_followers,
         count_pack_users,
         plan_pack_change,
-        previous_version,
         publish,
     )
     from digest.subscribers.pauses import due_to_resume, pause, resume, resume_due
@@ -195,7 +194,6 @@ __all__ = [
     "note_proxy_header",
     "pause",
     "plan_pack_change",
-    "previous_version",
     "propose_less",
     "propose_more",
     "propose_saved_topic",

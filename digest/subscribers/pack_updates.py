@@ -79,17 +79,6 @@ def plan_pack_change(session: Session, pack: Pack) -> PackChange:
     )
 
 
-def previous_version(session: Session, name: str) -> Pack:
-    """Return a pack's previous version, to publish it again.
-
-    Raises NotFound if there is no such pack, and UsageError if it has only one version.
-    """
-    newest = stored_packs.get(session, name)
-    if newest.version == 1:
-        raise UsageError(f"{name} has only one version; there is no earlier one to publish.")
-    return replace(stored_packs.get(session, name, newest.version - 1), version=0)
-
-
 def filter_changes(session: Session, packs_after: PackVersions) -> Iterable[FilterChange]:
     """Yield the stored filters that these packs change, or that can no longer be resolved."""
     resolved = aliased(FilterRow)

@@ -233,7 +233,10 @@ def assert_right_papers(
     assert set(shown) <= set(catalog)
 
     if not reader.topics:
-        trending = [paper["display_title"] for paper in service.lines("trending", "--limit", str(CAP))]
+        trending = [
+            paper["display_title"]
+            for paper in service.lines("papers", "--order", "trending", "--limit", str(CAP))
+        ]
         assert shown == trending
         return
     wanted = {topic: material.titles_for(topic) for topic in reader.topics}

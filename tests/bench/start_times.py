@@ -24,10 +24,10 @@ HELP_GATE, GATE = 1.5, 2.5  #: maximum processor time relative to the bare impor
 FEW, MANY = 5, 15
 #: Commands that an operator waits for; those that send, load or check servers do far more than start.
 COMMANDS = (
-    "topics check 'diffusion AND video'", "topics test diffusion", "papers", "trending", "dumps list", "sources list",
-    "subscribers list", "subscribers show ada@example.org", "subscribers search ada", "subscribers stats",
+    "topics check 'diffusion AND video'", "topics test diffusion", "papers", "papers --order newest", "dumps list", "sources list",
+    "subscribers list", "subscribers show ada@example.org", "subscribers list ada",
     "subscribers edit ada@example.org --max-papers 5", "suppressions list", "deliveries", "bounces list", "inbox list",
-    "why ada@example.org 1", "history ada@example.org", "report", "status", "keys list", "topics stats", "publish",
+    "why ada@example.org 1", "subscribers show ada@example.org --history", "status --since 7d", "status", "keys retire", "topics stats", "publish",
     "deliver",
 )  # fmt: skip
 

@@ -21,11 +21,11 @@ PAGE = page("results", invented_papers(10))
 
 @pytest.fixture
 def handed(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> Digest:
-    """Run `digest capture` with content on standard input: the first argument."""
+    """Run `digest intake -` with content on standard input: the first argument."""
 
     def run(content: str | Path, *arguments: str | Path):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(str(content).encode())))
-        return digest("capture", *arguments, "--now", FRIDAY)
+        return digest("intake", "-", *arguments, "--now", FRIDAY)
 
     return run
 
@@ -90,7 +90,7 @@ def test_an_empty_or_too_large_page_is_a_usage_error(handed: Digest, content: st
 
 def test_a_program_can_hand_over_a_page_through_a_pipe() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "digest", "capture", "--json"],
+        [sys.executable, "-m", "digest", "intake", "-", "--json"],
         input=PAGE.encode(), cwd=ROOT, capture_output=True, check=True, timeout=HANG_SECONDS,
     )  # fmt: skip
 

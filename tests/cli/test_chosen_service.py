@@ -20,7 +20,7 @@ def unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_a_command_refuses_where_no_service_is_found(digest: Digest, unnamed: Path) -> None:
     lines = [
-        "deliveries stop", "status", "doctor", "papers", "run", "db upgrade", "backup x", "restore x", "keys list",
+        "deliveries stop", "status", "doctor", "papers", "run", "db upgrade", "backup x", "restore x", "keys retire",
         "subscribers list", "sources list", "dkim keygen", "worker", "web", "inbound",
     ]  # fmt: skip
     for line in lines:

@@ -17,7 +17,7 @@ def ada(digest: Digest) -> str:
 
 
 def keys(digest: Digest) -> dict[str, str]:
-    return {row["id"]: row["state"] for row in digest("keys", "list", "--json").lines}
+    return {row["id"]: row["state"] for row in digest("keys", "retire", "--json").lines}
 
 
 def test_a_key_of_the_data_directory_is_replaced_when_it_is_retired(

@@ -23,13 +23,14 @@ def subscribed(digest: Digest, *topics: str) -> None:
     assert digest("subscribers", "add", "ada@example.org", *given, "--confirmed", "--consent", "x").code == 0
 
 
-def test_lint_checks_a_pack_and_publishes_nothing(digest: Digest, lab: Path) -> None:
-    fine = digest("topics", "pack", "lint", lab, "--json")
+def test_a_dry_run_checks_a_pack_and_publishes_nothing(digest: Digest, lab: Path) -> None:
+    fine = digest("topics", "pack", "publish", lab, "--dry-run", "--json").document
     lab.write_text(LAB.replace("descent", "descent AND (cat:cs.NLP"))
-    wrong = digest("topics", "pack", "lint", lab)
+    wrong = digest("topics", "pack", "publish", lab, "--dry-run")
 
-    assert fine.document == {
-        "name": "lab", "description": "Ours.", "filters": {"light": "descent OR light", "other": "ti:survey"},
+    assert (fine["name"], fine["version"]) == ("lab", 1)
+    assert {one["name"]: one["after_filter"] for one in fine["filters"]} == {
+        "light": "descent OR light", "other": "ti:survey",
     }  # fmt: skip
     assert wrong.code == 2
     assert wrong.err.splitlines() == [
@@ -51,22 +52,22 @@ def test_an_invalid_pack_is_refused_in_one_line(
     if content is not None:
         path.write_bytes(content)
 
-    for command in ("lint", "diff", "publish"):
-        ran = digest("topics", "pack", command, path)
+    for options in ((), ("--dry-run",)):
+        ran = digest("topics", "pack", "publish", path, *options)
         assert ran.code == 2
         assert message in ran.err
         assert "Traceback" not in ran.err
 
 
-def test_diff_names_gained_and_lost_papers_and_counts_subscribers(
+def test_a_dry_run_names_gained_and_lost_papers_and_counts_subscribers(
     digest: Digest, lab: Path, catalog: None
 ) -> None:
     digest("topics", "pack", "publish", lab)
     subscribed(digest, "Light=use:lab/light", "Pinned=use:lab/light@1")
     lab.write_text(LAB.replace("descent OR light", "descent"))
 
-    report = digest("topics", "pack", "diff", lab, "--json").document
-    shown = digest("topics", "pack", "diff", lab).out
+    report = digest("topics", "pack", "publish", lab, "--dry-run", "--json").document
+    shown = digest("topics", "pack", "publish", lab, "--dry-run").out
     before = digest("topics", "pack", "list", "--json").lines
 
     light, other = report["filters"]
@@ -83,7 +84,9 @@ def test_diff_names_gained_and_lost_papers_and_counts_subscribers(
     assert [(one["version"], one["subscribers"]) for one in before] == [(1, 1)]
 
 
-def test_publish_updates_followers_and_undo_reverts_them(digest: Digest, lab: Path, catalog: None) -> None:
+def test_publish_updates_followers_and_an_earlier_version_reverts_them(
+    digest: Digest, lab: Path, catalog: None
+) -> None:
     digest("topics", "pack", "publish", lab)
     subscribed(digest, "Light=use:lab/light")
     lab.write_text(LAB.replace("descent OR light", "descent"))
@@ -91,8 +94,8 @@ def test_publish_updates_followers_and_undo_reverts_them(digest: Digest, lab: Pa
     refused = digest("topics", "pack", "publish", lab)
     published = digest("topics", "pack", "publish", lab, "--json", "--yes").document
     twice = digest("topics", "pack", "publish", lab)
-    would_undo = digest("topics", "pack", "undo", "lab", "--dry-run")
-    undone = digest("topics", "pack", "undo", "lab", "--yes")
+    would_undo = digest("topics", "pack", "publish", "lab", "--version", "1", "--dry-run")
+    undone = digest("topics", "pack", "publish", "lab", "--version", "1", "--yes")
     letters = digest("deliveries", "--json").lines
 
     assert refused.code == 2
@@ -139,7 +142,8 @@ def test_an_unknown_pack_filter_is_pointed_at(digest: Digest, lab: Path) -> None
         "           ^^^^^^^^^",
     ]
     assert digest("topics", "pack", "show", "lub").err == "digest: There is no pack lub. Did you mean lab?\n"
-    assert digest("topics", "pack", "undo", "lab").code == 2
+    assert digest("topics", "pack", "publish", "lab", "--version", "1").code == 2  # the newest
+    assert digest("topics", "pack", "publish", "lab", "--version", "7").code == 1
 
 
 def test_a_pack_may_use_like(digest: Digest, lab: Path, catalog: None) -> None:

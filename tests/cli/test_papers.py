@@ -240,7 +240,7 @@ def test_a_table_for_people_says_how_much_more_there_is(digest: Digest) -> None:
 
 @pytest.mark.usefixtures("catalog")
 def test_trending_gives_reasons(digest: Digest) -> None:
-    first = digest("trending", "--json").lines[0]
+    first = digest("papers", "--json").lines[0]
 
     assert first["title"] == TITLES[1]
     assert "12 comments" in first["reasons"]
@@ -258,11 +258,11 @@ def test_the_papers_that_only_a_wrong_dump_lists_are_hidden_and_shown_again(
 
     hidden = digest("hide", "--dump", "2", "--json").document
     again = digest("hide", "--dump", "2", "--json").document
-    shown = digest("unhide", "--dump", "2", "--json").document
+    shown = digest("hide", "--dump", "2", "--undo", "--json").document
 
-    assert hidden == {"dump": 2, "hidden": True, "changed": 1}
+    assert hidden == {"dump": 2, "changed": 1, "hidden": True}
     assert (again["changed"], shown["changed"]) == (0, 1)
-    assert "was not hidden" in digest("unhide", "Gravel").out
+    assert "is not hidden" in digest("hide", "Gravel", "--undo").out
 
 
 @pytest.mark.parametrize("arguments", [(), ("Gravel", "--dump", "1")])
@@ -295,7 +295,9 @@ def test_a_title_cannot_send_commands_to_a_terminal(digest: Digest, tmp_path: Pa
 
     digest("intake", path)
 
-    shown = digest("papers").out + digest("trending").out + digest("dumps", "show", "1").out
+    shown = (
+        digest("papers").out + digest("papers", "--order", "newest").out + digest("dumps", "show", "1").out
+    )
     assert "Alert" in shown
     assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
 

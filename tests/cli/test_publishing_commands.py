@@ -225,14 +225,15 @@ def test_a_key_that_was_made_signs_what_is_sent(
     key = tmp_path / "data" / "dkim-mail.pem"
     for setting, value in made["settings"].items():
         monkeypatch.setenv(setting, value)
-    records_shown = digest("dkim", "list").out
-    records = {
-        f"{one['name']}.".encode(): one["value"].encode() for one in digest("dkim", "list", "--json").lines
-    }
+    records_shown, listed = (
+        digest("dkim", "keygen", "--list").out,
+        digest("dkim", "keygen", "--list", "--json"),
+    )
+    records = {f"{one['name']}.".encode(): one["value"].encode() for one in listed.document["records"]}
     digest("run", "--now", FRIDAY)
 
     assert key.stat().st_mode & 0o777 == 0o600
-    assert made["records"] == digest("dkim", "list", "--json").lines
+    assert made["records"] == listed.document["records"]
     assert made["settings"] == {
         "DIGEST_DKIM_KEY_FILE": str(key), "DIGEST_DKIM_SELECTOR": "mail,mailed",
     }  # fmt: skip
@@ -257,7 +258,7 @@ def test_keygen_never_overwrites_a_key(digest: Digest) -> None:
 def test_an_invalid_dkim_key_is_reported(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIGEST_DKIM_KEY", "not a key")
 
-    assert "has no private key" in digest("dkim", "list").err
+    assert "has no private key" in digest("dkim", "keygen", "--list").err
 
 
 @pytest.mark.usefixtures("catalog")

@@ -152,7 +152,7 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
     public.run("deliver")
-    records = map(json.loads, public.run("dkim", "list", "--json").stdout.splitlines())
+    records = json.loads(public.run("dkim", "keygen", "--list", "--json").stdout)["records"]
     letters = {}
     for path in (installation_with_readers.data_dir / "outbox" / "new").iterdir():
         message = path.read_bytes()

@@ -125,7 +125,7 @@ DAY = (
         typed=(
             "digest why ada@example.org 'Tide Tables for Gradient Descent'",
             "digest why cleo@example.org",
-            "digest history cleo@example.org",
+            "digest subscribers show cleo@example.org --history",
         ),
     ),
     Step(
@@ -136,7 +136,7 @@ DAY = (
     Step(
         heading="Reading the week",
         text="Each line is one kind of event, with a bar for each day. The report can also be mailed every Monday.",
-        typed=("digest report", "digest topics stats"),
+        typed=("digest status --since 7d", "digest topics stats"),
     ),
     Step(
         heading="Backing up",

@@ -143,7 +143,7 @@ def test_stuck_letter_is_named_by_its_id(session: Session, site: Site, now: date
     session.execute(update(Delivery).values(state=DeliveryState.STUCK, settled_at=now))
 
     (problem,) = problems.find_problems(session, now=now)
-    assert (problem.cause, problem.facts) == ("stuck", (f"digest trace {number}",))
+    assert (problem.cause, problem.facts) == ("stuck", (f"digest deliveries show {number}",))
 
 
 def test_policy_refusal_is_reported_with_the_servers_reply(

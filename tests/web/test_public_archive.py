@@ -222,7 +222,7 @@ def test_a_hidden_paper_leaves_the_web_page_of_a_digest_too(served, papers, dige
 def test_a_paper_that_is_hidden_can_be_shown_again(served, papers, now):
     hide(served, str(papers[0]), now)
     with served.writing() as session:
-        catalog.unhide(session, str(papers[0]))
+        catalog.hide(session, str(papers[0]), now=served.clock.now, undo=True)
 
     assert served.client.get(f"/papers/{papers[0]}").status_code == 200
     assert "Slow Diffusion" in served.client.get("/").text

@@ -25,7 +25,7 @@ PROFILES = {
         id_pattern=re.compile(r"Ok <?([\w.-]{8,100})"),
         burst=0.5,  # Amazon SES counts letters per second
     ),
-    # Postfix keeps our Message-ID but logs queue ids; `digest trace` finds the letter by its queue id.
+    # Postfix keeps our Message-ID but logs queue ids; `digest deliveries show` finds the letter by its queue id.
     "postfix": ProviderProfile(id_pattern=re.compile(r"queued as ([\w.-]{5,100})")),
 }
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from digest.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from digest.papers.catalog.hidden_papers import hide, hide_dump, unhide, unhide_dump
+    from digest.papers.catalog.hidden_papers import hide, hide_dump
     from digest.papers.catalog.match_or_add_records import CatalogCounts, add, lock_catalog_writes
     from digest.papers.catalog.other_versions import delete_old_shingles, earlier_versions
     from digest.papers.catalog.queries import (
@@ -45,6 +45,4 @@ __all__ = [
     "positions",
     "resolve",
     "state",
-    "unhide",
-    "unhide_dump",
 ]

@@ -29,7 +29,7 @@ VERDICTS = {
 }
 ADVICE = {
     DeliveryState.SENT: "if it did not arrive, look in the spam folder, and search the mail server's log for {id}",
-    DeliveryState.STUCK: "to send it again: digest deliveries retry {number}",
+    DeliveryState.STUCK: "to send it again: digest deliveries settle {number} --send-again",
     DeliveryState.QUEUED: "to see what is delivered now: digest status",
 }
 
@@ -170,7 +170,7 @@ def findings(session: Session, row: Delivery, state: DeliveryState) -> Iterator[
     if state in ADVICE:
         yield ADVICE[state].format(number=row.id, id=row.provider_id or row.message_id or "its Message-ID")
     if row.attempts:
-        yield f"every attempt: digest trace {row.id}"
+        yield f"every attempt: digest deliveries show {row.id}"
 
 
 # ── without a delivery ──────────────────────────────────────────────────────────────────────────
@@ -212,7 +212,7 @@ def reasons(
         "unknown",
         (
             "There is no record of it: they were paused or had another schedule then, or nothing was published"
-            f" on that day. See: digest history {subscriber.email}"
+            f" on that day. See: digest subscribers show {subscriber.email} --history"
         ),
     )
 
