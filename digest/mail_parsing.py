@@ -72,8 +72,8 @@ class Part(Message):
         super().attach(payload)
 
 
-def parse_message(content: bytes) -> Message:
-    """Parse the beginning of a message; parse only its header if it has too many parts."""
+def parse_message(content: bytes, *, is_whole: bool = False) -> Message:
+    """Parse the beginning of a message, or all of it; parse only its header if it has too many parts."""
     numbers = itertools.count()
 
     def new_part(policy: Compat32 = CUT) -> Part:
@@ -82,7 +82,7 @@ def parse_message(content: bytes) -> Message:
         return Part(policy=policy)
 
     try:
-        return message_from_bytes(beginning_of(content), new_part, policy=CUT)
+        return message_from_bytes(content if is_whole else beginning_of(content), new_part, policy=CUT)
     except TooManyParts:
         return parse_header(content)
 
@@ -108,6 +108,11 @@ def raw_headers(message: Message, name: str) -> list[str]:
     found = (str(value) for each, value in message.raw_items() if each.lower() == name.lower())
     values = (LINE_BREAKS.sub("", value) for value in found)
     return [value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
+
+
+def header_text(message: Message, name: str) -> str:
+    """Return the text of a header, or "" if it is missing."""
+    return decoded_words(next(iter(raw_headers(message, name)), "")).strip()
 
 
 def decoded_words(text: str) -> str:

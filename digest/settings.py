@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from digest import addresses, db, site_profile
@@ -159,6 +168,17 @@ def parse_sns_topics(text: str) -> frozenset[str]:
     return frozenset(arns)
 
 
+def expand_home(folder: Path) -> Path:
+    """Return a folder with the home directory in place of `~`, which only shells expand."""
+    try:
+        return folder.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{folder}: {error}") from None
+
+
+Folder = Annotated[Path, AfterValidator(expand_home)]
+
+
 class Settings(BaseModel):
     """All settings, each parsed once. Secrets are masked in `repr` and never logged."""
 
@@ -166,8 +186,8 @@ class Settings(BaseModel):
         frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
     )
 
-    data_dir: Path = Field(default=Path("digest-data"), description="Folder for local data.")
-    dumps_dir: Path | None = Field(default=None, description="Folder watched for dumps.")
+    data_dir: Folder = Field(default=Path("digest-data"), description="Folder for local data.")
+    dumps_dir: Folder | None = Field(default=None, description="Folder watched for dumps.")
     database_url: Annotated[SecretStr | None, ParsedBy(parse_database_url)] = Field(
         default=None, description="URL of the database, SQLite or PostgreSQL."
     )
@@ -218,7 +238,7 @@ class Settings(BaseModel):
     )
     site_name: str = Field(default="Digest", description="Name on pages and in letters.")
     postal_address: str = Field(default="", description="Postal address in the footer of every letter.")
-    templates_dir: Path | None = Field(default=None, description="Folder for your own templates.")
+    templates_dir: Folder | None = Field(default=None, description="Folder for your own templates.")
     dkim_selector: str = Field(default="digest", description="DKIM selectors, one for each key.")
     dkim_key: SecretStr | None = Field(default=None, description="Private DKIM keys that sign mail.")
     secret_key: SecretStr | None = Field(
@@ -442,7 +462,8 @@ def settings_file_values() -> dict[str, tuple[Any, str]]:
 
     Raises UsageError if the file is not TOML.
     """
-    data_dir = Path(os.environ.get(f"{PREFIX}DATA_DIR", "digest-data"))
+    named = os.environ.get(f"{PREFIX}DATA_DIR", "digest-data")
+    data_dir = Path(os.path.expanduser(named))  # noqa: PTH111  (without an error)
     candidates = [Path("digest.toml"), data_dir / "digest.toml"]
     found = next((path for path in candidates if path.is_file()), None)
     try:

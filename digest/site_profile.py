@@ -42,6 +42,13 @@ class Site:
         """Return whether replies to letters reach us; replies may contain commands."""
         return self.inbound_domain.lower() == self.domain.lower()
 
+    def is_own_address(self, email: str) -> bool:
+        """Return whether mail to an address comes back to us, so that nobody can read it there."""
+        local, _, domain = email.lower().rpartition("@")
+        prefixes = (f"{self.mailbox}-", f"{self.mailbox}+", "bounce+", "unsubscribe+", "reply+")
+        is_here = domain in {self.domain.lower(), self.inbound_domain.lower()}
+        return is_here and (local == self.mailbox or local.startswith(prefixes))
+
     @property
     def is_https(self) -> bool:
         """Return whether one-click headers may be sent (RFC 8058 requires https)."""

@@ -186,7 +186,7 @@ def test_the_deployment_settings_parse_in_a_shell_and_in_digest(tmp_path: Path) 
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder like a checkout in which `make run` was used once, and `digest` is a command."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "digest-data").mkdir()
+    (tmp_path / "digest-data" / "dumps").mkdir(parents=True)
     shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     command = tmp_path / "bin" / "digest"
     command.parent.mkdir()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from digest import mail_parsing
+from digest.dumps.formats import mail_page
 from digest.inbound import find_commands, sender_proof, writer_checks
 from digest.inbound.mail_text import read_mail
 from digest.inbound.writer_checks import MailIgnored
@@ -52,7 +53,7 @@ GROWN: dict[str, Callable[[int], bytes]] = {
 
 
 def steps_of(content: bytes) -> int:
-    """Return the number of functions called to read a mail, its writer, commands and proof."""
+    """Return the number of functions called to read a mail, its writer, commands and proof, and as a list of papers."""
     count = 0
 
     def counted(frame: FrameType, event: str, argument: object) -> None:
@@ -62,6 +63,7 @@ def steps_of(content: bytes) -> int:
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
+        mail_page.page_in_mail(content)
         mail = read_mail(content)
         find_commands.read_commands(mail)
         writer_checks.is_marked_as_spam(mail)

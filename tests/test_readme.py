@@ -45,7 +45,7 @@ real.datetime = Shifted
 def checkout(folder: Path, hour: str) -> Iterator[Mapping[str, str]]:
     """A fresh checkout in which `digest` is a command and it is that hour; yields the environment."""
     shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
-    (folder / "digest-data").mkdir(exist_ok=True)  # made by `make run`
+    (folder / "digest-data" / "dumps").mkdir(parents=True, exist_ok=True)  # made by `make run`
     (folder / "bin").mkdir()
     command = folder / "bin" / "digest"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m digest "$@"\n')

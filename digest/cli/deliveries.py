@@ -120,9 +120,8 @@ def resume(
     resumed = f"Mail is resumed; {letters} due now." if lifted else f"Nothing is stopped; {letters} due now."
     if dry_run:
         resumed = f"{DRY_RUN}mail would be resumed, with {letters} due at once."
-    return CommandResult(
-        {"lifted": lifted, "due": due}, resumed if lifted or deferred else "Nothing is stopped."
-    )
+    nothing = "Nothing is stopped. To send deferred letters now: digest deliveries resume --now"
+    return CommandResult({"lifted": lifted, "due": due}, resumed if lifted or deferred else nothing)
 
 
 @app.command()

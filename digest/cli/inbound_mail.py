@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 app = group("Handle mail that could not be processed automatically.")
 
+MAX_SUBJECT = 200  #: maximum number of characters of a subject, which a stranger may have written, in a table
 HEAD_BYTES = 50_000  #: number of bytes at the start of a message that are searched for the subject
 
 Number = Annotated[int, argument("ID", "The id in `digest inbox list`.", parser=positive_number)]
@@ -104,8 +105,8 @@ def delete(
 def as_report(row: InboundMail) -> dict[str, Any]:
     """Return a message's fields for JSON, without its content."""
     header = mail_parsing.parse_header(row.content[:HEAD_BYTES])
-    subject = next(iter(mail_parsing.raw_headers(header, "Subject")), "")
+    subject = " ".join(mail_parsing.header_text(header, "Subject").split())[:MAX_SUBJECT]
     return {
         "id": row.id, "received_at": row.received_at, "state": row.state, "from": row.sender or "<>",
-        "network": row.network, "to": row.recipient, "subject": " ".join(mail_parsing.decoded_words(subject).split()), "reason": row.reason, "bytes": len(row.content),
+        "network": row.network, "to": row.recipient, "subject": subject, "reason": row.reason, "bytes": len(row.content),
     }  # fmt: skip

@@ -28,7 +28,9 @@ class DeliveryReport:
     """The number of deliveries with each result in one run."""
 
     sent: int = 0
-    deferred: int = 0  #: letters requeued because a server deferred them or no server responded
+    deferred: int = (
+        0  #: letters that wait: a server deferred them, none responded, or a limit or stop applies
+    )
     failed: int = 0
     suppressed: int = 0
     expired: int = 0

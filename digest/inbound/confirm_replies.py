@@ -77,8 +77,11 @@ def says_yes(mail: CommandMail) -> bool:
 
 
 def first_line(mail: CommandMail) -> str:
-    """Return the first line of a message below any greeting, or ""."""
-    lines = (line for line in mail_text.written_lines(mail.message) if line)
+    """Return the first line of a message below any greeting; the subject of a new message without text."""
+    lines = [line for line in mail_text.written_lines(mail.message) if line]
+    subject, is_reply = mail_text.subject_of(mail.message)
+    if not lines and not is_reply:
+        return subject
     return next((line for line in lines if not words_around_commands.is_greeting(line)), "")
 
 

@@ -57,7 +57,7 @@ def header_values(mail: ReceivedMail, name: str) -> list[str]:
 
 def header_value(mail: ReceivedMail, name: str) -> str:
     """Return the first value of a header, or ""."""
-    return next(iter(header_values(mail, name)), "")
+    return mail_parsing.header_text(mail.message, name)
 
 
 def writers_of(mail: ReceivedMail) -> list[tuple[str, str]]:

@@ -52,17 +52,9 @@ def address_of_writer(site: Site, message: ReceivedMail) -> str:
         email = addresses.parse_address(address).email
     except (ValueError, BadField):
         raise MailIgnored("the From line does not name one address") from None
-    if AUTOMATIC_SENDERS.match(email.rpartition("@")[0]) or is_own_address(site, email):
+    if AUTOMATIC_SENDERS.match(email.rpartition("@")[0]) or site.is_own_address(email):
         raise MailIgnored("no person would read a reply")
     return email
-
-
-def is_own_address(site: Site, email: str) -> bool:
-    """Return whether this is one of the addresses at which we receive mail."""
-    local, _, domain = email.lower().rpartition("@")
-    if domain != site.domain.lower():
-        return False
-    return local == site.mailbox or local.startswith((f"{site.mailbox}-", f"{site.mailbox}+"))
 
 
 def is_marked_as_spam(message: ReceivedMail) -> bool:

@@ -124,12 +124,13 @@ class Silence:
     """A time in which no papers came although they usually do."""
 
     last: date | None  #: the last day on which papers came
-    usual: frozenset[int]  #: the weekdays on which papers usually come
+    usual: frozenset[int]  #: the weekdays on which papers usually come; empty if that is not known
 
     def __str__(self) -> str:
         if self.last is None:
             return "so far"
-        return f"since {self.last:%A}, {self.last}; they usually come {weekdays_in_words(self.usual)}"
+        usually = f"; they usually come {weekdays_in_words(self.usual)}" if self.usual else ""
+        return f"since {self.last:%A}, {self.last}{usually}"
 
 
 def silence(days: Collection[date], *, since: date, today: date) -> Silence | None:
@@ -144,7 +145,11 @@ def silence(days: Collection[date], *, since: date, today: date) -> Silence | No
     missed = sum(
         (start + timedelta(days=ahead)).weekday() in usual for ahead in range(1, (today - start).days)
     )
-    return Silence(last=last, usual=usual) if missed >= (2 if is_known else 3) else None
+    return (
+        Silence(last=last, usual=usual if is_known else frozenset())
+        if missed >= (2 if is_known else 3)
+        else None
+    )
 
 
 def usual_weekdays(days: Collection[date]) -> frozenset[int]:

@@ -136,6 +136,8 @@ def queue_sign_up_letter(
     With `may_lift`, an address suppressed by bounces or a complaint also gets a confirmation, at most every
     30 days; confirming lifts the suppression. `requested` is the JSON of the requested settings.
     """
+    if site.is_own_address(address.email):
+        return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)
     suppression = bounces.find_suppression(session, site, address.email)
     if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
         return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)

@@ -371,7 +371,9 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         session, site, email, requested=requested, owner=owner, now=now
     )
     if result.outcome == SignUpOutcome.SUPPRESSED:
-        raise BadField("email", f"{email} is suppressed. See: digest suppressions list")
+        raise BadField(
+            "email", f"{email} is suppressed (digest suppressions list), or an address of this service."
+        )
     if result.outcome == SignUpOutcome.CAPPED:
         raise BadField(
             "email",

@@ -209,13 +209,14 @@ def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dic
     context = request_context.context_of(request)
     typed = sign_up_form.read(form)
     try:
-        library = library_upload.uploaded_library(form, context.clock())
+        if not library_upload.has_file(form):
+            return typed, {}
+        with library_upload.turn(context.caches):
+            library = library_upload.uploaded_library(form, context.clock())
+            with db.read_session(context.engine) as session:
+                found = sign_up_suggestions.topics_of_library(context, session, library.papers)
     except BadField as error:
         return typed, {error.field: error_sentence(error)}
-    if library is None:
-        return typed, {}
-    with db.read_session(context.engine) as session:
-        found = sign_up_suggestions.topics_of_library(context, session, library.papers)
     offered = tuple(dict.fromkeys((*typed.offered, *found)))
     kept = typed.kept | {one.value for one in found}
     return replace(typed, offered=offered, kept=kept, library=library_upload.sentence(library)), {}

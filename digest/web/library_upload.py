@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from threading import Lock
 from time import perf_counter
 
 from starlette.datastructures import FormData, UploadFile
 
 from digest import subscribers
+from digest.caches import Caches
 from digest.errors import BadField
 from digest.letters.figures_in_words import TRANSLATIONS
 from digest.subscribers import ReadLibrary
@@ -15,16 +19,25 @@ from digest.subscribers import ReadLibrary
 _, ngettext = TRANSLATIONS.gettext, TRANSLATIONS.ngettext
 
 FIELD = "library"
+WAIT_SECONDS = 3.0  #: how long an upload waits for another, which keeps a processor busy for seconds
 
 
-def uploaded_library(form: FormData, now: datetime) -> ReadLibrary | None:
-    """Return the uploaded library, or None if nothing was uploaded.
+@contextmanager
+def turn(caches: Caches) -> Iterator[None]:
+    """Let one library be read at a time; raise BadField if others take too long."""
+    lock = caches.get_or_make("library", "turn", Lock)
+    if not lock.acquire(timeout=WAIT_SECONDS):
+        raise BadField(FIELD, _("Other libraries are being read. Try again in a minute."))
+    try:
+        yield
+    finally:
+        lock.release()
 
-    Raises BadField if the file is empty or too large, or if no papers were found in it.
-    """
-    upload = form.get(FIELD)
-    if not isinstance(upload, UploadFile) or not has_file(form):
-        return None
+
+def uploaded_library(form: FormData, now: datetime) -> ReadLibrary:
+    """Return the uploaded library; raise BadField if it is empty or too large, or if no papers were found in it."""
+    upload = form[FIELD]
+    assert isinstance(upload, UploadFile)  # noqa: S101  (`has_file` was asked)
     found = subscribers.read_library(
         upload.file, name=FIELD, limits=subscribers.UPLOAD_LIMITS, now=now, seconds=perf_counter
     )

@@ -126,6 +126,7 @@ def mail_folder(request: Request) -> Path:
     names_us = [LOCAL_HOST.fullmatch(host) for host in request.headers.getlist("host")]
     if not request_context.shows_outbox(context) or not (names_us and all(names_us)):
         raise HTTPException(404)
-    if is_forwarded(request.headers):
+    # nginx names this machine in Host unless it is configured otherwise, but no browser speaks its HTTP/1.0.
+    if is_forwarded(request.headers) or request.scope["http_version"] == "1.0":
         raise HTTPException(404)
     return context.settings.mail.folder

@@ -28,6 +28,22 @@ def test_a_command_refuses_where_no_service_is_found(digest: Digest, unnamed: Pa
         assert (ran.code, f"There is no service in {unnamed}" in ran.err) == (2, True), line
     assert list(unnamed.iterdir()) == []
 
+    (unnamed / "digest-data").mkdir()  # an empty folder is no service
+    assert digest("run").code == 2
+
+
+def test_a_tilde_in_a_setting_is_the_home_directory(
+    digest: Digest, unnamed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(unnamed / "home"))
+    monkeypatch.setenv("DIGEST_DATA_DIR", "~/papers")
+
+    assert digest("status").code == 0
+    assert (unnamed / "home" / "papers" / "digest.sqlite3").exists()
+
+    monkeypatch.setenv("DIGEST_DATA_DIR", "~nobody-here/papers")
+    assert digest("status").err.startswith("digest: DIGEST_DATA_DIR: ~nobody-here/papers: ")
+
 
 @pytest.mark.parametrize("line", ["intake LIST", "subscribers add a@b.example", "init --site-name X"])
 def test_the_first_command_of_a_new_service_says_where_it_is(

@@ -895,6 +895,7 @@ def test_an_unparsable_mail_is_listed_and_shown(digest: Digest, tmp_path: Path) 
         b"Subject: =?x?b?\xff?=\r\n\r\n\0\x1b[2J",
         b"",
         b"Subject: half a =?utf-7?q?+2AA-?=\r\n\r\nsurrogate",
+        b"Subject: " + b"long " * 2_000 + b"\r\n\r\nlong",
     )
     with (
         connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
@@ -907,8 +908,9 @@ def test_an_unparsable_mail_is_listed_and_shown(digest: Digest, tmp_path: Path) 
 
     assert digest("inbox", "show", "1").code == 0
     listed = digest("inbox", "list")
-    assert (len(listed.out.splitlines()), listed.err) == (21, "4 more; --limit 24 shows them all.\n")
+    assert (len(listed.out.splitlines()), listed.err) == (21, "5 more; --limit 25 shows them all.\n")
     assert [row["subject"] for row in digest("inbox", "list", "--json").lines][3] == "half a ?"
+    assert max(map(len, listed.out.splitlines())) < 400  # one long subject does not widen every line
     for number in (1, 2, 3, 4):
         shown = digest("inbox", "show", str(number))
         assert (shown.code, "\x1b" in shown.out) == (0, False)

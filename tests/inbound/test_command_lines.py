@@ -8,7 +8,7 @@ from email.message import EmailMessage
 import pytest
 
 from digest import links
-from digest.inbound import command_addresses, find_commands, writer_checks
+from digest.inbound import command_addresses, find_commands
 from digest.inbound.command_arguments import parse_paper
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_text import read_mail
@@ -193,4 +193,4 @@ def test_the_writer_is_the_one_address_of_the_from_line() -> None:
     ):
         with pytest.raises(MailIgnored, match="no person would read a reply"):
             written_by(machine)
-    assert not writer_checks.is_own_address(SITE, "digestive@example.org")
+    assert not SITE.is_own_address("digestive@example.org")

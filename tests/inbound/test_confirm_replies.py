@@ -111,6 +111,10 @@ def test_a_reply_of_yes_confirms(body: str, answer: Answer, deliver: Deliver, se
     assert (welcome["To"], welcome["Reply-To"][:6]) == (BOB, "reply+")
 
 
+def test_a_new_mail_with_yes_in_its_subject_alone_confirms(answer: Answer, session: Session) -> None:
+    assert answer("", subject="yes") == f"subscriber {bob(session).id} confirmed"
+
+
 @pytest.mark.parametrize(
     "body",
     [

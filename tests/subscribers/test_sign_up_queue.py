@@ -78,6 +78,16 @@ def moments(until: timedelta) -> Iterator[timedelta]:
         moment += 5 * SECOND if moment < HOUR / 4 else 10 * MINUTE
 
 
+def test_our_own_addresses_cannot_sign_up(
+    session: Session, site: Site, now: datetime, sign_up: SignUpFrom, tick: Tick
+) -> None:
+    for local in (site.mailbox, site.mailbox.upper(), f"{site.mailbox}+x", "unsubscribe+1-0.abc", "ada"):
+        sign_up(f"{local}@{site.domain}", network=local)
+    tick()
+
+    assert letters(session) == [f"ada@{site.domain}"]
+
+
 # ── a flood ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from digest import links, subscribers
 from digest.db.tables import PaperRow, SubscriberState
@@ -138,6 +139,14 @@ def test_the_outbox_viewer_serves_no_forwarded_request(served, mail):
             assert served.client.get(path, headers={name: "localhost"}).status_code == 404, (name, path)
     two_hosts = [("host", "localhost"), ("host", "digest.example.org")]
     assert served.client.get("/outbox/", headers=two_hosts).status_code == 404
+
+    app = served.client.app
+
+    async def by_nginx(scope, receive, send):
+        await app({**scope, "http_version": "1.0"}, receive, send)
+
+    nginx = TestClient(by_nginx)
+    assert nginx.get("/outbox/", headers={"host": "127.0.0.1:8000"}).status_code == 404
 
 
 @pytest.mark.parametrize("key", ["link", "..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "none"])

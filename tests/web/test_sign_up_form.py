@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from digest import links, subscribers
 from digest.db.tables import Confirmation, PaperRow
 from digest.topics.starter_filters import STARTER_TOPICS
-from digest.web import forms, sign_up_form, starter_topics, topic_preview
+from digest.web import forms, library_upload, sign_up_form, starter_topics, topic_preview
 from tests.web.conftest import opened, path_of, settings_for
 from tests.web.test_every_form import BAD_VALUES, multipart
 
@@ -319,6 +319,15 @@ def test_libraries_of_three_formats_and_any_charset_are_read(served, papers, con
 
     assert re.search(r"We read (1 reference|3 references)\.", page)
     assert re.search("diffusion|salt", offered.lower())
+
+
+def test_one_library_is_read_at_a_time(served, papers, monkeypatch):
+    monkeypatch.setattr(library_upload, "WAIT_SECONDS", 0.01)
+    with library_upload.turn(served.client.app.state.context.caches):
+        answer = upload(served, LIBRARY.encode())
+    assert (answer.status_code, "Other libraries are being read." in answer.text) == (422, True)
+
+    assert "We read 3 references." in upload(served, LIBRARY.encode(), do="try").text
 
 
 @pytest.mark.parametrize(

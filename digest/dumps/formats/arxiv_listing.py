@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from email import message_from_bytes, policy
 from io import BytesIO
 
+from digest import mail_parsing
 from digest.dumps.formats import clean_values, field_parsing
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.papers import Announcement, Record
@@ -80,9 +80,10 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def decode_mail(source: DumpInput) -> DumpInput:
     """Return the message with its transfer encoding (quoted-printable or base64) decoded."""
-    mail = message_from_bytes(source.read_all(LARGEST_MAIL), policy=policy.default)
-    body = mail.get_body(("plain",))
-    text = f"Date: {mail['Date']}\nSubject: {mail['Subject']}\n\n{body.get_content() if body else ''}"
+    mail = mail_parsing.parse_message(source.read_all(LARGEST_MAIL), is_whole=True)
+    body = next(mail_parsing.parts_of_type(mail, frozenset({"text/plain"})), None)
+    headers = "".join(f"{name}: {mail_parsing.header_text(mail, name)}\n" for name in ("Date", "Subject"))
+    text = f"{headers}\n{mail_parsing.text_of(body) if body else ''}"
     return DumpInput(BytesIO(text.encode(errors="replace")), name=source.name, observed_on=source.observed_on)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 from io import BytesIO
 from typing import BinaryIO
 
+from digest import mail_parsing
 from digest.dumps.formats import arxiv_listing
 
 HEADER = re.compile(rb"(?:From |[A-Za-z][\w-]{1,40}:[ \t])")
@@ -41,16 +40,16 @@ def page_in_mail(content: bytes) -> bytes:
     """Return the HTML or the text of a message, with the page's address if the message has it; else the content."""
     if not is_message(content[:HEADERS_BYTES]):
         return content
-    message = message_from_bytes(content.lstrip(), policy=policy.default)
-    body = message.get_body(("html", "plain"))
-    if not isinstance(body, EmailMessage):
+    message = mail_parsing.parse_message(content.lstrip(), is_whole=True)
+    kinds = (mail_parsing.parts_of_type(message, frozenset({kind})) for kind in ("text/html", "text/plain"))
+    body = next(
+        (part for kind in kinds for part in kind if part.get_content_disposition() != "attachment"), None
+    )
+    if body is None:
         return content
-    address = body["Content-Location"] or message["Snapshot-Content-Location"] or ""
-    try:
-        page = str(body.get_content()).encode(errors="replace")
-    except (LookupError, ValueError):  # an unknown or wrong charset
-        payload = body.get_payload(decode=True)
-        page = payload if isinstance(payload, bytes) else content
+    address = mail_parsing.header_text(body, "Content-Location")
+    address = address or mail_parsing.header_text(message, "Snapshot-Content-Location")
+    page = mail_parsing.text_of(body).encode(errors="replace")
     return with_address(page, address) if address.startswith("http") and is_html(page) else page
 
 
