@@ -59,18 +59,17 @@ class AppContext:
     @cached_property
     def public_rules(self) -> PublicRules:
         """Return the rules for showing the papers of each source on pages and in feeds."""
-        return PublicRules(self.settings.public, is_local=self.site.is_local)
+        return PublicRules(self.settings.public.parts, is_local=self.site.is_local)
 
     @cached_property
     def signers(self) -> tuple[Signer, ...]:
         """Return the DKIM signers; without a key there are none, and only the relay may sign letters."""
+        if not self.settings.dkim_keys:
+            return ()
         from digest.letters import dkim_signing  # imports cryptography, which few commands need
 
-        if self.settings.dkim_key is None:
-            return ()
         return dkim_signing.load_signers(
-            self.settings.dkim_key.get_secret_value(),
-            self.settings.dkim_selector,
+            {key.selector: key.pem for key in self.settings.dkim_keys},
             domain=self.site.domain,
             unsigned=self.settings.mail.rewritten_headers,
         )

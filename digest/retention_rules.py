@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 
 from digest import plurals
 from digest.errors import BadField
 
 FIELD = "DIGEST_KEEP"
+FORM = "attempts 90 days, deliveries 400 days, dumps 30 days, inactive readers 24 months (or never)"
 PART = re.compile(r"(?P<what>[a-z]+) (?P<days>\d{1,5}) days?")
+INACTIVE = re.compile(r"inactive readers (?:(?P<months>[1-9]\d{0,2}) months?|never)")
+DAYS_PER_MONTH = 30.44
 MIN_DAYS = {
     "attempts": 30,
     "deliveries": 200,
@@ -31,46 +34,31 @@ class Retention:
     attempts: timedelta = timedelta(days=90)
     deliveries: timedelta = timedelta(days=400)
     dumps: timedelta = timedelta(days=30)  #: files in `done/`
+    #: How long readers may be inactive before they are asked whether they still read; None: forever.
+    inactive: timedelta | None = timedelta(days=round(24 * DAYS_PER_MONTH))
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {span.days} days" for name, span in asdict(self).items())
+        spans = [f"{name} {getattr(self, name).days} days" for name in MIN_DAYS]
+        months = self.inactive and plurals.count(round(self.inactive.days / DAYS_PER_MONTH), "month")
+        return ", ".join([*spans, f"inactive readers {months or 'never'}"])
 
 
 def parse_retention(text: str) -> Retention:
     """Parse DIGEST_KEEP, with defaults for kinds that it does not name; raise BadField if it is invalid."""
-    found = {}
+    found: dict[str, timedelta | None] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
+        if inactive := INACTIVE.fullmatch(part):
+            months = inactive["months"]
+            found["inactive"] = timedelta(days=round(int(months) * DAYS_PER_MONTH)) if months else None
+            continue
         match = PART.fullmatch(part)
         if match is None or match["what"] not in MIN_DAYS:
-            raise BadField(
-                FIELD, f"{part!r} is not of the form: attempts 90 days, deliveries 400 days, dumps 30 days"
-            )
+            raise BadField(FIELD, f"{part!r} is not of the form: {FORM}")
         what, days = match["what"], int(match["days"])
         if not MIN_DAYS[what] <= days <= MAX_DAYS:
             raise BadField(FIELD, f"{what} are kept for {MIN_DAYS[what]} to {MAX_DAYS} days")
         found[what] = timedelta(days=days)
-    kept = Retention(**found)
+    kept = Retention(**found)  # type: ignore[arg-type]  # only `inactive` may be None
     if kept.attempts > kept.deliveries:
         raise BadField(FIELD, "attempts cannot be kept longer than their deliveries")
     return kept
-
-
-# ── inactive readers ───────────────────────────────────────────────────────────────────────────
-
-DAYS_PER_MONTH = 30.44
-MONTHS = re.compile(r"([1-9]\d{0,2}) months?")
-
-
-def parse_still_reading(text: str) -> timedelta | None:
-    """Parse DIGEST_STILL_READING, such as `24 months` or `never` (None); raise BadField for other text."""
-    if text.strip() == "never":
-        return None
-    found = MONTHS.fullmatch(text.strip())
-    if found is None:
-        raise BadField("DIGEST_STILL_READING", "write a number of months, such as 24 months, or never")
-    return timedelta(days=round(int(found[1]) * DAYS_PER_MONTH))
-
-
-def still_reading_text(span: timedelta | None) -> str:
-    """Return DIGEST_STILL_READING as the operator writes it, such as `24 months` or `never`."""
-    return plurals.count(round(span.days / DAYS_PER_MONTH), "month") if span else "never"

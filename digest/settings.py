@@ -10,10 +10,9 @@ import os
 import secrets
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from email.headerregistry import Address
 from email.utils import parseaddr
 from hashlib import sha256
@@ -39,9 +38,8 @@ from digest.delivery.limits import Canary, SendHours, SendLimits, WarmUp
 from digest.delivery.transports import MailUrl, parse_mail_url
 from digest.editions.time_zones import parse_zone
 from digest.errors import BadField, SetupMismatch, UsageError
-from digest.papers import PublicPart
-from digest.papers.public_view import parse_public_parts, public_parts_text
-from digest.retention_rules import Retention, parse_retention, parse_still_reading, still_reading_text
+from digest.papers.public_view import PublicPages, parse_public_pages
+from digest.retention_rules import Retention, parse_retention
 from digest.site_profile import LOCAL_URL, Site
 
 PREFIX = "DIGEST_"
@@ -84,12 +82,67 @@ def parse_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def parse_link(text: str) -> str:
-    """Return an http or https URL without a trailing slash, or an empty string unchanged.
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """The address and port that the web server listens on."""
 
-    Raises ValueError for any other text.
-    """
-    return parse_base_url(text) if text else ""
+    host: str = "127.0.0.1"
+    port: int = 8000
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_listen(text: str) -> ListenAddress:
+    """Parse an address and a port; raise ValueError for any other text."""
+    with suppress(ValueError):
+        parts = urlsplit(f"//{text.strip()}")
+        if parts.hostname and parts.port is not None and parts.netloc == text.strip() and "@" not in text:
+            return ListenAddress(parts.hostname, parts.port)
+    raise ValueError("write an address and a port, such as 127.0.0.1:8000")
+
+
+def parse_footer_links(text: str) -> dict[str, str]:
+    """Parse links such as `Imprint https://..., Privacy https://...`; raise ValueError for any other text."""
+    pairs = [piece.strip().rpartition(" ") for piece in text.split(",") if piece.strip()]
+    if not all(label.strip() for label, _, _ in pairs):
+        raise ValueError("write a name before each address: Imprint https://lab.example/imprint")
+    return {label.strip(): parse_base_url(url) for label, _, url in pairs}
+
+
+def footer_links_text(links: Mapping[str, str]) -> str:
+    """Return DIGEST_FOOTER_LINKS as the operator writes it."""
+    return ", ".join(f"{label} {url}" for label, url in links.items())
+
+
+@dataclass(frozen=True, slots=True)
+class DkimKey:
+    """A private DKIM key in PEM form, its selector, and the file it was read from."""
+
+    selector: str
+    path: str
+    pem: str = field(repr=False)
+
+
+def parse_dkim_keys(text: str) -> tuple[DkimKey, ...]:
+    """Read the keys named as `selector:path`, separated by commas; raise ValueError if that fails."""
+    keys = []
+    for piece in filter(None, map(str.strip, text.split(","))):
+        selector, _, path = piece.partition(":")
+        if not selector or not path:
+            raise ValueError("write selector:path, such as mail:/var/lib/digest/dkim-mail.pem")
+        try:
+            keys.append(DkimKey(selector, path, Path(path).expanduser().read_text(encoding="utf-8")))
+        except OSError as error:
+            raise ValueError(f"{path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not a private key in PEM form") from None
+    return tuple(keys)
+
+
+def dkim_keys_text(keys: Sequence[DkimKey]) -> str:
+    """Return DIGEST_DKIM_KEYS as the operator writes it."""
+    return ", ".join(f"{key.selector}:{key.path}" for key in keys)
 
 
 def parse_database_url(text: str) -> SecretStr:
@@ -222,13 +275,8 @@ class Settings(BaseModel):
         default=50, description="Maximum number of letters that a crash may leave in doubt.", ge=1, le=50
     )
     keep: Annotated[Retention, ParsedBy(parse_retention)] = Field(
-        default=Retention(), description="How long attempts, deliveries and dumps are kept."
-    )
-    still_reading: Annotated[timedelta | None, ParsedBy(parse_still_reading, as_text=still_reading_text)] = (
-        Field(
-            default=parse_still_reading("24 months"),
-            description="Inactive months after which readers are asked whether they still read, or `never`.",
-        )
+        default=Retention(),
+        description="How long attempts, deliveries and dumps are kept, and inactive readers not asked.",
     )
     base_url: Annotated[str, ParsedBy(parse_base_url)] = Field(
         default=LOCAL_URL, description="Public address of the site."
@@ -238,9 +286,9 @@ class Settings(BaseModel):
     )
     site_name: str = Field(default="Digest", description="Name on pages and in letters.")
     postal_address: str = Field(default="", description="Postal address in the footer of every letter.")
-    templates_dir: Folder | None = Field(default=None, description="Folder for your own templates.")
-    dkim_selector: str = Field(default="digest", description="DKIM selectors, one for each key.")
-    dkim_key: SecretStr | None = Field(default=None, description="Private DKIM keys that sign mail.")
+    dkim_keys: Annotated[tuple[DkimKey, ...], ParsedBy(parse_dkim_keys, as_text=dkim_keys_text)] = Field(
+        default=(), description="Private DKIM keys that sign mail: selector:path, for each."
+    )
     secret_key: SecretStr | None = Field(
         default=None, description="Keys that sign links; the first signs, all verify."
     )
@@ -251,28 +299,23 @@ class Settings(BaseModel):
         default=None,
         description="Who may subscribe: open (anyone), closed (nobody), or a list of email domains.",
     )
-    public: Annotated[Mapping[str, PublicPart], ParsedBy(parse_public_parts, as_text=public_parts_text)] = (
+    public: Annotated[PublicPages, ParsedBy(parse_public_pages)] = Field(
+        default=PublicPages(),
+        description="What pages show of each source's papers (abstract, title or no), and `archive off`.",
+    )
+    footer_links: Annotated[Mapping[str, str], ParsedBy(parse_footer_links, as_text=footer_links_text)] = (
         Field(
-            default=parse_public_parts(""),
-            description="What pages show of each source's papers: abstract, title or no.",
+            default={},
+            description="Links at the foot of every page: Imprint https://..., Privacy https://...",
         )
-    )
-    archive: Literal["on", "off"] = Field(default="on", description="Whether past lists have public pages.")
-    privacy_url: Annotated[str, ParsedBy(parse_link)] = Field(
-        default="", description="Address of your privacy notice; empty: our own page."
-    )
-    imprint_url: Annotated[str, ParsedBy(parse_link)] = Field(
-        default="", description="Address of your imprint, linked from every page."
-    )
-    accessibility_url: Annotated[str, ParsedBy(parse_link)] = Field(
-        default="", description="Address of your accessibility statement, linked from every page."
     )
     log_format: Literal["text", "json"] = Field(default="text", description="Format of the logs.")
     log_level: Literal["debug", "info", "warning"] = Field(
         default="info", description="How much is logged; debug adds a line for every web request."
     )
-    host: str = Field(default="127.0.0.1", description="Address the web server listens on.")
-    port: int = Field(default=8000, description="Port the web server listens on.", ge=0, le=65535)
+    listen: Annotated[ListenAddress, ParsedBy(parse_listen)] = Field(
+        default=ListenAddress(), description="Address and port the web server listens on."
+    )
     short_dumps: Literal["hold", "send"] = Field(
         default="hold",
         description="Whether incomplete lists wait for the operator, or are sent with a notice.",
@@ -302,9 +345,11 @@ class Settings(BaseModel):
     @classmethod
     def follow_port(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Use the web server's port in links unless `base_url` is set."""
-        if "base_url" in given or not str(given.get("port", "")).isdigit():
-            return given  # the check of `port` refuses an invalid value
-        return given | {"base_url": f"http://127.0.0.1:{given['port']}"}
+        try:
+            port = parse_listen(given["listen"]).port
+        except (KeyError, TypeError, ValueError):
+            return given  # the check of `listen` refuses an invalid value
+        return {"base_url": f"http://127.0.0.1:{port}"} | given
 
     # ── derived values ──────────────────────────────────────────────────────────────────────────
 
@@ -348,7 +393,7 @@ class Settings(BaseModel):
     @property
     def template_overrides(self) -> Path:
         """Return the folder of the operator's own templates, which may not exist."""
-        return self.templates_dir or self.data_dir / "templates"
+        return self.data_dir / "templates"
 
     @property
     def limits(self) -> SendLimits:

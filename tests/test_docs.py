@@ -43,10 +43,12 @@ def name_of(page: Path) -> str:
 # ── everything is named ─────────────────────────────────────────────────────────────────────────
 
 
-def test_the_readme_table_lists_exactly_the_settings() -> None:
+def test_the_readme_lists_exactly_the_settings_and_ten_of_them_first() -> None:
     listed = re.findall(rf"^\| `{PREFIX}(\w+)` \|", README, flags=re.MULTILINE)
 
     assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
+    assert len(listed) <= 34
+    assert len(re.findall(rf"^\| `{PREFIX}", README.partition("<details>")[0], flags=re.MULTILINE)) == 10
 
 
 def test_the_defaults_in_the_table_are_the_real_ones() -> None:

@@ -92,7 +92,7 @@ def test_every_command_of_the_readme_works_at_any_hour(tmp_path: Path, hour: str
 def test_every_command_of_the_readme_works_while_the_service_runs(tmp_path: Path, hour: str) -> None:
     data = tmp_path / "digest-data"
     with checkout(tmp_path, hour) as environment, installation(data, cwd=tmp_path) as ours:
-        ours.settings = {"PORT": str(free_port())}
+        ours.settings = {"LISTEN": f"127.0.0.1:{free_port()}"}
         ours.inherited = environment
         ours.start("up")
         ours.wait_until("everything to be up", lambda: "Digest is up" in ours.logs())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,9 +53,9 @@ def test_links_lead_to_the_port_that_is_set_unless_an_address_is_set(
     monkeypatch.chdir(tmp_path)
     assert load_settings().base_url == "http://127.0.0.1:8000"
 
-    monkeypatch.setenv("DIGEST_PORT", "8101")
+    monkeypatch.setenv("DIGEST_LISTEN", "0.0.0.0:8101")
     assert load_settings().base_url == "http://127.0.0.1:8101"
-    assert load_settings({"port": 8102}).base_url == "http://127.0.0.1:8102"
+    assert load_settings({"listen": "[::1]:8102"}).base_url == "http://127.0.0.1:8102"
 
     (tmp_path / "digest.toml").write_text('base_url = "https://digest.example.org"\n')
     assert load_settings().base_url == "https://digest.example.org"
@@ -92,7 +94,10 @@ WRITTEN = {
     "warm_up": "2026-11-20: 200, 500",
     "canary": "2.5% for 90 min",
     "stop_at": "bounces 10%, complaints 0.3%",
-    "keep": "attempts 30 days, deliveries 300 days, dumps 2 days",
+    "keep": "attempts 30 days, deliveries 300 days, dumps 2 days, inactive readers 12 months",
+    "listen": "[::1]:8000",
+    "public": "folder title, internal no, archive off",
+    "footer_links": "Imprint https://lab.example/imprint, Our privacy notice https://lab.example/privacy",
     "sender": "Example Lab <digest@example.org>",
     "signup": "lab.example, uni.example",
     "inbound": "lmtp://127.0.0.1:8024, smtp://0.0.0.0:25",
@@ -104,6 +109,30 @@ def test_a_parsed_setting_is_shown_as_it_was_written() -> None:
     shown = load_settings(WRITTEN).model_dump(mode="json")
 
     assert {name: shown[name] for name in WRITTEN} == WRITTEN
+
+
+def test_an_invalid_setting_of_several_parts_is_refused_with_an_example() -> None:
+    for name, text, message in (
+        ("listen", "8000", "such as 127.0.0.1:8000"),
+        ("listen", "127.0.0.1:99999", "such as 127.0.0.1:8000"),
+        ("footer_links", "https://lab.example/imprint", "write a name before each address"),
+        ("footer_links", "Imprint lab.example", "https://digest.example.org"),
+        ("public", "folder all", "followed by abstract, title or no"),
+        ("keep", "dumps", "attempts 90 days"),
+        ("dkim_keys", "dkim.pem", "write selector:path"),
+        ("dkim_keys", "mail:/absent.pem", "/absent.pem: No such file"),
+    ):
+        with pytest.raises(BadField, match=f"DIGEST_{name.upper()}: .*{re.escape(message)}"):
+            load_settings({name: text})
+
+
+def test_inactive_readers_are_kept_for_months_or_forever() -> None:
+    assert load_settings().keep.inactive == timedelta(days=731)
+    assert load_settings({"keep": "inactive readers 1 month"}).keep.inactive == timedelta(days=30)
+    assert load_settings({"keep": "inactive readers never"}).keep.inactive is None
+    for text in ("inactive readers", "inactive readers 0 months", "inactive readers two years"):
+        with pytest.raises(BadField, match="24 months"):
+            load_settings({"keep": text})
 
 
 def test_send_hours_and_warm_up_are_in_the_time_zone_that_is_set() -> None:

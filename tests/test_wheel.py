@@ -46,7 +46,7 @@ def installed(wheel: Path, tmp_path: Path) -> Iterator[Installation]:
     subprocess.run([*command, "--target", str(target), str(wheel)], check=True)
     with installation(
         tmp_path / "home",
-        settings={"PORT": str(free_port())},
+        settings={"LISTEN": f"127.0.0.1:{free_port()}"},
         command=(sys.executable, "-P", "-m", "digest"),
         cwd=empty,
         python_path=target,
@@ -89,7 +89,7 @@ def test_pip_installs_the_wheel_into_a_new_environment_and_up_delivers_the_sampl
     done = subprocess.run(pip, cwd=empty, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
-    settings = {"PORT": str(free_port())}
+    settings = {"LISTEN": f"127.0.0.1:{free_port()}"}
     with installation(
         tmp_path / "home", settings=settings, command=(str(python.with_name("digest")),), cwd=empty
     ) as ours:

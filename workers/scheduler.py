@@ -159,7 +159,7 @@ def ask_still_reading() -> None:
     context = app_context()
     with context.write_session() as session:
         use_cases.ask_still_reading(
-            session, context.site, after=context.settings.still_reading, now=context.clock()
+            session, context.site, after=context.settings.keep.inactive, now=context.clock()
         )
 
 

@@ -63,12 +63,17 @@ def keygen(
         raise BadField(
             "--selector", f"{name!r} is not a name for the DNS; write letters, digits and hyphens."
         )
-    names = [name, f"{name}ed"] if ed25519 else [name]
     path = out or settings.data_dir / f"dkim-{name}.pem"
-    pem = b"".join(new_key(kind) for kind in ("rsa", "ed25519")[: len(names)])
-    write(path, pem)
-    signers = dkim_signing.load_signers(pem.decode(), ",".join(names), domain=settings.site().domain)
-    to_set = {"DIGEST_DKIM_KEY_FILE": str(path.absolute()), "DIGEST_DKIM_SELECTOR": ",".join(names)}
+    keys = {name: (path, new_key("rsa"))}
+    if ed25519:
+        keys[f"{name}ed"] = (path.with_stem(f"{path.stem}ed"), new_key("ed25519"))
+    for file, pem in keys.values():
+        write(file, pem)
+    signers = dkim_signing.load_signers(
+        {selector: pem.decode() for selector, (_, pem) in keys.items()}, domain=settings.site().domain
+    )
+    files = ", ".join(f"{selector}:{file.absolute()}" for selector, (file, _) in keys.items())
+    to_set = {"DIGEST_DKIM_KEYS": files}
     return CommandResult(
         {"records": dns_records(signers), "settings": to_set},
         (

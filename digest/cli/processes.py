@@ -15,34 +15,33 @@ from digest.cli.options import option
 if TYPE_CHECKING:
     from digest.settings import Settings
 
-Host = Annotated[str | None, option("--host ADDRESS", "Address the web server listens on (DIGEST_HOST).")]
-Port = Annotated[int | None, option("--port PORT", "Port the web server listens on (DIGEST_PORT).")]
+Listen = Annotated[str | None, option("--listen HOST:PORT", "Where the web server listens (DIGEST_LISTEN).")]
 
 
-def up(host: Host = None, port: Port = None) -> None:
+def up(listen: Listen = None) -> None:
     """Start the whole service on this machine; Ctrl-C stops it.
 
     Starts web, worker and scheduler, an embedded broker if none is set, and inbound if DIGEST_INBOUND is set.
 
     Examples:
         digest up
-        digest up --port 8080
+        digest up --listen 127.0.0.1:8080
     """
     from digest.cli import up
 
-    raise typer.Exit(up.run(command_context.read_settings(makes_service=True, host=host, port=port)))
+    raise typer.Exit(up.run(command_context.read_settings(makes_service=True, listen=listen)))
 
 
-def web(host: Host = None, port: Port = None) -> None:
+def web(listen: Listen = None) -> None:
     """Serve the web pages.
 
     Examples:
         digest web
-        digest web --host 0.0.0.0 --port 8080
+        digest web --listen 0.0.0.0:8080
     """
     from digest.web import serve
 
-    settings = command_context.read_settings(host=host, port=port)
+    settings = command_context.read_settings(listen=listen)
     log_as_role(settings)
     serve(settings)
 

@@ -222,7 +222,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
 
         use_cases.answer_sign_ups(session, context.site, now=now)
         use_cases.remind_unconfirmed(session, context.site, now=now)
-        use_cases.ask_still_reading(session, context.site, after=context.settings.still_reading, now=now)
+        use_cases.ask_still_reading(session, context.site, after=context.settings.keep.inactive, now=now)
         report = publishing.publish(
             session,
             site=context.site,

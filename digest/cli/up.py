@@ -75,14 +75,16 @@ def lock_data_dir(data_dir: Path) -> Iterator[None]:
 
 def check_port(settings: Settings) -> None:
     """Raise BadField if the web server cannot use its address, for example because another process does."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listen = settings.listen
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((settings.host, settings.port))
+            probe.bind((listen.host, listen.port))
         except OSError as error:
-            where = f"{settings.host}:{settings.port}"
-            raise BadField("DIGEST_PORT", f"{where}: {error.strerror}; choose another with --port.") from None
+            raise BadField(
+                "DIGEST_LISTEN", f"{listen}: {error.strerror}; choose another port with --listen."
+            ) from None
 
 
 def prepare(engine: Engine, settings: Settings) -> None:
@@ -223,8 +225,7 @@ def settings_of(settings: Settings) -> dict[str, str]:
     """Return the settings that the children get as environment variables."""
     return {
         "DIGEST_DATA_DIR": str(settings.data_dir),
-        "DIGEST_HOST": settings.host,
-        "DIGEST_PORT": str(settings.port),
+        "DIGEST_LISTEN": str(settings.listen),
         "DIGEST_BASE_URL": settings.base_url,
     }
 
@@ -289,8 +290,8 @@ def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:
 
 def web_answers(settings: Settings) -> bool:
     """Return whether the web server responds to /healthz."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
-    connection = http.client.HTTPConnection(host, settings.port, timeout=1)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen.host, settings.listen.host)  # noqa: S104
+    connection = http.client.HTTPConnection(host, settings.listen.port, timeout=1)
     try:
         connection.request("GET", "/healthz")
         return connection.getresponse().status == http.HTTPStatus.OK

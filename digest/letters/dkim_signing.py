@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-from digest import plurals
 from digest.errors import BadField
 
 #: Headers that are signed if present, in this order; each of `OVERSIGNED_HEADERS` is signed once more
@@ -43,7 +42,6 @@ LIST_HEADERS = frozenset({
 })  # fmt: skip
 MIN_RSA_BITS = 2048  #: minimum length of RSA keys; some verifiers refuse shorter keys, as RFC 8301 allows
 
-PEM_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 BLANKS = re.compile(rb"[ \t]+")
 FOLDED_LINE = re.compile(rb"\r\n(?=[ \t])")
 
@@ -64,14 +62,16 @@ class Signer:
             key = load_pem_private_key(self.pem, password=None)
         except (ValueError, TypeError) as error:
             raise BadField(
-                "dkim key", f"It is not a private key in PEM form without a password ({error})."
+                "DIGEST_DKIM_KEYS", f"It is not a private key in PEM form without a password ({error})."
             ) from error
         if isinstance(key, Ed25519PrivateKey):
             return key
         if not isinstance(key, RSAPrivateKey):
-            raise BadField("dkim key", "It must be an RSA or an Ed25519 key.")
+            raise BadField("DIGEST_DKIM_KEYS", "It must be an RSA or an Ed25519 key.")
         if key.key_size < MIN_RSA_BITS:
-            raise BadField("dkim key", f"It has {key.key_size} bits; it must have at least {MIN_RSA_BITS}.")
+            raise BadField(
+                "DIGEST_DKIM_KEYS", f"It has {key.key_size} bits; it must have at least {MIN_RSA_BITS}."
+            )
         return key
 
     @cached_property
@@ -102,24 +102,12 @@ class Signer:
 
 
 def load_signers(
-    keys: str, selectors: str, *, domain: str, unsigned: frozenset[str] = frozenset()
+    keys: Mapping[str, str], *, domain: str, unsigned: frozenset[str] = frozenset()
 ) -> tuple[Signer, ...]:
-    """Return a signer for each PEM key; `selectors` lists their selectors in order, separated by commas.
-
-    Raises BadField if there is no key, if a key is unusable, or if there are not as many keys as selectors.
-    """
-    names = [name.strip() for name in selectors.split(",") if name.strip()]
-    blocks = PEM_BLOCK.findall(keys)
-    if not blocks:
-        raise BadField("DIGEST_DKIM_KEY", "It has no private key. To make one: digest dkim keygen")
-    if len(names) != len(blocks):
-        raise BadField(
-            "DIGEST_DKIM_SELECTOR",
-            f"It has {plurals.count(len(names), 'selector')}, but DIGEST_DKIM_KEY has {plurals.count(len(blocks), 'key')}.",
-        )
+    """Return a signer for each {selector: PEM key}; raise BadField if a key is unusable."""
     made = tuple(
-        Signer(domain=domain, selector=name, pem=f"{block}\n".encode(), unsigned=unsigned)
-        for name, block in zip(names, blocks, strict=True)
+        Signer(domain=domain, selector=selector, pem=key.encode(), unsigned=unsigned)
+        for selector, key in keys.items()
     )
     for signer in made:
         _ = signer.key  # raises BadField now instead of when the first message is signed

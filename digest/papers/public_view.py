@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from digest.errors import BadField
@@ -17,6 +17,8 @@ from digest.papers.paper_record import Paper
 
 OPEN_SCHEMES = frozenset({"arxiv"})  #: id schemes of repositories whose abstracts may be shown
 SOURCE_AND_PART = re.compile(r"(?P<source>\S{1,80})\s+(?P<part>abstract|title|no)")
+
+NO_ARCHIVE = "archive off"
 
 
 class PublicPart(IntEnum):
@@ -27,23 +29,31 @@ class PublicPart(IntEnum):
     ABSTRACT = 2
 
 
-def parse_public_parts(text: str) -> dict[str, PublicPart]:
-    """Parse a string such as `folder title, internal no` into {source: part}, or raise BadField."""
-    found = {}
-    for piece in filter(None, map(str.strip, text.split(","))):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublicPages:
+    """The operator's rules for pages and feeds: what they show of each source, and whether past lists have pages."""
+
+    parts: Mapping[str, PublicPart] = field(default_factory=dict)
+    has_archive: bool = True
+
+    def __str__(self) -> str:
+        parts = [f"{source} {part.name.lower()}" for source, part in self.parts.items()]
+        return ", ".join([*parts, *([] if self.has_archive else [NO_ARCHIVE])])
+
+
+def parse_public_pages(text: str) -> PublicPages:
+    """Parse a string such as `folder title, internal no, archive off`, or raise BadField."""
+    parts, pieces = {}, [piece.strip() for piece in text.split(",") if piece.strip()]
+    for piece in pieces:
         match = SOURCE_AND_PART.fullmatch(piece)
-        if match is None:
+        if match is not None:
+            parts[match["source"]] = PublicPart[match["part"].upper()]
+        elif piece != NO_ARCHIVE:
             raise BadField(
                 "DIGEST_PUBLIC",
-                f"{piece!r} must be a source followed by abstract, title or no; for example, write folder title.",
+                f"{piece!r} must be a source followed by abstract, title or no (for example: folder title), or {NO_ARCHIVE}.",
             )
-        found[match["source"]] = PublicPart[match["part"].upper()]
-    return found
-
-
-def public_parts_text(parts: Mapping[str, PublicPart]) -> str:
-    """Return the operator's rules as a string that `parse_public_parts` accepts."""
-    return ", ".join(f"{source} {part.name.lower()}" for source, part in parts.items())
+    return PublicPages(parts=parts, has_archive=NO_ARCHIVE not in pieces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,8 +155,8 @@ def make_server(app: Starlette, settings: Settings) -> uvicorn.Server:
         http=cast("type[asyncio.Protocol]", connection_limits.limited_protocol(proxies=settings.proxies)),
         backlog=connection_limits.accepted_at_once(),
         log_config=None,  # our own logging configuration formats uvicorn's lines too
-        host=settings.host,
-        port=settings.port,
+        host=settings.listen.host,
+        port=settings.listen.port,
         access_log=False,  # an access log would contain private links
         server_header=False,
         proxy_headers=False,  # visitor_network trusts only the last DIGEST_PROXIES entries of X-Forwarded-For

@@ -27,7 +27,7 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
         {
             "site": context.site,
             "style": static_url("site.css"),
-            "has_archive": context.settings.archive == "on",
+            "has_archive": context.settings.public.has_archive,
             "legal_links": legal_links(context),
             "shows_outbox": request_context.shows_outbox(context),
             **values,
@@ -36,14 +36,9 @@ def render_html(context: AppContext, name: str, **values: Any) -> str:
 
 
 def legal_links(context: AppContext) -> list[tuple[str, str]]:
-    """Return (label, address) of the privacy notice and of the other notices that the operator configured."""
-    _, settings = figures_in_words.TRANSLATIONS.gettext, context.settings
-    found = [
-        (_("Privacy"), settings.privacy_url or "/privacy"),
-        (_("Imprint"), settings.imprint_url),
-        (_("Accessibility"), settings.accessibility_url),
-    ]
-    return [(label, href) for label, href in found if href]
+    """Return (label, address) of the privacy notice, which may be the operator's own, and of their other links."""
+    own = {figures_in_words.TRANSLATIONS.gettext("Privacy"): "/privacy"}
+    return list((own | dict(context.settings.footer_links)).items())
 
 
 def letter_page(html: str) -> str:

@@ -98,7 +98,7 @@ def list_page(request: Request, place: str, *, title: str, filter_text: str | No
 def open_archive(request: Request) -> AppContext:
     """Return the app context; raise 404 if the operator has switched the archive off."""
     context = request_context.context_of(request)
-    if context.settings.archive == "off":
+    if not context.settings.public.has_archive:
         raise HTTPException(404)
     return context
 
@@ -114,7 +114,7 @@ def listed_days(context: AppContext, session: Session) -> list[date]:
 def earlier_list(context: AppContext, session: Session, day: date) -> DayLink | None:
     """Return a link to the last list before a day; None if there is none or the archive is switched off."""
     earlier = [one for one in listed_days(context, session) if one < day]
-    if not earlier or context.settings.archive == "off":
+    if not earlier or not context.settings.public.has_archive:
         return None
     is_yesterday = (context.clock().astimezone(UTC).date() - earlier[-1]).days == 1
     label = figures_in_words.TRANSLATIONS.gettext("Yesterday") if is_yesterday else short_day(earlier[-1])
@@ -126,7 +126,7 @@ def whole_list(context: AppContext, session: Session, today: trending_list.Trend
 
     Returns None if `today` has all of them, or if the archive does not show that day.
     """
-    is_open = context.settings.archive != "off" and today.day in listed_days(context, session)
+    is_open = context.settings.public.has_archive and today.day in listed_days(context, session)
     return f"/days/{today.day}" if is_open and today.listed > len(today.cards) else None
 
 

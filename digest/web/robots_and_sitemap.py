@@ -21,7 +21,7 @@ def show_robots(request: Request) -> Response:
     """Return robots.txt (RFC 9309): crawlers may fetch the public pages, but no reader's personal pages."""
     context = request_context.context_of(request)
     rules = "".join(f"Disallow: /{page}/\n" for page in READER_PAGES) + "Disallow: /outbox\n"
-    place = "" if context.settings.archive == "off" else f"\nSitemap: {context.site.url}/sitemap.xml\n"
+    place = f"\nSitemap: {context.site.url}/sitemap.xml\n" * context.settings.public.has_archive
     return PlainTextResponse(f"User-agent: *\n{rules}{place}")
 
 

@@ -84,7 +84,7 @@ def test_the_logs_of_a_bad_morning_are_json_lines_without_addresses(tmp_path: Pa
     port = free_port()
     with gossip() as server:
         settings = {
-            "BROKER_URL": redis_url, "MAIL_URL": server.url, "LOG_FORMAT": "json", "PORT": str(port),
+            "BROKER_URL": redis_url, "MAIL_URL": server.url, "LOG_FORMAT": "json", "LISTEN": f"127.0.0.1:{port}",
             "BASE_URL": f"http://127.0.0.1:{port}", "OPERATOR_EMAIL": address("operator"),
         }  # fmt: skip
         with installation(tmp_path / "home", settings=settings) as ours:

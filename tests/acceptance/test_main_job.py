@@ -57,7 +57,7 @@ def service(request: pytest.FixtureRequest, tmp_path, mail_sink: MailSink) -> It
         "BASE_URL": SITE_URL,
         "SENDER": "Example Digest <digest@example.org>",
         "POSTAL_ADDRESS": "Example Lab, 1 Example Street, 0150 Oslo, Norway",
-        "PORT": str(free_port()),
+        "LISTEN": f"127.0.0.1:{free_port()}",
     }
     if request.param == "postgresql":
         settings["DATABASE_URL"] = request.getfixturevalue("postgres_url")

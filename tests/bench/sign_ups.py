@@ -90,7 +90,7 @@ def running_site(servers: SharedServers, url: str, port: int, folder: Path) -> I
     """Run one web process, with this program as its trusted proxy; yield the address of the web process."""
     own = free_port()
     settings = celery_mornings.service_settings(url, servers.broker, port) | {
-        "PORT": str(own),
+        "LISTEN": f"127.0.0.1:{own}",
         "PROXIES": "1",
     }
     address = f"http://127.0.0.1:{own}"

@@ -79,12 +79,12 @@ def test_the_memory_transport_is_refused(digest: Digest, monkeypatch: pytest.Mon
 
 
 def test_an_invalid_setting_is_named(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIGEST_PORT", "eighty")
+    monkeypatch.setenv("DIGEST_LISTEN", "eighty")
 
     ran = digest("status")
 
     assert ran.code == 2
-    assert ran.err.startswith("digest: DIGEST_PORT: ")
+    assert ran.err.startswith("digest: DIGEST_LISTEN: ")
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_a_key_that_was_made_signs_what_is_sent(
     assert key.stat().st_mode & 0o777 == 0o600
     assert made["records"] == listed.document["records"]
     assert made["settings"] == {
-        "DIGEST_DKIM_KEY_FILE": str(key), "DIGEST_DKIM_SELECTOR": "mail,mailed",
+        "DIGEST_DKIM_KEYS": f"mail:{key}, mailed:{key.with_name('dkim-mailed.pem')}",
     }  # fmt: skip
     assert all(name.decode() in records_shown for name in records)
     (path,) = outbox(tmp_path)
@@ -248,17 +248,20 @@ def test_keygen_never_overwrites_a_key(digest: Digest) -> None:
 
     again = digest("dkim", "keygen", "--selector", "mail")
 
-    assert (made.out[:30], "DIGEST_DKIM_SELECTOR=mail" in made.err) == (
+    assert (made.out[:30], "DIGEST_DKIM_KEYS=mail:" in made.err) == (
         "mail._domainkey.localhost. IN ",
         True,
     )
     assert "exists already" in again.err
 
 
-def test_an_invalid_dkim_key_is_reported(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIGEST_DKIM_KEY", "not a key")
+def test_an_invalid_dkim_key_is_reported(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "key.pem").write_text("not a key")
+    monkeypatch.setenv("DIGEST_DKIM_KEYS", f"mail:{tmp_path / 'key.pem'}")
 
-    assert "has no private key" in digest("dkim", "keygen", "--list").err
+    assert "not a private key" in digest("dkim", "keygen", "--list").err
 
 
 @pytest.mark.usefixtures("catalog")

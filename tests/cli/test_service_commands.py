@@ -429,7 +429,7 @@ def test_init_adds_a_source_that_it_cannot_reach_yet(digest: Digest) -> None:
 @pytest.mark.slow  # starts real processes
 def test_init_ends_with_a_test_mail_and_a_running_service(tmp_path: Path) -> None:
     port = free_port()
-    with installation(tmp_path / "home", settings={"PORT": str(port)}) as ours:
+    with installation(tmp_path / "home", settings={"LISTEN": f"127.0.0.1:{port}"}) as ours:
         ours.start("init", "--site-name", "Papers", "--test-to", "me@localhost", "--start")
         ours.wait_until("the service", lambda: "Digest is up" in ours.logs())
 
@@ -590,13 +590,14 @@ def test_doctor_sends_a_test_letter_to_an_address(digest: Digest, monkeypatch: p
 
 
 @pytest.fixture
-def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
+def signer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Signer:
     """A service that signs, and a DNS that has its key."""
     pem = dkim_keys.new_key("ed25519")
     signer = Signer(domain="digest.invalid", selector="digest", pem=pem)
     monkeypatch.setenv("DIGEST_BASE_URL", "https://digest.invalid")
     monkeypatch.setenv("DIGEST_SENDER", "Digest <digest@digest.invalid>")
-    monkeypatch.setenv("DIGEST_DKIM_KEY", pem.decode())
+    (tmp_path / "dkim.pem").write_bytes(pem)
+    monkeypatch.setenv("DIGEST_DKIM_KEYS", f"digest:{tmp_path / 'dkim.pem'}")
     monkeypatch.setattr(
         mail_path_checks, "txt_records", lambda name: [signer.dns_record] if name == signer.dns_name else []
     )

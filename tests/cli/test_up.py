@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[Installation]:
     """An empty data directory with its own port."""
-    with installation(tmp_path / "data", settings={"PORT": str(free_port())}) as ours:
+    with installation(tmp_path / "data", settings={"LISTEN": f"127.0.0.1:{free_port()}"}) as ours:
         yield ours
 
 
@@ -34,7 +34,7 @@ def stopped(tmp_path: Path) -> Iterator[Installation]:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """The whole service on an empty data directory; a test leaves it running."""
     folder = tmp_path_factory.mktemp("up") / "data"
-    with installation(folder, settings={"PORT": str(free_port())}) as ours:
+    with installation(folder, settings={"LISTEN": f"127.0.0.1:{free_port()}"}) as ours:
         started(ours)
         wait_until("a digest in the outbox", lambda: outbox(ours))
         yield ours
@@ -54,7 +54,7 @@ def started(service: Installation) -> int:
 
 
 def get(service: Installation, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", int(service.settings["PORT"]), timeout=HANG_SECONDS)
+    connection = http.client.HTTPConnection(service.settings["LISTEN"], timeout=HANG_SECONDS)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -83,7 +83,7 @@ def rows(service: Installation, query: str) -> list[tuple[object, ...]]:
 def test_up_makes_a_sample_digest_and_names_its_pages_and_folders(running: Installation) -> None:
     wait_until("the page", lambda: answers(running, "/"))
 
-    assert f"http://127.0.0.1:{running.settings['PORT']}/outbox/" in running.logs()
+    assert f"http://{running.settings['LISTEN']}/outbox/" in running.logs()
     assert str(running.dumps) in running.logs()
     assert "uvicorn" not in running.logs()
     assert "GET /" not in running.logs()
@@ -183,11 +183,12 @@ def test_a_service_that_is_started_again_sends_no_second_digest(stopped: Install
 
 
 def test_a_port_in_use_is_reported(stopped: Installation) -> None:
-    with socket.create_server(("127.0.0.1", int(stopped.settings["PORT"]))):
+    host, _, port = stopped.settings["LISTEN"].partition(":")
+    with socket.create_server((host, int(port))):
         refused = stopped.run("up", check=False)
 
     assert refused.returncode == 2
-    assert f"DIGEST_PORT: 127.0.0.1:{stopped.settings['PORT']}: Address already in use" in refused.stderr
+    assert f"DIGEST_LISTEN: {stopped.settings['LISTEN']}: Address already in use" in refused.stderr
 
 
 # ── the embedded broker ─────────────────────────────────────────────────────────────────────────

@@ -696,7 +696,7 @@ def test_reminder_reaches_an_unconfirmed_subscriber(
 @pytest.fixture
 def signer(site: Site) -> Signer:
     pem = generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return dkim_signing.load_signers(pem.decode(), "mail", domain=site.domain)[0]
+    return dkim_signing.load_signers({"mail": pem.decode()}, domain=site.domain)[0]
 
 
 def verifies(raw: bytes, signer: Signer) -> bool:

@@ -127,7 +127,7 @@ class Exhibits:
 def installation_with_readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation with the sample papers, a few readers and a running web server."""
     port = free_port()
-    settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}"}
+    settings = {"LISTEN": f"127.0.0.1:{port}", "BASE_URL": f"http://127.0.0.1:{port}"}
     with installation(tmp_path_factory.mktemp("judge") / "home", settings=settings) as ours:
         ours.run("intake", str(readme_picture.SAMPLE))
         chosen = [part for topic in readme_picture.TOPICS for part in ("--topic", topic)]
@@ -147,7 +147,11 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
     )
     public = replace(
         installation_with_readers,
-        settings={**installation_with_readers.settings, **PUBLIC, "DKIM_KEY_FILE": str(folder / "key.pem")},
+        settings={
+            **installation_with_readers.settings,
+            **PUBLIC,
+            "DKIM_KEYS": f"mail:{folder}/key.pem, mailed:{folder}/keyed.pem",
+        },
     )
     public.run("preview", "alice@example.org", "--out", str(folder))
     public.run("publish")
@@ -174,7 +178,6 @@ def exhibits(installation_with_readers: Installation, tmp_path_factory: pytest.T
 PUBLIC = {
     "BASE_URL": "https://digest.example.org",
     "SENDER": "Digest <digest@digest.example.org>",
-    "DKIM_SELECTOR": "mail,mailed",
 }
 PAGES = (
     "first", "mail of today", "paper", "privacy", "confirm", "leave", "ask", "settings", "archive", "digest",

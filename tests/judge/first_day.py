@@ -218,7 +218,12 @@ def open_terminal(folder: Path) -> Iterator[Terminal]:
     """Yield a terminal in this folder, and end its tmux server afterwards."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DIGEST_", "TMUX"))}
     path = f"{Path(sys.executable).parent}:{kept.get('PATH', '')}"
-    own = {"TERM": "screen-256color", "LANG": "C.UTF-8", "HOME": str(folder), "DIGEST_PORT": str(free_port())}
+    own = {
+        "TERM": "screen-256color",
+        "LANG": "C.UTF-8",
+        "HOME": str(folder),
+        "DIGEST_LISTEN": f"127.0.0.1:{free_port()}",
+    }
     environment = kept | own | {"PATH": path}
     terminal = Terminal(socket=f"first-day-{os.getpid()}", folder=folder, environment=environment)
     try:
@@ -281,7 +286,7 @@ def main() -> None:
             "email,topics\nada@example.org,Pictures=video\nfay@example.org,Tides=tide*\n"
         )
         with open_terminal(folder) as terminal:
-            written = page(walk(terminal), folder, terminal.environment["DIGEST_PORT"])
+            written = page(walk(terminal), folder, terminal.environment["DIGEST_LISTEN"].partition(":")[2])
     PAGE.write_text(written, encoding="utf-8")
     print(PAGE.relative_to(ROOT))
 

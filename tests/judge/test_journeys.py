@@ -62,7 +62,11 @@ def running_site(
 def running(folder: Path, programs: BrowserPrograms) -> Iterator[RunningSite]:
     """Yield the whole service with six days of invented papers."""
     port = free_port()
-    settings = {"PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}", "SITE_NAME": "Oslo Vision Lab"}
+    settings = {
+        "LISTEN": f"127.0.0.1:{port}",
+        "BASE_URL": f"http://127.0.0.1:{port}",
+        "SITE_NAME": "Oslo Vision Lab",
+    }
     library = folder / "library.bib"
     library.write_text(invented_week.library())
     with installation(folder / "home", settings=settings) as ours:

@@ -138,7 +138,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         broker = stack.enter_context(real_servers.restartable_broker(real_servers.valkey_program()))
         settings = {
             "BROKER_URL": broker.url, "MAIL_URL": f"smtp://127.0.0.1:{mail_port}", "OPERATOR_EMAIL": OPERATOR,
-            "PORT": str(port), "BASE_URL": f"http://127.0.0.1:{port}",
+            "LISTEN": f"127.0.0.1:{port}", "BASE_URL": f"http://127.0.0.1:{port}",
         }  # fmt: skip
         command = (sys.executable, "-m", "tests.support.short_waits")
         installed = stack.enter_context(installation(folder / "home", settings=settings, command=command))

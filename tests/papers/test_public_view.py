@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from digest.errors import BadField
-from digest.papers import Paper, PublicPart, PublicRules
-from digest.papers.public_view import parse_public_parts, public_parts_text
+from digest.papers import Paper, PublicRules
+from digest.papers.public_view import parse_public_pages
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 ARXIV = {"arxiv": "2611.00001"}
@@ -21,7 +21,7 @@ def paper(**fields) -> Paper:
 
 
 def shown(parts: str = "", is_local: bool = False, **fields) -> tuple[str, str] | None:
-    rules = PublicRules(parse_public_parts(parts), is_local=is_local)
+    rules = PublicRules(parse_public_pages(parts).parts, is_local=is_local)
     found = rules.public_copy(paper(**fields))
     return None if found is None else (found.title, found.abstract)
 
@@ -61,11 +61,10 @@ def test_a_hidden_paper_is_not_shown():
 
 @pytest.mark.parametrize("text", ["folder", "folder maybe", "folder title; internal no", "no"])
 def test_a_rule_that_cannot_be_read_is_refused(text):
-    with pytest.raises(BadField, match=r"DIGEST_PUBLIC: .*write folder title"):
-        parse_public_parts(text)
+    with pytest.raises(BadField, match=r"DIGEST_PUBLIC: .*for example: folder title"):
+        parse_public_pages(text)
 
 
 def test_rules_are_written_as_they_are_read():
-    rules = {"folder": PublicPart.TITLE, "internal": PublicPart.NO}
-    assert parse_public_parts(public_parts_text(rules)) == rules
-    assert parse_public_parts("") == {}
+    for text in ("", "folder title, internal no", "folder title, archive off"):
+        assert str(parse_public_pages(text)) == text

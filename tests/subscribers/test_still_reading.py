@@ -8,9 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import retention_rules, subscribers
+from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
-from digest.errors import BadField
 from digest.site_profile import Site
 from digest.subscribers import use_cases
 
@@ -128,19 +127,3 @@ def test_with_never_no_reader_is_asked(
     use_cases.ask_still_reading(session, site, after=None, now=now)
 
     assert alice.still_reading_step == StillReadingStep.NONE
-
-
-@pytest.mark.parametrize(
-    ("text", "days"), [("24 months", 731), ("1 month", 30), (" 6 months ", 183), ("never", None)]
-)
-def test_the_setting_is_a_number_of_months_or_never(text: str, days: int | None) -> None:
-    span = retention_rules.parse_still_reading(text)
-
-    assert (span.days if span else None) == days
-    assert retention_rules.parse_still_reading(retention_rules.still_reading_text(span)) == span
-
-
-@pytest.mark.parametrize("text", ["", "0 months", "24", "two years", "-1 months", "1000 months", "²  months"])
-def test_an_invalid_number_of_months_is_refused(text: str) -> None:
-    with pytest.raises(BadField, match="24 months, or never"):
-        retention_rules.parse_still_reading(text)

@@ -112,7 +112,7 @@ def small_server(folder: Path) -> Iterator[tuple[Installation, int]]:
     """`digest web`, which may open few files."""
     port = free_port()
     command = ("/bin/sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", sys.executable, "-m", "digest")
-    with installation(folder / "data", settings={"PORT": str(port)}, command=command) as ours:
+    with installation(folder / "data", settings={"LISTEN": f"127.0.0.1:{port}"}, command=command) as ours:
         ours.start("web")
         wait_until("the site to answer", lambda: is_answered(port))
         yield ours, port

@@ -150,11 +150,12 @@ def test_metrics_are_for_private_addresses_only(served: ServedSite, neighbour: T
 
 
 def test_the_web_server_sends_the_alarm_if_the_worker_has_stopped(served: ServedSite, tmp_path: Path) -> None:
+    (key := tmp_path / "key.pem").write_bytes(new_key("ed25519"))
     context = with_settings(
         served.context,
         operator_email="op@example.org",
         mail_url=f"maildir://{tmp_path}/mail",
-        dkim_key=new_key("ed25519").decode(),
+        dkim_keys=f"mail:{key}",
     )
     beat(served, "scheduler")
     assert watchdog.check_once(context) == watchdog.check_once(context)  # there is no worker

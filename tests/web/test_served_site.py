@@ -24,7 +24,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Installa
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     folder = tmp_path_factory.mktemp("served")
-    with installation(folder / "data", settings={"PORT": str(port), "BASE_URL": address}) as ours:
+    with installation(folder / "data", settings={"LISTEN": f"127.0.0.1:{port}", "BASE_URL": address}) as ours:
         ours.start("web")
         with httpx2.Client(base_url=address, follow_redirects=True) as client:
             wait_until("the site to answer", lambda: is_well(client))
