@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from digest.app_context import AppContext
     from digest.letters.dkim_signing import Signer
     from digest.monitoring.dkim_checks import CheckOutcome
-    from digest.monitoring.probes import ProxyProbe
+    from digest.monitoring.probes import WebReply
     from digest.site_profile import Site
 
 
@@ -49,30 +49,20 @@ def check_list_headers(site: Site, signers: Sequence[Signer]) -> Iterator[CheckO
 # ── the web address ─────────────────────────────────────────────────────────────────────────────
 
 
-def check_front(site: Site, probe: ProxyProbe) -> CheckOutcome:
-    """Check the reply to a probe of the web address."""
-    if probe.redirects_to:
+def check_front(site: Site, reply: WebReply, *, proxies: int) -> CheckOutcome:
+    """Check the reply at the web address, and that an https address has a proxy that is counted."""
+    if reply.redirects_to:
         message = (
-            f"{site.url} redirects to {probe.redirects_to}; a one-click unsubscribe must not be redirected."
+            f"{site.url} redirects to {reply.redirects_to}; a one-click unsubscribe must not be redirected."
         )
         return False, message, "Set DIGEST_BASE_URL to the address that it redirects to."
-    if probe.status != HTTPStatus.OK:
-        message = f"Another service responds at {site.url}, or a web server with other keys ({probe.status})."
-        return False, message, "Check the target of the proxy, and DIGEST_SECRET_KEY of the web server."
-    return check_proxy_count(site, probe)
-
-
-def check_proxy_count(site: Site, probe: ProxyProbe) -> CheckOutcome:
-    """Check that DIGEST_PROXIES is the number of proxies that the probe passed."""
-    seen, trusted = probe.proxies_seen, probe.proxies_trusted
-    if site.is_https and seen == 0:
-        message = "The https proxy does not pass on the visitor's address."
-        return False, message, "Configure it to add the address to X-Forwarded-For, and set DIGEST_PROXIES=1."
-    if seen == trusted:
-        return True, f"{seen or 'none'} in front of the web server, as in DIGEST_PROXIES", ""
-    result = "all visitors look like one" if seen > trusted else "visitors can forge their address"
-    message = f"DIGEST_PROXIES is {trusted}, but the real number is {seen}: {result}."
-    return False, message, f"Set DIGEST_PROXIES={seen} where digest web runs."
+    if (reply.status, reply.content) != (HTTPStatus.OK, b"ok\n"):
+        message = f"Another service responds at {site.url} ({reply.status})."
+        return False, message, "Check the target of the proxy, or correct DIGEST_BASE_URL."
+    if site.is_https and not proxies:
+        message = "A proxy serves https, but DIGEST_PROXIES is 0: all visitors look like one network."
+        return False, message, "Set DIGEST_PROXIES to the number of your proxies; nginx alone is 1."
+    return True, f"{site.url} responds", ""
 
 
 # ── DNS ─────────────────────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import shutil
 import smtplib
@@ -11,12 +10,10 @@ import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
-from secrets import token_hex
 from urllib.parse import urlsplit, urlunsplit
 
-from digest import db, links
+from digest import db
 from digest.delivery.transports import MailServer, MailUrl
 from digest.monitoring.check_results import Check, Problem, Severity, outage, passed, warning
 from digest.monitoring.supervisor import Supervisor
@@ -283,53 +280,27 @@ def disk_problem(disk: Disk) -> Problem:
     )
 
 
-# ── proxies in front of the web server ──────────────────────────────────────────────────────────
-
-MIRROR_PURPOSE = "mirror"  #: the purpose of the token in the probe's URL
-
-#: A documentation address (RFC 5737), sent as X-Forwarded-For; proxies add the addresses that follow it.
-FORWARDED_FOR_MARKER = "192.0.2.1"
+# ── the public address ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProxyProbe:
-    """The reply to a probe of our public URL: an HTTP status, and two counts if the status is 200."""
+class WebReply:
+    """The reply to a health check at our public address."""
 
     status: int
+    content: bytes = b""
     redirects_to: str = ""  #: the redirect's target, if any
-    proxies_seen: int = 0  #: number of proxies that the request passed
-    proxies_trusted: int = 0  #: DIGEST_PROXIES of the web server
 
 
-def probe_proxies(site: Site, now: datetime) -> ProxyProbe:
-    """Request our public URL and return the web server's view of the request.
-
-    Raises OSError if there is no HTTP reply.
-    """
+def probe_web(site: Site) -> WebReply:
+    """Request the health check at our public address; raise OSError if there is no HTTP reply."""
     parts = urlsplit(site.url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    token = links.sign_token(site, MIRROR_PURPOSE, f"{now.timestamp():.0f}-{token_hex(8)}")
     with closing(kind(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)) as connection:
-        connection.request(
-            "GET", f"{parts.path}/mirror/{token}", headers={"X-Forwarded-For": FORWARDED_FOR_MARKER}
-        )
+        connection.request("GET", f"{parts.path}/healthz")
         try:
             answer = connection.getresponse()
             content = answer.read(1000)
         except http.client.HTTPException as error:
             raise OSError(f"its reply is not HTTP ({type(error).__name__})") from error
-    if answer.status != http.HTTPStatus.OK:
-        return ProxyProbe(status=answer.status, redirects_to=answer.getheader("location", ""))
-    try:
-        reply = json.loads(content)
-        return ProxyProbe(
-            status=answer.status, proxies_seen=int(reply["seen"]), proxies_trusted=int(reply["proxies"])
-        )
-    except (ValueError, KeyError, TypeError):
-        return ProxyProbe(status=http.HTTPStatus.NOT_FOUND)
-
-
-def hops_behind_marker(chains: Iterable[str]) -> int:
-    """Return the number of addresses that proxies added to the X-Forwarded-For header of a probe."""
-    hops = [hop.strip() for hop in ",".join(chains).split(",") if hop.strip()]
-    return len(hops) - hops.index(FORWARDED_FOR_MARKER) - 1 if FORWARDED_FOR_MARKER in hops else len(hops)
+    return WebReply(status=answer.status, content=content, redirects_to=answer.getheader("location", ""))

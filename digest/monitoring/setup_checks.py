@@ -50,7 +50,7 @@ def check_access(settings: Settings, engine: Engine, now: datetime) -> Iterator[
     yield from run_check("mail", lambda: check_mail_url(settings))
     yield from run_check("address", lambda: check_base_url(settings))
     yield from run_check("proxies", lambda: check_proxy_header(settings, engine, now))
-    yield from run_check("proxies", lambda: check_web_access(settings, now))
+    yield from run_check("proxies", lambda: check_web_access(settings))
     yield from run_check("names", lambda: check_mail_path(settings, engine))
 
 
@@ -146,11 +146,11 @@ def check_of(subject: str, outcome: CheckOutcome, severity: Severity = Severity.
     return passed(subject, message) if is_ok else failed(subject, message, fix, severity=severity)
 
 
-def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
-    """Probe our public URL to count the proxies in front of the web server; a local URL need not respond."""
+def check_web_access(settings: Settings) -> Iterator[Check]:
+    """Check that the web server responds at our public URL; a local URL need not respond."""
     site = settings.site()
     try:
-        probe = probes.probe_proxies(site, now)
+        reply = probes.probe_web(site)
     except ssl.SSLCertVerificationError as error:
         message = f"The certificate of {site.url} is not valid: {error.verify_message}."
         yield warning("proxies", message, CERTIFICATE_FIX)
@@ -170,8 +170,8 @@ def check_web_access(settings: Settings, now: datetime) -> Iterator[Check]:
             yield warning("proxies", message, fix)
         return
     # At the default URL, another service may respond.
-    if settings.base_url != LOCAL_URL or probe.status == HTTPStatus.OK:
-        yield check_of("proxies", mail_path_checks.check_front(site, probe))
+    if settings.base_url != LOCAL_URL or reply.status == HTTPStatus.OK:
+        yield check_of("proxies", mail_path_checks.check_front(site, reply, proxies=settings.proxies))
 
 
 def check_proxy_header(settings: Settings, engine: Engine, now: datetime) -> Iterator[Check]:

@@ -31,7 +31,6 @@ from digest.web import (
     paper_page,
     problem_pages,
     provider_webhook,
-    proxy_mirror,
     public_archive,
     reader_archive,
     robots_and_sitemap,
@@ -84,7 +83,6 @@ ROUTES: list[BaseRoute] = [
     Route("/days/{day}", public_archive.page_in_turn(public_archive.show_day)),
     Route("/topics/{topic}.{format}", public_archive.page_in_turn(public_archive.show_topic_feed)),
     Route("/topics/{topic}", public_archive.page_in_turn(public_archive.show_topic)),
-    Route("/topics/{topic}/{day}", public_archive.page_in_turn(public_archive.show_topic)),
     Route("/robots.txt", robots_and_sitemap.show_robots),
     Route("/sitemap.xml", robots_and_sitemap.show_sitemap),
     Route("/favicon.ico", public_archive.redirect_to_icon),
@@ -109,7 +107,6 @@ ROUTES: list[BaseRoute] = [
     Route("/healthz", health.healthz),
     Route("/readyz", health.readyz),
     Route("/metrics", metrics.show_metrics),
-    Route("/mirror/{token}", proxy_mirror.show_proxies),
 ]
 
 

@@ -48,7 +48,7 @@ HEADERS = {
 #: The pages that belong to one reader, who opens them with links from letters: the first parts of their paths.
 READER_PAGES = ("c", "u", "m", "t", "a", "v", "f", "l", "s", "d", "e")
 #: Paths of private links: their pages are neither cached nor indexed, and the log omits their tokens.
-PRIVATE_PATHS = re.compile(rf"^/({'|'.join(READER_PAGES)}|outbox|mirror)/(.*)$", re.DOTALL)
+PRIVATE_PATHS = re.compile(rf"^/({'|'.join(READER_PAGES)}|outbox)/(.*)$", re.DOTALL)
 
 
 class RequestTooLarge(HTTPException):

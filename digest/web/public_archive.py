@@ -18,6 +18,7 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.letters import figures_in_words
 from digest.papers import catalog
+from digest.topics import Filter
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import feeds, page_rendering, request_context, trending_list
 
@@ -57,41 +58,59 @@ def show_days(request: Request) -> Response:
 
 
 def show_day(request: Request) -> Response:
-    """Show the list of one day, as it was at the end of the day."""
-    return list_page(request, "/days", title="", filter_text=None)
+    """Show the list of one day, as it was at the end of the day, with links to the days around it."""
+    context, path = open_archive(request), request.path_params["day"]
+    with db.read_session(context.engine) as session:
+        links = {
+            str(day): DayLink(href=f"/days/{day}", label=short_day(day))
+            for day in listed_days(context, session)
+        }
+        if path not in links:
+            raise HTTPException(404)
+        days = list(links)
+        place = days.index(path)
+        return list_page(
+            request,
+            session,
+            date.fromisoformat(path),
+            path=f"/days/{path}",
+            feed="/feed.atom",
+            earlier=links[days[place - 1]] if place else None,
+            later=links[days[place + 1]] if place + 1 < len(days) else None,
+        )
 
 
 def show_topic(request: Request) -> Response:
-    """Show the list of papers on a starter topic, either the latest or that of one day."""
-    name, text = starter_topic(request)
-    return list_page(request, f"/topics/{slug(name)}", title=name, filter_text=text)
-
-
-def list_page(request: Request, place: str, *, title: str, filter_text: str | None) -> Response:
-    """Return a page of a day's list, with links to the list's other pages and to the days around it."""
-    context = open_archive(request)
+    """Show the latest list of papers on a starter topic."""
+    context, (name, text) = open_archive(request), starter_topic(request)
+    path = f"/topics/{slug(name)}"
     with db.read_session(context.engine) as session:
         days = listed_days(context, session)
-        day = requested_day(request, days)
-        chosen = topics.parse(filter_text) if filter_text else None
-        found = trending_list.list_of_day(context, session, day, chosen, requested_page(request))
+        if not days:
+            raise HTTPException(404)
+        return list_page(
+            request, session, days[-1], path=path, feed=f"{path}.atom", title=name, filter=topics.parse(text)
+        )
+
+
+def list_page(
+    request: Request,
+    session: Session,
+    day: date,
+    *,
+    title: str = "",
+    filter: Filter | None = None,
+    earlier: DayLink | None = None,
+    later: DayLink | None = None,
+    **values: Any,
+) -> Response:
+    """Return a page of a day's list, with links to the list's other pages; raise 404 if there is no such page."""
+    context = request_context.context_of(request)
+    found = trending_list.list_of_day(context, session, day, filter, requested_page(request))
     if found is None:
         raise HTTPException(404)
-    number = days.index(day)
     return page_rendering.render_page(
-        request,
-        "day",
-        title=title,
-        found=found,
-        path=f"{place}/{day}",
-        earlier=DayLink(href=f"{place}/{days[number - 1]}", label=short_day(days[number - 1]))
-        if number
-        else None,
-        later=DayLink(href=f"{place}/{days[number + 1]}", label=short_day(days[number + 1]))
-        if number + 1 < len(days)
-        else None,
-        feed=f"{place}.atom" if title else "/feed.atom",
-        topics=topic_links(),
+        request, "day", found=found, title=title, topics=topic_links(), earlier=earlier, later=later, **values
     )
 
 
@@ -136,15 +155,6 @@ def requested_page(request: Request) -> int:
     if not PAGE_NUMBER.fullmatch(text):
         raise HTTPException(404)
     return int(text)
-
-
-def requested_day(request: Request, days: list[date]) -> date:
-    """Return the day in the URL, by default the latest; raise 404 if there is no list for the day."""
-    text = request.path_params.get("day")
-    found = {str(day): day for day in days}
-    if not found or (text is not None and text not in found):
-        raise HTTPException(404)
-    return found[text] if text is not None else days[-1]
 
 
 def short_day(day: date) -> str:

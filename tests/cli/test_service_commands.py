@@ -16,15 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
-import httpx2
 import pytest
 import redis
 from sqlalchemy import text
 
-from digest import db, heartbeats, inbound, links
+from digest import db, heartbeats, inbound
 from digest.cli import dkim_keys
 from digest.delivery.transports import parse_mail_url
 from digest.dns_records import DnsUnavailable
@@ -32,7 +30,7 @@ from digest.letters.dkim_signing import Signer
 from digest.monitoring import dkim_checks, mail_path_checks, probes
 from digest.monitoring.check_results import Check
 from digest.monitoring.supervisor import Supervisor
-from digest.settings import Settings, load_settings
+from digest.settings import load_settings
 from digest.site_profile import Site
 from tests.cli.conftest import EXAMPLE, FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
@@ -41,9 +39,9 @@ from tests.support.certificates import make
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.mail_sink import run_mail_sink
 from tests.support.product_processes import installation
-from tests.support.proxies import ProxiedSites
 from tests.support.real_servers import Server, free_port, restartable_broker, valkey_program
-from tests.support.waiting import HANG_SECONDS, current_time
+from tests.support.served_apps import serve_site
+from tests.support.waiting import HANG_SECONDS
 
 
 @pytest.mark.usefixtures("catalog", "ada")
@@ -727,79 +725,32 @@ def test_doctor_reports_a_signature_of_another_domain_or_without_one_click_heade
     ]
 
 
-# ── proxies in front of the web server ──────────────────────────────────────────────────────────
+# ── the public address ──────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture
-def front() -> Iterator[ProxiedSites]:
-    """Web servers, and proxies to put in front of them."""
-    made = ProxiedSites()
-    with made.stack:
-        yield made
-
-
-def settings_here(tmp_path: Path, **details: Any) -> Settings:
-    """The settings of this test's web server."""
-    return load_settings({"data_dir": tmp_path / "data", **details})
-
-
-@pytest.mark.parametrize(
-    ("in_front", "believed", "status", "message"),
-    [
-        (0, 0, "ok", "none in front"),
-        (1, 1, "ok", "1 in front"),
-        (2, 2, "ok", "2 in front"),
-        (1, 0, "error", "DIGEST_PROXIES is 0, but the real number is 1: all visitors look like one."),
-        (2, 1, "error", "DIGEST_PROXIES is 1, but the real number is 2: all visitors look like one."),
-        (
-            0,
-            1,
-            "error",
-            "DIGEST_PROXIES is 1, but the real number is 0: visitors can forge their address.",
-        ),
-    ],
-)
-def test_doctor_reports_unconfigured_proxies(
-    digest: Digest,
-    front: ProxiedSites,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    in_front: int,
-    believed: int,
-    status: str,
-    message: str,
+def test_doctor_checks_what_responds_at_the_public_address(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     digest("status")
-    url = front.open(settings_here(tmp_path, proxies=believed), proxies=in_front)
-    monkeypatch.setenv("DIGEST_BASE_URL", url)
+    with serve_site(load_settings({"data_dir": tmp_path / "data"})) as port:
+        for path, status, message in (
+            ("", "ok", "responds"),
+            ("/static", "error", "Another service responds"),
+        ):
+            monkeypatch.setenv("DIGEST_BASE_URL", f"http://127.0.0.1:{port}{path}")
+            (found,) = [line for line in digest("doctor", "--json").lines if line["subject"] == "proxies"]
 
-    (found,) = [line for line in digest("doctor", "--json").lines if line["subject"] == "proxies"]
-
-    assert (found["status"], found["message"].startswith(message)) == (status, True), found
-
-
-def test_the_proxy_mirror_answers_only_doctor(front: ProxiedSites, tmp_path: Path) -> None:
-    url = front.open(settings_here(tmp_path), proxies=0)
-    site = settings_here(tmp_path).site()
-    hour_ago = int(current_time().timestamp()) - 3600
-
-    for token in (
-        links.sign_token(site, "mirror", f"{hour_ago}-ab"),
-        links.sign_token(site, "unsubscribe", f"{hour_ago + 3600}-1"),
-        "nonsense",
-    ):
-        assert httpx2.get(f"{url}/mirror/{token}").status_code == 404
+            assert (found["status"], message in found["message"]) == (status, True), found
 
 
-def test_doctor_reports_a_base_url_of_another_service(
-    digest: Digest, front: ProxiedSites, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    strangers = front.open(Settings(data_dir=tmp_path / "strangers"), proxies=0)
-    monkeypatch.setenv("DIGEST_BASE_URL", strangers)
+def test_an_https_address_without_a_counted_proxy_is_reported() -> None:
+    site, healthy = Site(url="https://digest.example.org"), probes.WebReply(status=200, content=b"ok\n")
 
-    (found,) = [line for line in digest("doctor", "--json").lines if line["subject"] == "proxies"]
-
-    assert (found["status"], "Another service responds" in found["message"]) == ("error", True)
+    assert mail_path_checks.check_front(site, healthy, proxies=1)[0]
+    is_ok, message, _ = mail_path_checks.check_front(site, healthy, proxies=0)
+    assert (is_ok, "DIGEST_PROXIES is 0" in message) == (False, True)
+    moved = probes.WebReply(status=301, redirects_to="https://www.example.org")
+    assert "must not be redirected" in mail_path_checks.check_front(site, moved, proxies=1)[1]
 
 
 def test_doctor_reports_failed_dns_queries(digest: Digest, monkeypatch: pytest.MonkeyPatch) -> None:
