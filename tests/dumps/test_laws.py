@@ -114,6 +114,8 @@ WRONG = {
     "an address": {"title": "Winds and Their Graphs https://kites.example"},
     "a date at the end": {"title": "Winds and Their Graphs Mar 11, 2023"},
     "a count at the end": {"title": "Winds and Their Graphs 5 authors"},
+    "a macro": {"title": ".SS Winds and Their Graphs"},
+    "cut within brackets": {"title": "Winds and Their Graphs (Technical"},
     "cut at a name": {"title": "Winds and Their Graphs (2017), F"},
     "names": {"title": "Ada Okafor,Kenji Ito, Lena Brandt"},
     "a venue": {"title": "ICLR 2024 Spotlight"},
@@ -123,6 +125,7 @@ WRONG = {
     "a list of names": {"authors": ("['Ada Okafor', 'Kenji Ito']",), "n_authors": 1},
     "names in a row": {"authors": ("Okafor, A., Ito, K., & Lind, P.",), "n_authors": 1},
     "a number of authors": {"authors": ("23",), "n_authors": 1},
+    "a comment among names": {"authors": ("Shi, % some comment Fazhan",), "n_authors": 1},
     "others": {"authors": ("Jo Lind et al.",), "n_authors": 1},
     "markup in the abstract": {"abstract": "<jats:p>We steer kites.</jats:p> " + abstract("kites")},
     "more authors than counted": {"n_authors": 2},
@@ -147,10 +150,21 @@ def test_records_that_do_not_look_like_papers_hold_a_dump_and_a_few_odd_ones_do_
         wrong = [replace(one, **fields) for one in RIGHT[:4]]  # type: ignore[arg-type]
         assert held([*wrong, *RIGHT[4:]]), name
         assert held(wrong[:2]), name
-        assert not held([*wrong[:1], *RIGHT[1:]] * 3) or name in {"markup", "a heading", "an address"}, name
+        assert not held([*wrong[:1], *RIGHT[1:]] * 3) or name in {
+            "markup",
+            "a heading",
+            "a macro",
+            "an address",
+        }, name
     pairs = [replace(one, title=title) for one, title in zip(RIGHT, TITLES_LIKE_NAMES, strict=False)]
     assert not held([*pairs, *RIGHT[len(pairs) :]])
     assert held([replace(one, title="Ada Okafor, Kenji Ito") for one in RIGHT])
+    below = [one.ids["arxiv"] for one in RIGHT[1:]]
+    swallowed = [
+        replace(one, abstract=f"{one.abstract} arXiv:{known} [pdf")
+        for one, known in zip(RIGHT, below, strict=False)
+    ]
+    assert held(swallowed)
     alike = [replace(one, abstract=RIGHT[0].abstract) for one in RIGHT]
     assert held([replace(one, title=f"{n} {one.title}") for n, one in enumerate(alike)])
     assert held([replace(one, title="On Kites", abstract=f"{n}") for n, one in enumerate(RIGHT)])
@@ -189,3 +203,27 @@ def test_dates_that_belong_to_the_neighbours_hold_a_dump() -> None:
         True,
         False,
     )
+
+
+def test_ids_that_belong_to_the_papers_below_hold_a_list_of_any_length() -> None:
+    papers = "".join(
+        f"### [A Study of {one.capitalize()}](https://arxiv.org/abs/2611.{n:05d})\n\n{abstract(one)}\n\n"
+        for n, one in enumerate([*SUBJECTS, *(f"old {one}" for one in SUBJECTS)], 2)
+    )
+    last = f"### A Study of Zithers\n\n{abstract('zithers')}\n"
+
+    assert not doubts(f"# Daily Papers\n\n{papers}")
+    assert not doubts(f"# Daily Papers\n\narXiv:2611.00001v1\n\n{papers}")
+    assert doubts(f"# Daily Papers\n\narXiv:2611.00001v1\n\n{papers}{last}")
+
+
+def test_a_list_of_other_things_is_held_unless_its_entries_have_authors() -> None:
+    def entries(share: float, names: str) -> str:
+        return "# Reading\n\n" + "".join(
+            f"- [A Study of Rarer {one.capitalize()}](https://{'arxiv.org/abs/2611.1' if n < share * len(SUBJECTS) else 'example.org/p'}{n:04d}){names}\n"
+            for n, one in enumerate(SUBJECTS)
+        )
+
+    assert doubts(entries(0.4, ""))
+    assert not doubts(entries(0.6, ""))
+    assert not doubts(entries(0.0, " *Ada Okafor · Kenji Ito*"))

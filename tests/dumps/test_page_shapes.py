@@ -214,8 +214,8 @@ SHAPES: dict[str, tuple[str, str]] = {
         page(
             "[1]Models [2]Datasets [3]Spaces\n\n" + TOP,
             lambda n: (
-                f"   [{n + 4}]Upvote\n   {UPVOTES[n]}\n\n   [{n + 5}]{TITLES[n]}\n\n   [{n + 6}]{wrapped(ABSTRACTS[n])}"
-                f"\n\n   [{n + 7}]{AUTHORS[n]} authors\n   ·\n   {YEARLESS[n]}"
+                f"   [{4 * n + 4}]Upvote\n   {UPVOTES[n]}\n\n   [{4 * n + 5}]{TITLES[n]}\n\n   [{4 * n + 6}]{wrapped(ABSTRACTS[n])}"
+                f"\n\n   [{4 * n + 7}]{AUTHORS[n]} authors\n   ·\n   {YEARLESS[n]}"
             ),
             bottom="\n\nReferences\n\n   Visible links\n   1. https://huggingface.co/models\n",
         ),
@@ -463,3 +463,64 @@ def test_an_incomplete_url_does_not_affect_its_paper() -> None:
     )
 
     assert [item.title for item in found if isinstance(item, Record)] == list(TITLES)
+
+
+NAMES = ("Ada Okafor", "Kenji Ito", "Lena Brandt", "Tomasz Moreau", "Ingrid Sofia Haddad")
+
+
+def test_a_wrapped_list_of_names_is_read_whole_and_ends_where_the_abstract_begins() -> None:
+    shapes = {
+        "commas at the ends of lines": f"{', '.join(NAMES[:3])},\n{', '.join(NAMES[3:])}\n\nAbstract\n\n",
+        "dots between names": f"{' · '.join(NAMES[:3])} ·\n{' · '.join(NAMES[3:])}\n\nAbstract\n\n",
+        "a name on two lines": f"{', '.join(NAMES[:4])}, Ingrid Sofia\nHaddad\nAbstract\n",
+        "italics of a wiki": f"//{' · '.join(NAMES)}//\n\n",
+    }
+    for name, names in shapes.items():
+        page = "# Accepted papers\n\n" + "".join(
+            f"## [{subject.capitalize()} and the Wind](https://openreview.net/forum?id=abcdefg{n:04d})\n\n{names}{wrapped(abstract(subject), 66)}\n\n"
+            for n, subject in enumerate(("kites", "owls", "looms", "reefs"))
+        )
+        found = [one for one in items(page) if isinstance(one, Record)]
+        assert [one.authors for one in found] == [NAMES] * 4, name
+        assert [one.abstract for one in found] == [
+            abstract(one) for one in ("kites", "owls", "looms", "reefs")
+        ], name
+
+
+def test_numbers_of_references_stay_in_the_text_of_a_text_browsers_copy() -> None:
+    text = "We follow the plan of earlier work [3] and reach 93% of it [12]. " + abstract("kites")
+    lines, links = [], []
+    for n in range(1, 15, 2):
+        lines.append(
+            f"   [{n}]Kites and Owls, Part {n} of a Series\n\n   [{n + 1}]Ada Okafor\n\n{wrapped(text, 66)}\n"
+        )
+        links += [f"   {n}. https://arxiv.org/abs/2611.{n:05d}", f"   {n + 1}. https://example.org/people"]
+    page = "\n".join(lines) + "\nReferences\n\n" + "\n".join(links) + "\n"
+
+    found = [one for one in items(page) if isinstance(one, Record)]
+    assert {one.abstract for one in found} == {text}
+    assert [one.ids["arxiv"] for one in found] == [f"2611.{n:05d}" for n in range(1, 15, 2)]
+
+
+def test_the_heading_of_a_page_is_no_paper_if_the_papers_have_links() -> None:
+    for mark in ("#", "=", "h1."):
+        papers = "".join(
+            f"{mark if mark != 'h1.' else 'h2.'} [Kites and Owls, Part {n}](https://arxiv.org/abs/2611.{n:05d})\n\n{abstract('kites')} {n}\n\n"
+            for n in range(1, 6)
+        )
+        found = items(f"{mark} Reading list\n\nPapers that we read this week and liked.\n\n{papers}")
+        assert [one.title for one in found if isinstance(one, Record)] == [
+            f"Kites and Owls, Part {n}" for n in range(1, 6)
+        ], mark
+
+
+def test_a_wrapped_line_with_an_id_belongs_to_the_title_below_it() -> None:
+    page = "### New submissions (showing 5 of 5 entries)\n\n" + "".join(
+        f"[{n}] arXiv:2611.{n:05d} [pdf, html,\nother]\n\nTitle: Kites and Owls, Part {n}\n\nAda Okafor, Kenji Ito\n\n"
+        f"Subjects: Machine Learning (cs.LG)\n\n{wrapped(abstract('kites'), 66)}\n\n"
+        for n in range(1, 6)
+    )
+    found = [one for one in items(page) if isinstance(one, Record)]
+    assert [(one.title[-1], one.ids["arxiv"]) for one in found] == [
+        (str(n), f"2611.{n:05d}") for n in range(1, 6)
+    ]

@@ -92,6 +92,7 @@ def paper(  # noqa: PLR0913  (one argument for each field)
     if "withdrawn" in comment or "withdrawn" in abstract[:200]:
         is_withdrawn = field_parsing.is_withdrawn(comment, abstract)
         announcement = Announcement.WITHDRAWN if is_withdrawn else announcement
+    journal = "" if journal[:8].startswith(("http://", "https://")) else journal
     own = field_parsing.web_urls(*urls) if urls else ()
     return Record(
         title=clean_text(field_parsing.as_text(title)),

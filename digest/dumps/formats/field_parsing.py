@@ -28,6 +28,7 @@ YEAR_LAST = re.compile(
 )
 MONTH = {name: number for number, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}  # noqa: SIM905  # fmt: skip
 NAME_SEPARATOR = re.compile(r"\s*(?:,?\s+and\s+|,)\s*")
+MIDDLE_DOT = re.compile(r" ·(?: |$)")
 INITIALS = re.compile(r"(?:[A-Z]\.[ -]?){1,4}")
 WITHDRAWN = re.compile(
     r"(?:this|the) (?:\w+ ){0,2}(?:paper|article|submission|manuscript|work|preprint)\b.{0,40}\b"
@@ -172,7 +173,7 @@ def as_texts(value: Any) -> tuple[str, ...]:
 
 def split_names(value: Any) -> tuple[str, ...]:
     """Split a line of authors, as in `A, B and C (Some Institute)` or `Ito, K.; Lind, P.`"""
-    line = as_text(value)
+    line = MIDDLE_DOT.sub(", ", as_text(value))
     for _ in range(3):  # an affiliation in parentheses may itself contain parentheses
         line = IN_PARENTHESES.sub("", line)
     groups = line.split(";") if ";" in line else line.split(" and ")

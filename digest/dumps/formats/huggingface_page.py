@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from digest.dumps.formats import huggingface_json, json_stream, xml_stream
+from digest.dumps.formats import json_stream, service_json, xml_stream
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items
 from digest.errors import UnreadableDump
 
@@ -40,7 +40,9 @@ def read(source: DumpInput) -> tuple[Header, Items]:
             "The file is a web page that does not contain the papers' data. Save its text, or download the papers as JSON:"
             " https://huggingface.co/api/daily_papers"
         )
-    return Header(), json_stream.convert_objects(((1, paper) for paper in found), huggingface_json.record_of)
+    return Header(), json_stream.convert_objects(
+        ((1, paper) for paper in found), service_json.huggingface_record
+    )
 
 
 def papers_in_page(page: str) -> Iterator[Any]:

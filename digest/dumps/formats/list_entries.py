@@ -76,20 +76,8 @@ PAPER_HOSTS = (
     "isca-archive.org", "ecva.net", "science.org", "pnas.org", "hal.science", "ssrn.com", "chemrxiv.org",
 )  # fmt: skip
 TITLE_NAMES = (
-    "title",
-    "papertitle",
-    "paper",
-    "article",
-    "publication",
-    "papername",
-    "name",
-    "work",
-    "论文",
-    "标题",
-    "题目",
-    "论文标题",
-    "名称",
-)
+    "title", "papertitle", "paper", "article", "publication", "papername", "name", "work", "论文", "标题", "题目", "论文标题", "名称",
+)  # fmt: skip
 #: Names of table columns, with the corresponding columns of the format `json`.
 COLUMN_NAMES = {
     "publishdate": "published", "time": "published", "pubdate": "published", "submitted": "published", "day": "published",
@@ -348,7 +336,8 @@ def authors_in(rest: str) -> tuple[tuple[str, ...], bool]:
         labelled = NAMES_LABEL.fullmatch(line.strip()) if len(line) < LONGEST_NAMES else None
         if labelled and ":" in line and (found := names_of(labelled["names"]))[0]:
             return found
-    for part in PART.split(rest[:LONGEST_NAMES]):
+    dotted = [" ".join(block.split()) for block in rest.split("\n\n") if " · " in block]
+    for part in (*dotted, *PART.split(rest[:LONGEST_NAMES])):
         if len(part) > 2 and (found := names_of(part.strip(" ,.;").removeprefix("by ")))[0]:
             names, is_whole = found
             if len(names) > 1 or not is_whole:
@@ -425,7 +414,7 @@ def paragraphs(text: str) -> Iterator[str]:
             whole = ""
         whole += f" {line.strip()}" if whole else line
         is_full = MIN_WRAPPED <= len(line.rstrip()) <= MAX_WRAPPED
-        if not is_full or "[" in line or "*" in line or line.endswith("\\"):
+        if not is_full or line.lstrip()[:1] in ("[", "*") or line.endswith("\\"):
             yield whole
             whole = ""
     yield whole

@@ -38,6 +38,7 @@ def rules(*rows: tuple[str, str, str]) -> tuple[Rule, ...]:
 PICTURE = r"\.(?:png|jpe?g|gif|svg|webp)"
 IMAGES = rules(
     (".. ", r"\\ ", ""),  # reStructuredText
+    ("[I", r"\[(?:IMG|INLINE|IMAGE)\]", "![]()"),  # text browsers
     ("{{id", r"[ \t]*\{\{id [^{}\n]{0,300}\}\}", ""),  # XWiki
     ("''//", r"''(//)''", r"\1"),  # ZimWiki
     ("~/", r"~(?=[^\w\s~])", ""),  # XWiki, Markua
@@ -72,8 +73,8 @@ LINKS = rules(
 )  # fmt: skip
 LATEX = "section{"
 BLOCKS = rules(
-    ("\n=", r"^[ \t]{0,3}={1,6} (\S.*?)(?: ?=+)?[ \t]*$", r"### \1"),  # MediaWiki, AsciiDoc, Typst
-    ("\nh", r"^h[1-6](?:\([^()\n]{0,300}\))?\. ", "### "),  # Jira, Textile
+    *(("\n=", rf"^[ \t]{{0,3}}={{{n}}} (\S.*?)(?: ?=+)?[ \t]*$", rf"{'#' * n} \1") for n in range(1, 7)),  # MediaWiki, AsciiDoc, Typst
+    *((f"\nh{n}", rf"^h{n}(?:\([^()\n]{{0,300}}\))?\. ", "#" * n + " ") for n in range(1, 7)),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("'''", r"'''(?=[^\s'])([^'\n]{1,3000})'''", r"\1"),  # MediaWiki
     ("{anchor:", r"\\([(){}\[\]!*_^~|+-])", r"\1"),  # Jira

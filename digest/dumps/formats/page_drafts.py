@@ -253,10 +253,9 @@ def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tupl
     """Store the authors' names in the draft, even if they span several lines; return the other texts."""
     rest = []
     for index, passage in texts:
-        text = passage.text
-        may_name = (
-            text.count(" ") < WORDS_OF_NAME * (1 + text.count(",") + text.count(";")) and len(text) < 4000
-        )
+        text = passage.text.strip("/ ")  # italics in some wikis
+        separators = sum(map(text.count, ",;·"))
+        may_name = text.count(" ") < WORDS_OF_NAME * (1 + separators) and len(text) < 4000
         names = field_parsing.person_names(text) if may_name else ()
         if not draft.authors and len(names) > 1:
             draft.authors = names

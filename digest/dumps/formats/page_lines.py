@@ -9,7 +9,7 @@ several lines.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
@@ -35,6 +35,7 @@ BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 LISTED_ADDRESS = re.compile(
     r"[ \t>]*(?:\[(?P<name>[^\[\]\n]{1,300})\]:?|(?P<number>\d{1,5})[.:])\s+<?(?P<url>(?:https?|file):/\S+|/\S+)>?(?:\s+\"[^\"\n]*\")?\s*"
 )
+BRACKETED_NUMBER = re.compile(r"\[(\d{1,5})\](?![(.,;:)])")
 LINK_NUMBER = re.compile(r"\[(\d{1,5})\](?![(\[:])")
 REFERRED = re.compile(r"[^\[\]\d\s]\]\[\d")  #: a link such as `[text][12]`
 IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
@@ -243,6 +244,8 @@ class LinkFinder:
         place = 0
         if "]" in text:
             self.numbers_links = numbers_links(text, listed)
+            #: where the numbers of links are; other numbers in brackets, as of references, are text
+            self.number_places = rising_numbers(text) if self.numbers_links else frozenset()
             for token in tokens(NUMBERED_TOKEN if self.numbers_links else BRACKETED_TOKEN, text):
                 self.add(text[place : token.start()])
                 self.take(token)
@@ -293,7 +296,7 @@ class LinkFinder:
             self.add_image(token["alt"])
         elif token["close"] is not None:
             self.on_close(token)
-        elif token["number"] is not None and self.numbers_links:
+        elif token["number"] is not None and self.numbers_links and token.start() in self.number_places:
             self.end_number()
             self.numbered = (len(self.pieces), self.listed.get(token["digits"], ""))
         elif token["open"] is not None:
@@ -383,6 +386,30 @@ def numbers_links(text: str, listed: dict[str, str]) -> bool:
         return False
     has_closers = "](" in text or "][" in text
     return any(number in listed for number in digits) or (not has_closers and is_rising(digits))
+
+
+def rising_numbers(text: str) -> frozenset[int]:
+    """Return the places of the longest series of rising numbers in brackets; a number joined to a text precedes others."""
+    brackets = list(BRACKETED_NUMBER.finditer(text))
+    joined = {one[1] for one in brackets if not text[one.end() : one.end() + 1].isspace()}
+    found = [
+        (one.start(), int(one[1]))
+        for one in brackets
+        if one[1] not in joined or not text[one.end() : one.end() + 1].isspace()
+    ]
+    lowest: list[int] = []  #: the lowest last number of a series of each length
+    ends: list[int] = []  #: the index in `found` of that number
+    before: list[int] = []  #: for each number, the index of the number before it in its series
+    for index, (_, number) in enumerate(found):
+        length = bisect_left(lowest, number)
+        lowest[length : length + 1] = [number]
+        ends[length : length + 1] = [index]
+        before.append(ends[length - 1] if length else -1)
+    places, index = [], ends[-1] if ends else -1
+    while index >= 0:
+        places.append(found[index][0])
+        index = before[index]
+    return frozenset(places)
 
 
 def is_rising(digits: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ HEADING = re.compile(r"^(#{1,6})\s+")
 HEADING_END = re.compile(r" ?\{[^{}]{0,300}\}$")
 UNDERLINE = re.compile(r"(={3,}|-{3,})")
 LIST_MARK = re.compile(r"^(?:[*+•▪►‣◦:]\s+|-\s+(?=\D))")
-BARE_MARKS = frozenset(["", "*", "+", "-", "•", "▪", "◦"])
+BARE_MARKS = frozenset(["", "Abstract", "*", "+", "-", "•", "▪", "◦"])
 QUOTE = re.compile(r"^(?:>\s?)+")
 SIGNS = re.compile(r"[\W_]*")
 CHECKBOX = re.compile(r"^[-*]?\s*(?:\[[ xX_]?\]|\(\)|[☐☑☒])\s*")
@@ -42,9 +42,11 @@ SUBMITTER = re.compile(r"submitted by(?:\s+(?P<name>\S.{0,60}))?", re.IGNORECASE
 DATE_AND_COMMENTS = re.compile(r"\b([A-Z][a-z]{2} (?:\d{1,2}, (?:19|20)\d\d|[12]\d|3[01]|\d))(\d+)$")
 #: A line such as `[1] arXiv:2611.01234 [pdf, html]` in a listing.
 ID_LINE = re.compile(
-    r"\W{0,4}(?:\[?\d{1,4}[\].]?\s*)?arXiv:\s?(\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\(cross-list[^()]{0,60}\)\s*)?(?:\[[^\[\]]{0,120}\])?",
+    r"\W{0,4}(?:\[?\d{1,4}[\].]?\s*)?arXiv:\s?(\d{4}\.\d{4,5})(?:v\d+)?\s*(?:\(cross-list[^()]{0,60}\)\s*)?(?:\[[^\[\]]{0,120}\]?)?",
     re.IGNORECASE,
 )
+#: The end of such a line that a tool wrapped.
+ID_LINE_END = re.compile(r"(?:\W*\b(?:pdf|html|other|ps|format|v\d))+\W*", re.IGNORECASE)
 DAY_WITHOUT_YEAR = re.compile(r"\b[A-Z][a-z]{2} \d{1,2},$")
 DIGIT = re.compile(r"\d")
 URL_LINE = re.compile(r"<?(https?://[^\s<>]+)>?")
@@ -69,6 +71,7 @@ LONGEST_WORDS = 40  #: maximum number of characters of metadata without a digit
 LONG_LINE = 200  #: if many lines of a page have more characters, the text of the page is not wrapped
 MAX_BLOCK = 40  #: so many lines of a block are compared with the line above them
 HANGING = frozenset("·▲△⬆🔼↑👍❤🔥👏💬🗨⭐★☆🌟")  #: symbols that precede a number or a date
+NAME_SEPARATORS = (",", "·", ";")
 MAX_TITLE_LINES = 3
 LONGEST_BYLINE = 60
 LONGEST_WORD = 2_000  #: a word with more characters is not an address
@@ -259,7 +262,7 @@ def spans(above: PageLine, line: PageLine) -> bool:
     return any(link.is_bounded and link.label and link in above.inside for link in line.inside)
 
 
-def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrapping: Wrapping) -> bool:  # noqa: PLR0911  (one return for each sign)
+def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrapping: Wrapping) -> bool:  # noqa: PLR0911, PLR0912  (one return for each sign)
     """Return whether a line continues the text of the lines above it."""
     above, line, first = lines[text[-1]], lines[index], lines[text[0]]
     is_new = not (line.text[:1].islower() or line.inside or above.is_continued or first.text[:1] == "#")
@@ -268,6 +271,8 @@ def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrappi
     is_apart = line.text in BARE_MARKS or HEADING.match(line.text)
     if text[-1] != index - 1 or line.fault or is_apart:
         return False
+    if names_go_on([lines[place] for place in text], line, wrapping):
+        return True
     if above.is_continued or (not LIST_MARK.match(line.text) and spans(above, line)):
         return True
     if (
@@ -301,6 +306,23 @@ def continues(lines: Sequence[PageLine], text: Sequence[int], index: int, wrappi
         return False
     is_paragraph = wrapping.is_spaced and not found and len(block) > 2
     return (is_full or is_paragraph) and not (is_address and above.text[-1] in ".!?")
+
+
+def names_go_on(above: Sequence[PageLine], line: PageLine, wrapping: Wrapping) -> bool:
+    """Return whether a list of names that a tool wrapped continues on this line."""
+    last = above[-1]
+    if len(above) > MAX_BLOCK or not any(sign in last.text for sign in NAME_SEPARATORS):
+        return False
+    whole = " ".join(one.text for one in above)
+    names = field_parsing.person_names(whole)
+    if not names or whole[-1] in NAME_SEPARATORS:
+        return bool(names)
+    is_full = 0 < wrapping.width <= last.length + line.first_word + 2
+    return (
+        is_full
+        and not is_navigation(line.text)
+        and len(field_parsing.person_names(f"{whole} {line.text}")) > 1
+    )
 
 
 def width_of(block: Sequence[int], wrapping: Wrapping) -> int:
@@ -392,7 +414,7 @@ def other_passages(line: PageLine, index: int, text: str) -> tuple[Passage, ...]
     if is_plain(text):
         return ()
     bare = LIST_MARK.sub("", text, count=1)
-    if is_navigation(text) or (bare != text and is_navigation(bare)):
+    if is_navigation(text) or (bare != text and is_navigation(bare)) or ID_LINE_END.fullmatch(text):
         return (replace(base, is_site=True),)
     if found := metadata_of(text, line):
         *others, last = found

@@ -81,6 +81,9 @@ def titles_of(passages: Sequence[Passage], runs: Sequence[Run]) -> list[int]:
         for index in texts
         if passages[index].heading and (passages[index].heading == level or any(keys_in(passages[index])))
     ]
+    linked_headings = [index for index in headed if any(keys_in(passages[index]))]
+    if headed[1:] and linked_headings == headed[1:]:
+        headed = linked_headings  # the first heading is that of the page
     labelled = [index for index in texts if passages[index].label == "title"]
     for marked in (labelled, headed):
         if marked and 2 * len(marked) >= max(len(abstracts), papers):

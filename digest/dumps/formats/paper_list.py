@@ -34,6 +34,7 @@ LABELLED = re.compile(
 )
 MAX_LINES = 60  #: maximum number of lines in an entry
 MAX_LINE = 20_000  #: maximum number of characters in a line of an entry
+LONG_PROSE = 240  #: characters
 MIN_PAPERS = 3  #: a dump with fewer papers is not recognised as a list
 
 
@@ -46,7 +47,15 @@ def recognises(head: str) -> bool:
     found = [one for one in papers_in(lines) if isinstance(one, ListPaper)]
     with_abstract = sum(bool(one.record.abstract) for one in found)
     marked = sum(one.is_marked for one in found)
+    apart = sum(map(is_prose_apart, re.split(r"\n\s*\n", whole)))
+    if 2 * apart > max(len(found), 4 * with_abstract):
+        return False  # the abstracts stand below the items, without indentation
     return len(found) >= MIN_PAPERS and (2 * with_abstract < len(found) or 2 * marked > len(found))
+
+
+def is_prose_apart(block: str) -> bool:
+    """Return whether a block of lines is a long text that belongs to no item of a list."""
+    return len(block) > LONG_PROSE and "](" not in block and block[:1].isalnum()
 
 
 def page_mark(head: str) -> bool:

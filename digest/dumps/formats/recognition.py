@@ -11,19 +11,13 @@ from typing import BinaryIO
 
 from digest.dumps.formats import (
     acl_anthology,
-    arxiv_kaggle,
     arxiv_listing,
     bibtex,
-    biorxiv,
-    csl_json,
-    datacite,
     decompression,
     html_page,
-    huggingface_json,
     huggingface_page,
     mail_page,
     oai_pmh,
-    openalex,
     own_csv,
     own_json,
     page_copy,
@@ -33,7 +27,7 @@ from digest.dumps.formats import (
     refused_formats,
     ris,
     rss_atom,
-    semantic_scholar,
+    service_json,
     utf16,
     xml_stream,
 )
@@ -50,7 +44,7 @@ from digest.papers import Record
 
 #: Every format, in the order in which the formats are tried.
 FORMATS: tuple[Format, ...] = (
-    huggingface_json, arxiv_kaggle, semantic_scholar, openalex, biorxiv, datacite, csl_json, own_json,  # JSON, the most specific first
+    *service_json.FORMATS, own_json,  # JSON, the most specific first
     rss_atom, oai_pmh, pubmed_xml, acl_anthology, huggingface_page, html_page,  # XML and HTML
     paper_list,  # lists in Markdown, which may contain BibTeX
     arxiv_listing, pubmed_nbib, ris, bibtex,  # plain text with a distinctive beginning

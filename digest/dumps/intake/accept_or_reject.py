@@ -43,12 +43,12 @@ Progress = Callable[[int, int | None], None]
 class Survey:
     """The result of reading a dump completely without storing anything."""
 
-    format: str
-    header: Header
-    papers: int
-    rejected: int
-    problems: tuple[RecordProblem, ...]
     observed_on: date
+    format: str = ""
+    header: Header = Header()  # noqa: RUF009  (frozen)
+    papers: int = 0
+    rejected: int = 0
+    problems: tuple[RecordProblem, ...] = ()
     reason: str = ""  #: why the dump is not loaded; empty if it is loaded
     state: DumpState = DumpState.LOADED  #: the dump's state if storing succeeds
 
@@ -109,16 +109,7 @@ def first_records(
 
 def rejected_survey(reason: str, observed_on: date) -> Survey:
     """Return the survey of an unreadable dump, which is rejected for this reason."""
-    return Survey(
-        format="",
-        header=Header(),
-        papers=0,
-        rejected=0,
-        problems=(),
-        observed_on=observed_on,
-        reason=reason,
-        state=DumpState.REJECTED,
-    )
+    return Survey(observed_on=observed_on, reason=reason, state=DumpState.REJECTED)
 
 
 def verdict(

@@ -11,6 +11,7 @@ from datetime import time as time_of_day
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
@@ -38,57 +39,35 @@ DATED_LISTS = ("feed", "arxiv-listing")  #: formats of which each list has its d
 RECORDS_PER_TRANSACTION = 20_000  #: maximum number of records stored in a transaction; a day's dump has fewer
 
 
-def load(  # noqa: PLR0913  (the entry point of an import; options by keyword)
+def load(
     session: Session,
     path: Path,
     *,
     now: datetime,
-    date: date | None = None,
-    format: str | None = None,
-    order: str | None = None,
-    as_history: bool = False,
-    is_sample: bool = False,
-    incomplete_ok: bool = False,
-    dry_run: bool = False,
     show: int = 0,
-    source: str | None = None,
-    figures_at: datetime | None = None,
-    still_news: timedelta = timedelta(),
     progress: Progress | None = None,
+    **options: Any,
 ) -> LoadResult:
     """Load one dump and commit; do not move the file.
 
-    If the same bytes were loaded before, nothing changes. A dump that is truncated, far shorter than usual or
-    perhaps misread is held and not loaded, unless `incomplete_ok` is set. `dry_run` performs every step and
-    then rolls back. The result contains the dump's first `show` papers. `figures_at` is the time when the
-    signals in the list of a past day were observed, if they were observed after that day. If a dump is loaded
-    up to `still_news` after its day, its papers count as first seen now. A bad file is reported in the result
-    and never raises an exception.
+    `options` are those of `LoadOptions`. If the same bytes were loaded before, nothing changes. A dump that is
+    truncated, far shorter than usual or perhaps misread is held and not loaded, unless `incomplete_ok` is set.
+    The result contains the dump's first `show` papers. A bad file is reported in the result and never raises an
+    exception.
     """
-    options = LoadOptions(
-        date=date,
-        format=format,
-        order=order,
-        as_history=as_history,
-        is_sample=is_sample,
-        incomplete_ok=incomplete_ok,
-        dry_run=dry_run,
-        source=source,
-        figures_at=figures_at,
-        still_news=still_news,
-    )
+    chosen = LoadOptions(**options)
     try:
         with open_regular_file(path) as file:
-            loaded = load_open_file(session, path, file, options, now, progress)
+            loaded = load_open_file(session, path, file, chosen, now, progress)
             if show:
-                day = observation_day(file, options, now)
+                day = observation_day(file, chosen, now)
                 records = first_records(file, path, loaded.format, observed_on=day, count=show)
                 loaded = replace(loaded, shown=records)
     except (UnreadableDump, FileChanged) as error:
         session.rollback()
         failed = failed_load(path, str(error), show=show)
         return replace(failed, is_being_written=isinstance(error, FileChanged))
-    if dry_run:
+    if chosen.dry_run:
         session.rollback()
         return replace(loaded, id=None)
     failpoints.reach("dump-stored")

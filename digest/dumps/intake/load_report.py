@@ -79,10 +79,12 @@ class LoadOptions:
     as_history: bool = False
     is_sample: bool = False
     incomplete_ok: bool = False
-    dry_run: bool = False
+    dry_run: bool = False  #: whether every step is performed and then rolled back
     source: str | None = None
-    figures_at: datetime | None = None
-    still_news: timedelta = timedelta()
+    figures_at: datetime | None = None  #: when the signals were observed, if after the day of the list
+    still_news: timedelta = (
+        timedelta()
+    )  #: up to so long after its day, a list's papers count as first seen now
 
 
 def record_to_json(record: Record) -> dict[str, Any]:

@@ -69,11 +69,17 @@ class Tally:
     rejected: int = 0
     characters: int = 0  #: in titles and abstracts
     has_faulty_lines: bool = False
+    first_line: int = 0  #: the line of the first paper
+    without_ids: int = 0  #: number of papers without an id
+    has_last_id: bool = False  #: whether the last paper has an id
     addresses: set[Address] = field(default_factory=set)
 
     def count(self, record: Record) -> None:
         """Count a record with its ids and the addresses in its texts."""
         self.papers += 1
+        self.first_line = self.first_line or record.line
+        self.without_ids += not record.ids
+        self.has_last_id = bool(record.ids)
         self.characters += len(record.title) + len(record.abstract)
         if self.characters < MAX_BYTES:
             self.addresses |= addresses_of(record)
@@ -150,12 +156,14 @@ def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
     total = len(there) if is_text else max(papers, missing)
     address, offset = min(lost.items(), key=lambda one: one[1])
     line = content.count(b"\n", 0, offset) + 1
+    #: whether each paper may have the id of the next: the first id was not read, and the last paper has none
+    is_shifted = is_text and line < tally.first_line and tally.without_ids == 1 and not tally.has_last_id
     yield RecordProblem(
         line=line,
         reason=f"{plurals.count(missing + known, 'address', 'addresses')} of papers stand in the file, but only {known:,} "
         f"{'was' if known == 1 else 'were'} read; the first that was not is on line {line}: {address[0]} {'10.' * (address[0] == 'doi')}{address[1]}",
         is_remark=True,
-        is_doubt=missing > MAX_LOSS * total,
+        is_doubt=missing > MAX_LOSS * total or is_shifted,
     )
 
 

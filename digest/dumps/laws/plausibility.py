@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from digest import plurals
 from digest.dumps.formats.field_parsing import MONTHS, person_names
@@ -19,10 +20,10 @@ SERIES = 12  #: titles with the same first characters are parts of a series
 LONGEST_TITLE = 350
 SHORTEST_ABSTRACT = 80  #: a shorter text that is no sentence is not an abstract; in characters
 BEGINNING = 200  #: abstracts with the same first characters begin alike
-MIN_MARKED = 0.25  #: minimum share of a page's papers that must have an id, a date or another sign of a paper
+MIN_MARKED = 0.5  #: minimum share of a page's papers that must have an id, a date or another sign of a paper
 
 MARKUP = re.compile(
-    r"\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
+    r"^[.\\@=|~^]\w|\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
     re.IGNORECASE,
 )
 PLAIN_TITLE = re.compile(r"[^\W\d_][^\d\[\](){}<>*=#&\\/·|_]{0,349}")
@@ -45,7 +46,7 @@ TEXT_MARKUP = re.compile(
     r"\]\((?:https?:|/)|</?(?:jats:\w+|mml:\w+|p|div|span|sub|sup|i|b|em)\b[^<>]{0,200}>|&lt;|\\textless"
 )
 NO_NAME = re.compile(
-    r";| and |&|\bet\.? al\b|,[^,]*,[^,]*,|\d authors?\b|^\[|\]$|['\"],|^\W*\d*\W*$|^(?:nan|null|none|n/a)$|[<>]|https?:",
+    r";| and |&|%|\bet\.? al\b|,[^,]*,[^,]*,|\d authors?\b|^\[|\]$|['\"],|^\W*\d*\W*$|^(?:nan|null|none|n/a)$|[<>]|https?:",
     re.IGNORECASE,
 )
 
@@ -75,6 +76,7 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
         (Law("have the title of another paper"), list(repeated_titles(keyed))),
         (Law("have the same abstract", ordinary=0.5), repeated_abstracts(keyed)),
         (Law("have the id of a paper with another title"), list(shared_ids(keyed))),
+        (Law("have an abstract with the id of the paper below them"), list(with_id_of_next(records))),
         (Law("have a date that fits the arXiv id of the paper before or after them"), shifted(records)),
     ]
     bare = [one for one in records if not one.abstract]
@@ -122,6 +124,7 @@ def ends_wrong(paper: Record) -> bool:
         COUNT_OR_DATE_AT_END.search(title)
         or CUT.search(title)
         or title.count("[") > title.count("]")
+        or title.count("(") > title.count(")")
         or len(title) > LONGEST_TITLE
         or PAGE_TEXT.search(title)
     )
@@ -193,6 +196,13 @@ def shared_ids(keyed: Sequence[KeyedRecord]) -> Iterator[Record]:
             yield one
 
 
+def with_id_of_next(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the records whose abstracts contain the id of the next record, as if its first line belonged to them."""
+    for one, below in pairwise(records):
+        if (known := below.ids.get("arxiv")) and known in one.abstract:
+            yield one
+
+
 def shifted(records: Sequence[Record]) -> list[Record]:
     """Return the records if nearly all their dates fit the arXiv ids of their neighbours, and few their own."""
     days = [one.published for one in records if one.published and NEW_ID.match(one.ids.get("arxiv", ""))]
@@ -226,9 +236,10 @@ def has_marks(records: Sequence[Record]) -> bool:
             or one.signals
             or one.organization
             or (one.n_authors and not one.authors)
+            or len(one.authors) > 1
             or one.journal
         )
-        or any(url.endswith(".pdf") for url in one.urls)
+        or any(url.endswith(".pdf") or "openreview.net/forum" in url for url in one.urls)
         for one in records
     )
     return marked >= MIN_MARKED * len(records)
