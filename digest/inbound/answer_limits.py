@@ -10,6 +10,7 @@ from digest import addresses, links, subscribers
 from digest.db.tables import Subscriber
 from digest.delivery import limits, outbox
 from digest.inbound.mail_rules import MailContext
+from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
 
 #: The maximum number of answers to one mailbox on one day; mail beyond it is stored for the operator to read.
@@ -21,32 +22,36 @@ DAILY, WEEKLY = "%Y-%m-%d", "%G-W%V"  #: the periods in which the same texts get
 
 def queue_answer(
     context: MailContext,
+    mail: CommandMail,
     reader: Subscriber | str,
     letter: str,
     decision: Mapping[str, Any],
     *,
     once: Sequence[str] = (),
     period: str = DAILY,
-    unproven_from: str | None = None,
 ) -> None:
     """Queue an answer to a reader or to another address, due at once; raise MailIgnored at a limit.
 
     Messages with the same texts (`once`) get only one answer in a period; otherwise an automatic reply that
-    resembles a person's mail would be answered forever. `unproven_from` is the network of an unproven writer.
+    resembles a person's mail would be answered forever. Answers to a proven reader count apart, so that mail
+    in the reader's name blocks none of them. For a reader's commands, the network does not count.
     """
     site, now, subscriber = context.site, context.now, None if isinstance(reader, str) else reader
     email = reader if isinstance(reader, str) else reader.email_key
-    count = count_answer(context, email)
-    if unproven_from is not None and not count_unproven(context, letter, unproven_from, in_all=MAX_IN_ALL):
+    is_proven = subscriber is not None and mail.is_proven_from(subscriber)
+    count = count_answer(context, email, is_proven=is_proven)
+    is_command = subscriber is not None and bool(mail.commands)
+    if not (is_proven or is_command or count_unproven(context, letter, mail.network, in_all=MAX_IN_ALL)):
         raise MailIgnored("its network, or all networks together, got too many answers today")
     same = f"{text_hash(once)}-{now:{period}}" if once else f"{now.isoformat()}-{count}"
+    mark = "-proven" if is_proven else ""
     number = outbox.queue_letter(
         context.session,
         letter=letter,
         subscriber_id=subscriber.id if subscriber is not None else None,
         email=reader if isinstance(reader, str) else reader.contact_email,
         decision=decision,
-        dedupe_key=f"answer-{links.address_hash(site, addresses.fold_address(email))}-{same}",
+        dedupe_key=f"answer-{links.address_hash(site, addresses.fold_address(email))}-{same}{mark}",
         site=site,
         now=now,
     )
@@ -54,10 +59,11 @@ def queue_answer(
         raise MailIgnored("its writer was already answered on the same words")
 
 
-def count_answer(context: MailContext, email: str) -> int:
+def count_answer(context: MailContext, email: str, *, is_proven: bool) -> int:
     """Count an answer to a mailbox, and return its number on this day; raise MailIgnored at the limit."""
     mailbox = links.address_hash(context.site, addresses.mailbox_of(email))
-    count = limits.count_today(context.session, "answers", mailbox, most=MAX_ANSWERS_A_DAY, now=context.now)
+    what = "proven answers" if is_proven else "answers"
+    count = limits.count_today(context.session, what, mailbox, most=MAX_ANSWERS_A_DAY, now=context.now)
     if count is None:
         raise MailIgnored(f"its writer got {MAX_ANSWERS_A_DAY} answers today")
     return count

@@ -97,7 +97,7 @@ def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | 
         "outcomes": [outcome_of(leaving, f"{said} {Unsubscribe.doubt}")],
         "asks_to_unsubscribe": True,
     }
-    answer_limits.queue_answer(context, reader, "reply", decision, once=["leaving link"])
+    answer_limits.queue_answer(context, mail, reader, "reply", decision, once=["leaving link"])
     return MailOutcome(outcome=f"sent subscriber {reader.id} the unsubscribe link, for another address asked")
 
 
@@ -121,7 +121,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
     answered = writer_checks.answered_mail(mail.message)
     if reply.wants_help:
         help_letter = {**reader_commands.help_values(), **answered}
-        answer_limits.queue_answer(context, subscriber, "help", help_letter)
+        answer_limits.queue_answer(context, mail, subscriber, "help", help_letter)
     if reply.outcomes:
         decision = {
             "outcomes": reply.outcomes,
@@ -136,7 +136,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
             **answered,
         }
         lines = [command.line for command in mail.unclear]
-        answer_limits.queue_answer(context, subscriber, "reply", decision, once=lines)
+        answer_limits.queue_answer(context, mail, subscriber, "reply", decision, once=lines)
     verbs = ", ".join(command.verb for command in mail.commands)
     if mail.unclear:
         return MailOutcome(

@@ -103,7 +103,7 @@ def close_or_ask_again(
     if confirmation.requested_settings == INVITED_MARK:
         raise MailIgnored("the mail answers an invitation, but neither with yes nor with no")
     words = [line for line in mail_text.written_lines(mail.message) if line] if is_proven else ["elsewhere"]
-    answer_limits.count_answer(context, confirmation.email)
+    answer_limits.count_answer(context, confirmation.email, is_proven=is_proven)
     number = outbox.queue_letter(
         context.session,
         letter="confirm",

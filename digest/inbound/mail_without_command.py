@@ -124,14 +124,10 @@ def pass_on_and_answer(
     """
     message, email = mail.message, reader if isinstance(reader, str) else reader.contact_email
     is_passed_on = not mail.commands and pass_on(context, mail, email)
-    is_proven = isinstance(reader, Subscriber) and bool(mail.proof or mail.answers_letter_of(reader))
     content = {**decision, "is_passed_on": is_passed_on, **writer_checks.answered_mail(message)}
     words = once or [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)]
     try:
-        answer_limits.queue_answer(
-            context, reader, letter, content, once=words, period=period,
-            unproven_from=None if is_proven else mail.network,
-        )  # fmt: skip
+        answer_limits.queue_answer(context, mail, reader, letter, content, once=words, period=period)
     except MailIgnored as error:
         if not is_passed_on:
             raise

@@ -125,6 +125,10 @@ class CommandMail:
         """Return whether the answered letter was sent to this subscriber; a forwarded letter was not."""
         return self.answered is not None and self.answered.subscriber_id == subscriber.id
 
+    def is_proven_from(self, subscriber: Subscriber) -> bool:
+        """Return whether the writer can sign for this subscriber's domain, or has one of their letters."""
+        return self.is_confirmation or self.proof is not None or self.answers_letter_of(subscriber)
+
     def is_trusted_from(self, subscriber: Subscriber) -> bool:
         """Return whether it is proven that this subscriber sent the message."""
         return self.is_confirmation or (self.proof is not None and self.answers_letter_of(subscriber))

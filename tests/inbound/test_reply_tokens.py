@@ -68,6 +68,17 @@ def topics(session: Session, reader: Subscriber) -> list[str]:
     return [topic.name for topic in subscribers.topics_of(session, reader)]
 
 
+def test_mail_in_a_readers_name_blocks_no_signed_reply(
+    receive: Receive, session: Session, ada: Subscriber, token: str
+) -> None:
+    forged = [
+        receive(reply("digest@example.org", f"drop {number}"), "digest@example.org") for number in range(13)
+    ]
+    assert forged[-1] == "shunted: its writer got 12 answers today"
+
+    assert receive(reply(token, "pause 2 weeks"), token) == f"ran for subscriber {ada.id}: pause"
+
+
 def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undoes_it(
     receive: Receive,
     deliver: Deliver,
