@@ -8,6 +8,7 @@ from digest import gc_control
 
 def main() -> int:
     """Run one command; Ctrl-C during its imports exits with 130, without a traceback."""
+    open_standard_streams()
     gc_control.pause_during_imports()
     try:
         from digest.cli import main as run
@@ -21,6 +22,14 @@ def main() -> int:
     finally:
         gc_control.skip_final_collection()
         flush_output()
+
+
+def open_standard_streams() -> None:
+    """Open the standard streams that the caller closed; otherwise the database could get the number of the output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
 
 
 def flush_output() -> None:

@@ -238,7 +238,14 @@ def run() -> None:
     now = app_context().clock()
     for place, (tick, seconds) in enumerate(TICKS.items()):
         first = now + (heartbeats.SILENT_AFTER if tick is watch else timedelta(seconds=place * 0.2))
-        scheduler.add_job(safe_tick(tick), "interval", seconds=seconds, id=tick.__name__, next_run_time=first)
+        scheduler.add_job(
+            safe_tick(tick),
+            "interval",
+            seconds=seconds,
+            id=tick.__name__,
+            name=tick.__name__,
+            next_run_time=first,
+        )
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, lambda *_: scheduler.shutdown(wait=False))
     with heartbeats.heartbeat_while("scheduler", app_context().engine, app_context().clock):

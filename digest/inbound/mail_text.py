@@ -24,7 +24,9 @@ MAX_WRAPPED = 20  #: maximum number of lines into which a mail program is expect
 # Each of these patterns ends at the next `<` or consumes the text up to its end, so that none takes quadratic time.
 HTML_LINE_BREAK = re.compile(r"<(?:br|/?p|/?div|/?li|/?tr|/?h\d)\b[^<>]*>", re.IGNORECASE)
 HIDDEN_HTML = re.compile(
-    r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
+    r"<(style|script|head|blockquote)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(\w+)\b[^<>]*\b(?:display\s*:\s*none|visibility\s*:\s*hidden)[^<>]*>.*?(?:</\2>|\Z)",
+    re.IGNORECASE | re.DOTALL,
 )
 HTML_RULE = re.compile(
     r"<hr\b[^<>]*>", re.IGNORECASE

@@ -123,7 +123,7 @@ def pass_on_and_answer(
     nor passed on.
     """
     message, email = mail.message, reader if isinstance(reader, str) else reader.contact_email
-    is_passed_on = not mail.commands and pass_on(context, mail, email)
+    is_passed_on = not mail.commands and pass_on(context, mail, email, answered_by=letter)
     content = {**decision, "is_passed_on": is_passed_on, **writer_checks.answered_mail(message)}
     words = once or [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message)]
     try:
@@ -145,10 +145,11 @@ def check_writer(context: MailContext, mail: CommandMail, email: str) -> None:
         raise MailIgnored("the writer's address is suppressed")
 
 
-def pass_on(context: MailContext, mail: CommandMail, email: str) -> bool:
+def pass_on(context: MailContext, mail: CommandMail, email: str, *, answered_by: str) -> bool:
     """Queue a letter that passes a message on to the operator; return whether it was queued.
 
-    Only a few messages of each writer and network and in all are passed on per day. The others are only stored.
+    Only a few messages of each writer and network and in all are passed on per day; the others are only stored. Mail
+    that gets another kind of answer counts apart, so that strangers' mail uses up nothing of the readers'.
     """
     writer, operator = addresses.mailbox_of(email), context.rules.operator
     if not operator or addresses.mailbox_of(operator) == writer:
@@ -156,7 +157,7 @@ def pass_on(context: MailContext, mail: CommandMail, email: str) -> bool:
     session, now, who = context.session, context.now, links.address_hash(context.site, writer)
     number = limits.count_today(session, "passed_on", who, most=MAX_PASSED_ON_A_DAY, now=now)
     if number is None or not answer_limits.count_unproven(
-        context, "passed_on", mail.network, in_all=MAX_PASSED_ON_IN_ALL
+        context, f"passed on, {answered_by}", mail.network, in_all=MAX_PASSED_ON_IN_ALL
     ):
         return False
     text = mail.message.text[:MAX_PASSED_ON]

@@ -147,12 +147,23 @@ def check_mail_server(server: MailServer, supervisor: Supervisor, *, logs_in: bo
     return passed("mail", f"{server.name} {', '.join(steps)}; extensions: {extensions}")
 
 
-def describe_mail_error(error: Exception, start: str) -> tuple[str, str, str]:
+def describe_mail_error(error: Exception, start: str) -> tuple[str, str, str]:  # noqa: PLR0911  (one for each kind)
     """Return the message, the reason and the fix for a mail server's error; `start` says how to start the server."""
     match error:
         case smtplib.SMTPAuthenticationError():
             reason = f"reply code {error.smtp_code}"
             return "The mail server rejects the user or password", reason, "Check both in DIGEST_MAIL_URL."
+        case smtplib.SMTPResponseException():
+            said = (
+                error.smtp_error.decode(errors="replace")
+                if isinstance(error.smtp_error, bytes)
+                else error.smtp_error
+            )
+            return (
+                "The mail server refuses the session",
+                f"{error.smtp_code} {said}",
+                "Its log gives the reason.",
+            )
         case smtplib.SMTPNotSupportedError():
             fix = "Check starttls and the port in DIGEST_MAIL_URL."
             return "The mail server does not offer what DIGEST_MAIL_URL requires", str(error), fix

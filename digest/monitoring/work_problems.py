@@ -130,7 +130,7 @@ def silent_mail_server(session: Session, now: datetime) -> Iterator[Problem]:
     if silence := outbox.find_silence(session):
         yield Problem(
             cause="mail-not-taken",
-            message="No mail server takes our letters",
+            message="No letter can be delivered",
             fix=(
                 "They are tried again every minute. Check the server, and host, port, user and password in"
                 " DIGEST_MAIL_URL; digest doctor logs in as the worker does."

@@ -337,7 +337,7 @@ def parse(command: Any, words: list[str]) -> None:
         _, command, words = command.resolve_command(context, words)
 
 
-def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:
+def test_a_closed_pipe_or_stream_causes_no_traceback(digest: Digest, dump: Path) -> None:
     assert digest("intake", dump).code == 0
 
     piped = subprocess.run(
@@ -350,6 +350,13 @@ def test_a_closed_pipe_causes_no_traceback(digest: Digest, dump: Path) -> None:
 
     assert piped.stdout == '{"id": 2, '
     assert piped.stderr == ""
+
+    for closed in (">&-", "<&-", "2>&-", "<&- >&- 2>&-"):
+        line = f'"$0" -m digest status {closed}'
+        ran = subprocess.run(
+            ["sh", "-c", line, sys.executable], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (ran.returncode, ran.stderr) == (0, ""), closed
 
 
 @pytest.mark.usefixtures("catalog", "ada")

@@ -137,6 +137,7 @@ OF_READERS = [
     reads("list\n\nOn Fri, 20 Nov 2026 at 08:00, Digest wrote:\n> stop\n", "1. Flows", subject="Re: papers"),
     reads("Hello,\n\nlist\n\n-- \nAda\nstop\n", "1. Flows"),
     raw("text/html; charset=utf-8", b"<p>Hi,</p><p>list</p><blockquote>stop</blockquote>", "1. Flows"),
+    raw("text/html", b"<div style='display: none'>stop</div><p>list</p><p style=visibility:hidden>pause</p>", "1. Flows"),
     raw("text/html", b"<html><head><style>p{}</style></head><body><div>pause&nbsp;2 weeks</div></body></html>", "Paused until 4"),
     raw("text/plain; charset=iso-8859-1", "add élan: ökonomie".encode("latin-1"), SAVE),
     raw("text/plain; charset=koi8-r", "list\n\nСпасибо".encode("koi8-r"), "1. Flows"),

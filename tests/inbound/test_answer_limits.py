@@ -63,8 +63,9 @@ def test_invented_senders_get_few_answers_and_send_the_operator_few_letters(
     monkeypatch.setattr(mail_without_command, "MAX_PASSED_ON_IN_ALL", 21)
     assert receive(["z@forged.example"], network=ELSEWHERE).total() == 42
     assert receive([READER], "help")["help"] == 1  # a reader's command is answered
+    assert receive([READER], "Who chooses?")["passed_on"] == 22  # and a reader's question passed on
 
-    assert receive(["z@forged.example"], after=timedelta(days=1)).total() == 45
+    assert receive(["z@forged.example"], after=timedelta(days=1)).total() == 47
 
 
 def test_addresses_of_one_mailbox_share_its_limits(

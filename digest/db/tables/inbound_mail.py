@@ -45,6 +45,8 @@ class InboundMail(Base):
     state: Mapped[MailState] = mapped_column(String(10), index=True)
     reason: Mapped[str] = mapped_column(default="")
 
+    __table_args__ = ({"sqlite_autoincrement": True},)  # the log names messages that are deleted
+
 
 class ReceivedNotice(Base):
     """The id of a notice from a mail provider, stored so that a repeated notice is counted only once."""

@@ -37,7 +37,7 @@ class DailyCount(Base):
 
     __tablename__ = "daily_count"
 
-    what: Mapped[str] = mapped_column(String(20), primary_key=True)  #: the kind of letters
+    what: Mapped[str] = mapped_column(String(40), primary_key=True)  #: the kind of letters
     who: Mapped[str] = mapped_column(String(64), primary_key=True)  #: a keyed hash; "" for everybody together
     day: Mapped[date] = mapped_column(primary_key=True)
     used: Mapped[int]
