@@ -1,0 +1,224 @@
+"""The whole service in one process: its commands, its pages and its mail, at any simulated moment."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from digest import links
+from digest.app_context import AppContext, open_context
+from digest.caches import Caches
+from digest.cli import main
+from digest.inbound.server import MailReceiver
+from digest.settings import load_settings
+from digest.web import create_app
+from tests.pilot.diary import Answer, Diary, Letter, Paper
+from tests.support.mail_bodies import body_of
+
+SITE = "http://127.0.0.1:8000"
+
+
+@dataclass
+class Service:
+    """One data directory with its database, and the moment that it takes for now."""
+
+    folder: Path
+    diary: Diary
+    databases: Iterator[str]  #: URLs of empty databases; a restore takes the next one
+    now: datetime
+    settings: dict[str, str] = field(default_factory=dict)
+    caches: Caches = field(default_factory=Caches)
+    read: set[str] = field(default_factory=set)  #: names of the letters that were taken from the outbox
+
+    def open(self) -> None:
+        """Use the next empty database."""
+        self.settings = {
+            "DIGEST_DATA_DIR": str(self.folder / "data"),
+            "DIGEST_DATABASE_URL": next(self.databases),
+            "DIGEST_INBOUND": "lmtp://127.0.0.1:8024",
+            "DIGEST_SENDER": "Digest <digest@example.org>",
+            "DIGEST_MAIL_URL": f"maildir://{self.folder / 'outbox'}",
+            "DIGEST_PROXIES": "1",
+        }
+
+    # ── commands ────────────────────────────────────────────────────────────────────────────────
+
+    def run(self, *arguments: str, may_fail: bool = False, clock: bool = True) -> str:
+        """Run a command at this moment, and return what it prints."""
+        now = ["--now", self.now.isoformat()] if clock else []
+        written = io.TextIOWrapper(io.BytesIO(), write_through=True)
+        with self.environment(), redirect_stdout(written), redirect_stderr(written):
+            code = main([*arguments, *now])
+        text = written.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        if code and not may_fail:
+            raise AssertionError(f"digest {' '.join(arguments)} at {self.now}: {code}\n{text}")
+        return text
+
+    @contextmanager
+    def environment(self) -> Iterator[None]:
+        """Set the environment of this service, and nothing of the caller's."""
+        before = dict(os.environ)
+        for name in [name for name in before if name.startswith("DIGEST_")]:
+            del os.environ[name]
+        os.environ.update(self.settings)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def work(self) -> None:
+        """Do all due work, and take the letters from the outbox."""
+        self.run("run")
+        self.diary.composed.append(self.now)
+        self.diary.runs.append(self.now)
+        for path in sorted((self.folder / "outbox").glob("new/*")):
+            if path.name not in self.read:
+                self.read.add(path.name)
+                self.diary.letters.append(self.letter(path.read_bytes()))
+
+    def letter(self, content: bytes) -> Letter:
+        """Read a letter from a mailbox."""
+        message = message_from_bytes(content, policy=policy.default)
+        campaign = str(message["Feedback-ID"] or "")
+        subject = str(message["Subject"])
+        kind = next((kind for words, kind in SUBJECTS.items() if subject.startswith(words)), "reply")
+        return Letter(
+            at=self.now, dated=parsedate_to_datetime(str(message["Date"])), to=str(message["To"]), kind="digest" if EDITION.match(campaign) else kind,
+            edition=campaign.partition(":")[0],
+            text=body_of(message, "plain").replace("\r\n", "\n"), content=content,
+        )  # fmt: skip
+
+    def load(self, path: Path, papers: list[tuple[str, frozenset[str]]], *options: str) -> bool:
+        """Load a list, note its new papers, and return whether the service accepted it."""
+        known = {paper.title for paper in self.diary.papers}
+        dumps = json.loads(self.run("intake", str(path), *options, "--json", may_fail=True))["dumps"]
+        if not dumps[0]["papers"]:
+            return False
+        for title, words in papers:
+            if title not in known:
+                self.diary.papers.append(Paper(title=title, words=words, loaded_at=self.now))
+        return True
+
+    def ask_why(self, email: str, title: str = "", edition: str = "") -> None:
+        """Ask about a paper or an edition, and note the answer."""
+        about = ["--edition", edition] if edition else [title]
+        text = self.run("why", email, *about)
+        self.diary.answers.append(Answer(at=self.now, email=email, title=title, edition=edition, text=text))
+
+    # ── pages and mail ──────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def context(self) -> Iterator[AppContext]:
+        """Open what an entry point opens, with this moment as its time."""
+        with self.environment():
+            context = open_context(load_settings(), clock=lambda: self.now, caches=self.caches)
+            yield context
+        context.engine.dispose()
+
+    @contextmanager
+    def browser(self) -> Iterator[TestClient]:
+        """Yield a browser that opens the pages at this moment."""
+        with self.context() as context:
+            app = create_app(context, sleep=no_wait)
+            yield TestClient(app, base_url=SITE, follow_redirects=True)
+
+    def press(self, path: str, fields: Mapping[str, Any], network: str = "192.0.2.1") -> str:
+        """Submit a form, and return the page that answers it."""
+        with self.browser() as browser:
+            answer = browser.post(path, data=dict(fields), headers={"x-forwarded-for": network})
+        assert answer.status_code == 200, (self.now, path, fields, answer.status_code, answer.text[-2000:])
+        return answer.text
+
+    def page(self, path: str) -> str:
+        """Open a page."""
+        with self.browser() as browser:
+            answer = browser.get(path)
+        assert answer.status_code == 200, (self.now, path, answer.status_code)
+        return answer.text
+
+    def sign_up(self, fields: Mapping[str, Any], network: str) -> str:
+        """Fill in the form on the front page."""
+        [stamp] = re.findall(r'name="made" value="([^"]+)"', self.page("/"))
+        self.now += timedelta(seconds=20)
+        return self.press("/", {"made": stamp, "on": "topics", **fields}, network)
+
+    def receive(self, sender: str, to: str, content: bytes) -> None:
+        """Receive a message as `digest inbound` does."""
+        with self.context() as context:
+            receiver = MailReceiver(context)
+            receiver.store_and_process("192.0.2.25", sender, [to], content)
+            receiver.provers.shutdown()
+
+    def write(self, sender: str, text: str) -> None:
+        """Send a message of a reader."""
+        mail = EmailMessage()
+        mail["From"], mail["To"], mail["Subject"] = sender, "digest@example.org", text
+        mail["Message-ID"] = f"<{self.now.timestamp()}.{abs(hash(sender))}@mailbox.example>"
+        mail.set_content("")
+        self.receive(sender, "digest@example.org", mail.as_bytes())
+
+    def bounce(self, letter: Letter) -> None:
+        """Return a letter as a server does that does not know the recipient."""
+        listed = map(
+            json.loads, self.run("deliveries", "--email", letter.to, "--json", clock=False).splitlines()
+        )
+        numbers = {row["edition"] or row["letter"]: row["id"] for row in listed}
+        with self.context() as context:
+            address = links.bounce_address(context.site, numbers[letter.edition or letter.kind])
+        self.receive(
+            "", address, NO_SUCH_USER.format(to=letter.to, us=address).replace("\n", "\r\n").encode()
+        )
+
+
+async def no_wait(_seconds: float) -> None:
+    """Answer a form at once."""
+
+
+#: How the Feedback-ID of a digest begins; and how the subjects of other letters begin.
+EDITION = re.compile(r"(daily|weekly|monthly)-\d")
+SUBJECTS = {
+    "A link to your data": "account_link", "Your settings have changed": "changed",
+    "Confirm your subscription": "confirm", "You are unsubscribed": "goodbye", "Mail commands": "help",
+    "Confirm your new address": "new_address", "Your email address for digests": "new_address",
+    "Updates to papers": "nothing_today", "Nothing on your topics": "nothing_today", "Nothing new": "nothing_today",
+    "Paused until": "paused", "Your digests are paused": "paused", "One click left": "reminder",
+    "You are already subscribed": "settings", "Your settings link": "settings_link",
+    "You are subscribed": "welcome",
+}  # fmt: skip
+NO_SUCH_USER = """From: MAILER-DAEMON@mailbox.example
+To: {us}
+Subject: Undelivered Mail Returned to Sender
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary="=x"
+
+--=x
+Content-Type: text/plain
+
+The mail system: unknown user.
+
+--=x
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mailbox.example
+
+Final-Recipient: rfc822; {to}
+Action: failed
+Status: 5.1.1
+Diagnostic-Code: smtp; 550 5.1.1 unknown user
+
+--=x--
+"""
