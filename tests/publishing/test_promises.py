@@ -13,7 +13,9 @@ from digest import db, subscribers
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters import Templates, personalization
+from digest.papers import Record
 from digest.publishing import PublishReport
+from digest.publishing.cleanup import delete_old_shown
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
 
@@ -182,6 +184,22 @@ def test_papers_of_a_month_without_runs_are_in_the_next_edition(world: Publishin
     assert world.digest("month@example.org", "monthly-2026-12") == {
         "Graphs": ["Graph November", "Graph October"]
     }
+
+
+def test_papers_stay_news_through_a_pause_of_any_length_and_none_is_shown_again(on_both: PublishingWorld):
+    on_both.subscribe("alice@example.org", GRAPHS, now="2026-01-01T00:00", max_papers=50)
+    on_both.dump("2026-01-10T04:00", [Record(title="Graph shown", signals={"upvotes": 900.0})])
+    on_both.publish("2026-01-10T08:00")
+    on_both.dump("2026-01-11T04:00", ["Graph missed"])
+    with db.write_session(on_both.engine) as session:
+        alice = subscribers.get(session, "alice@example.org")
+        subscribers.pause(session, alice, None, at("2026-01-11T07:00"))
+        delete_old_shown(session, now=at("2027-02-01T00:00"), between=0)
+        subscribers.resume(session, subscribers.get(session, "alice@example.org"), at("2027-02-01T07:00"))
+        session.commit()
+
+    assert on_both.publish("2027-02-01T08:00").queued == 1
+    assert on_both.digest("alice@example.org", "daily-2027-02-01") == {"Graphs": ["Graph missed"]}
 
 
 def test_a_list_that_is_loaded_late_by_hand_is_in_the_next_digest(world: PublishingWorld):
