@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test test-all mutants coverage judge letters pages picture chaos bench bench-million lint size words format lock licences first-day help base dev
+.PHONY: run test test-all mutants coverage judge letters pages picture pilot chaos bench bench-million lint size words format lock licences first-day help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -51,6 +51,9 @@ pages: dev  ## Take the pictures of the pages in the docs again (needs Chromium 
 
 picture: dev  ## Take the picture in the README again (needs Chromium)
 	$(BIN)/python -m tests.judge.readme_picture
+
+pilot: dev  ## Run a service for sixty simulated days on both databases, and compare its mail with what README and docs promise
+	$(BIN)/python -m tests.pilot $(ARGS)
 
 chaos: dev  ## Kill processes and servers for a quarter of an hour, and count what arrives
 	$(BIN)/python -m tests.chaos $(ARGS)

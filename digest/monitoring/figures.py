@@ -75,7 +75,7 @@ class Figures:
     last_paper_at: datetime | None  #: when the newest paper was first seen
     dumps: int
     last_dump_at: datetime | None
-    next_due_at: datetime | None  #: when the next digest is due; None before the first publication
+    next_due_at: datetime | None  #: when the next digest is due after now; None without active subscribers
     due_now: int  #: number of active subscribers who get a digest at the next publication
     work: tuple[DueWork, ...]  #: the work that could be done now
     done_by_runs: bool  #: whether `digest run` does the work, and not the scheduler and workers
@@ -90,9 +90,12 @@ class Figures:
 
 def count_figures(session: Session, *, now: datetime) -> Figures:
     """Return the figures of the service at `now`."""
+    due_now, next_due_at = due_readers.due_and_next(session, now)
     return Figures(
+        due_now=due_now,
+        next_due_at=next_due_at,
         **counts_by_value(session, now),
-        **single_figures(session, now),
+        **single_figures(session),
         work=due_work.due_work(session, now),
         done_by_runs=due_work.is_done_by_runs(session),
         last_run_at=heartbeats.last_run(session),
@@ -135,18 +138,15 @@ def counts_by_value(session: Session, now: datetime) -> dict[str, Any]:
     return counts
 
 
-def single_figures(session: Session, now: datetime) -> dict[str, Any]:
+def single_figures(session: Session) -> dict[str, Any]:
     """Return the figures that are a single number or time, in one query."""
     is_current = PaperRow.merged_into.is_(None)
-    is_active = Subscriber.state == SubscriberState.ACTIVE
     queries = {
         "in_doubt": select(func.count()).select_from(Delivery).where(text("delivery.in_doubt > 0")),
         "papers": select(func.count()).select_from(PaperRow).where(is_current),
         "last_paper_at": select(func.max(PaperRow.first_seen_at)).where(is_current),
         "dumps": select(func.count()).select_from(DumpRow),
         "last_dump_at": select(func.max(DumpRow.read_at)),
-        "next_due_at": select(func.min(Subscriber.next_due_at)).where(is_active),
-        "due_now": select(func.count()).select_from(Subscriber).where(due_readers.is_due(now)),
     }
     parts = [query.scalar_subquery().label(name) for name, query in queries.items()]
     return session.execute(select(*parts)).one()._asdict()

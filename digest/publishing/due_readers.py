@@ -14,6 +14,7 @@ from digest import db
 from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
+from digest.editions.schedule import Schedule, schedule_status
 from digest.letters.press import Press
 from digest.papers import catalog
 from digest.publishing import pending_updates
@@ -77,6 +78,21 @@ def count_due(session: Session, now: datetime, *, and_for: int | None = None) ->
     ).one()
     starts = (considered_until, TRENDS_AGAIN_WITHIN), (joined_at, FIRST_LOOK), (promised_at, FIRST_LOOK)
     return due, min((moment - reach for moment, reach in starts if moment), default=None)
+
+
+def due_and_next(session: Session, now: datetime) -> tuple[int, datetime | None]:
+    """Return how many readers get an edition at the next publication, and when the next one is due after `now`."""
+    names = ("cadence", "at", "timezone", "weekday", "not_after")
+    columns = [*(SUBSCRIBER_COLUMNS[name] for name in names), SUBSCRIBER_COLUMNS.next_due_at]
+    groups = session.execute(select(*columns, func.count()).where(is_due(now)).group_by(*columns))
+    later = Subscriber.state == SubscriberState.ACTIVE, Subscriber.next_due_at > now
+    due, following = 0, [session.scalar(select(func.min(Subscriber.next_due_at)).where(*later))]
+    for *chosen, promised, count in groups:
+        schedule = Schedule(**dict(zip(names, chosen, strict=True)))
+        status = schedule_status(schedule, now, promised=promised)
+        due += count if status.due else 0
+        following.append(status.upcoming.due_at)
+    return due, min(filter(None, following), default=None)
 
 
 def are_due(session: Session, now: datetime) -> bool:

@@ -76,6 +76,17 @@ class Answer:
     text: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """What `digest status` said."""
+
+    at: datetime
+    due_now: int
+    next_due: datetime | None
+    since: tuple[datetime, ...]  #: since when there are problems, late lists and stops
+    until: tuple[datetime, ...]  #: until when something waits
+
+
 @dataclass(kw_only=True)
 class Diary:
     """Everything that the oracle may know."""
@@ -87,6 +98,7 @@ class Diary:
     letters: list[Letter] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
     composed: list[datetime] = field(default_factory=list)  #: when due digests were composed
     runs: list[datetime] = field(default_factory=list)  #: when letters were delivered
     stops: list[tuple[datetime, datetime]] = field(default_factory=list)  #: while all mail was stopped

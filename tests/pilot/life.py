@@ -490,6 +490,7 @@ class Life:
         """The operator asks why, or edits, imports and removes."""
         reader = self.chance.choice(self.readers)
         roll = self.chance.random()
+        self.service.look()
         if reader.state in {"asked", "gone"}:
             return
         if roll < 0.45 and self.diary.papers:
@@ -530,7 +531,10 @@ class Life:
             one.state = "left" if one.email in left and one.state != "removed" else one.state
             one.previous = None
         self.readers, self.waiting = known, []
-        self.waiting.append((end, lambda: self.service.run("deliveries", "resume") and None))
+        self.waiting.append((end, self.resume_mail))
+
+    def resume_mail(self) -> None:
+        self.service.run("deliveries", "resume")
 
 
 def titles(chance: random.Random) -> Iterator[str]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from tests.pilot.diary import Act, Answer, Diary, Letter, Paper, Promise, Wishes
+from tests.pilot.diary import Act, Answer, Diary, Letter, Paper, Promise, Status, Wishes
 
 HOUR = timedelta(hours=1)
 CAP = 10  #: papers in a digest
@@ -221,6 +221,8 @@ def judge(diary: Diary) -> Verdict:
         check_due(verdict, email, person, diary)
     for promise in [*diary.promises, *footers(diary)]:
         check_promise(verdict, promise, owner[promise.email], diary)
+    for status in diary.statuses:
+        check_status(verdict, status, list(people.values()))
     for answer in diary.answers:
         check_why(verdict, answer, owner[answer.email], known)
     return verdict
@@ -424,6 +426,30 @@ def check_promise(verdict: Verdict, promise: Promise, person: Person, diary: Dia
         allowed.append(in_words(next(ahead), state.wishes, promise.at))
     if promise.text not in {*allowed, "today, if there are new papers"}:
         verdict.fault(promise.at, promise.email, f"promised {promise.text!r} instead of {allowed[0]!r}")
+
+
+def check_status(verdict: Verdict, status: Status, people: list[Person]) -> None:
+    """What `digest status` says: when the next digest is due, and since when something is wrong."""
+    verdict.counted["statuses"] += 1
+    before = status.at - timedelta(seconds=1)  # the operator looks, and then acts
+    states = [(person, person.state(before)) for person in people]
+    active = [(person, state) for person, state in states if state and state.is_active]
+    soon = [
+        next(next_due(status.at, state.wishes))
+        for person, state in active
+        if not person.is_unsettled(status.at)
+    ]
+    said = status.next_due
+    if said is None or said <= status.at or (soon and said > min(soon)):
+        verdict.fault(status.at, "status", f"next due {said}, but it is {min(soon, default=None)}")
+    if not any(said in islice(next_due(status.at, state.wishes), 2) for _, state in active):
+        verdict.fault(status.at, "status", f"next due {said}, which nobody chose")
+    if status.due_now > len(active):
+        verdict.fault(status.at, "status", f"{status.due_now} due of {len(active)} active readers")
+    for wrong in [one for one in status.since if one > status.at] + [
+        one for one in status.until if one < status.at
+    ]:
+        verdict.fault(status.at, "status", f"a time on the wrong side of now: {wrong}")
 
 
 def check_why(verdict: Verdict, answer: Answer, person: Person, known: dict[str, Paper]) -> None:

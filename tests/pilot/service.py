@@ -25,7 +25,7 @@ from digest.cli import main
 from digest.inbound.server import MailReceiver
 from digest.settings import load_settings
 from digest.web import create_app
-from tests.pilot.diary import Answer, Diary, Letter, Paper
+from tests.pilot.diary import Answer, Diary, Letter, Paper, Status
 from tests.support.mail_bodies import body_of
 
 SITE = "http://127.0.0.1:8000"
@@ -62,7 +62,7 @@ class Service:
         written = io.TextIOWrapper(io.BytesIO(), write_through=True)
         with self.environment(), redirect_stdout(written), redirect_stderr(written):
             code = main([*arguments, *now])
-        text = written.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        text = written.buffer.getvalue().decode()
         if code and not may_fail:
             raise AssertionError(f"digest {' '.join(arguments)} at {self.now}: {code}\n{text}")
         return text
@@ -118,6 +118,24 @@ class Service:
         about = ["--edition", edition] if edition else [title]
         text = self.run("why", email, *about)
         self.diary.answers.append(Answer(at=self.now, email=email, title=title, edition=edition, text=text))
+
+    def look(self) -> None:
+        """Look at the status, and note it."""
+        text = self.run("status", "--json", may_fail=True)
+        found = json.loads(text[text.index("{") :])
+        heard = [one["at"] for one in found["heartbeats"]] + [
+            found["last_run_at"],
+            found["catalog"]["last_seen_at"],
+        ]
+        since = [one.get("since") for one in [*found["problems"], *found["stops"]]]
+        since += [one["expected_by"] for one in found["late"]] + heard
+        self.diary.statuses.append(
+            Status(
+                at=self.now, due_now=found["due_now"], next_due=moment(found["next_due_at"]),
+                since=tuple(filter(None, map(moment, since))),
+                until=tuple(filter(None, map(moment, found["paused"].values()))),
+            )
+        )  # fmt: skip
 
     # ── pages and mail ──────────────────────────────────────────────────────────────────────────
 
@@ -182,6 +200,10 @@ class Service:
         self.receive(
             "", address, NO_SUCH_USER.format(to=letter.to, us=address).replace("\n", "\r\n").encode()
         )
+
+
+def moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 async def no_wait(_seconds: float) -> None:

@@ -22,9 +22,11 @@ BEGIN = datetime(2026, 10, 20, tzinfo=UTC)  #: five days before Europe sets its 
 
 def test_the_oracle_knows_nothing_of_the_product():
     for module in (oracle, diaries):
-        tree = ast.parse(Path(module.__file__).read_text())
+        tree = ast.parse(Path(str(module.__file__)).read_text())
         imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        imported += [one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names]
+        imported += [
+            one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names
+        ]
         assert {name for name in imported if name.partition(".")[0] in {"digest", "workers", "tests"}} <= {
             "tests.pilot.diary"
         }
@@ -52,7 +54,9 @@ def first_digest(diary: Diary) -> int:
     busy = {act.email for act in diary.acts if act.what not in {"added", "restored"}}
     end = diary.end - timedelta(days=5)
     return next(
-        place for place, one in enumerate(diary.letters) if one.kind == "digest" and one.to not in busy and one.at < end
+        place
+        for place, one in enumerate(diary.letters)
+        if one.kind == "digest" and one.to not in busy and one.at < end
     )
 
 
@@ -78,7 +82,9 @@ def early(diary: Diary) -> None:
 
 def untrue(diary: Diary) -> None:
     answer = next(one for one in diary.answers if one.title and not one.text.startswith("Shown"))
-    diary.answers.append(replace(answer, text="Shown on 2026-10-21 in daily-2026-10-21.\n  the digest is sent"))
+    diary.answers.append(
+        replace(answer, text="Shown on 2026-10-21 in daily-2026-10-21.\n  the digest is sent")
+    )
 
 
 def unkept(diary: Diary) -> None:
