@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 
 from tests.pilot.diary import Diary
 from tests.pilot.life import Life, sqlite_databases
-from tests.pilot.oracle import Verdict, judge
+from tests.pilot.oracle import Findings, judge
 from tests.pilot.service import Service
 from tests.support import real_servers
 
@@ -39,9 +39,9 @@ def main(arguments: list[str]) -> int:
     for kind in [chosen.database] if chosen.database else ["sqlite", "postgresql"]:
         with tempfile.TemporaryDirectory(prefix="digest-pilot-") as name, databases(kind, Path(name)) as urls:
             diary = pilot(Path(name), urls, days=chosen.days, readers=chosen.readers, seed=chosen.seed)
-            verdict = judge(diary)
-        report(kind, diary, verdict)
-        faults += len(verdict.faults)
+            findings = judge(diary)
+        report(kind, diary, findings)
+        faults += len(findings.faults)
     return 1 if faults else 0
 
 
@@ -76,7 +76,7 @@ def postgresql_databases(server: str) -> Iterator[str]:
         yield url.render_as_string(hide_password=False)
 
 
-def report(kind: str, diary: Diary, verdict: Verdict) -> None:
+def report(kind: str, diary: Diary, findings: Findings) -> None:
     """Print the figures and the faults."""
     print(f"\n| {kind}, {(diary.end - diary.begin).days} days | |\n|---|--:|")
     letters = Counter(letter.kind for letter in diary.letters)
@@ -85,12 +85,12 @@ def report(kind: str, diary: Diary, verdict: Verdict) -> None:
         "papers loaded": len(diary.papers), "readers": len({act.email for act in diary.acts}),
         **{f"letters: {name}": count for name, count in letters.most_common()},
         **{f"acts: {name}": count for name, count in acts.most_common()},
-        **{f"checked: {name}": count for name, count in verdict.counted.items()},
-        "broken promises": len(verdict.faults),
+        **{f"checked: {name}": count for name, count in findings.counted.items()},
+        "broken promises": len(findings.faults),
     }  # fmt: skip
     for name, figure in figures.items():
         print(f"| {name} | {figure:,} |")
-    for fault in verdict.faults[:200]:
+    for fault in findings.faults[:200]:
         print(f"  {fault}")
 
 

@@ -35,7 +35,7 @@ class Act:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paper:
+class LoadedPaper:
     """A paper of a list that the service said it had loaded."""
 
     title: str
@@ -57,7 +57,7 @@ class Letter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class Stated:
     """What a page or a letter said about a reader's next digest."""
 
     at: datetime
@@ -94,9 +94,9 @@ class Diary:
     begin: datetime
     end: datetime
     acts: list[Act] = field(default_factory=list)
-    papers: list[Paper] = field(default_factory=list)
+    papers: list[LoadedPaper] = field(default_factory=list)
     letters: list[Letter] = field(default_factory=list)
-    promises: list[Promise] = field(default_factory=list)
+    promises: list[Stated] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     composed: list[datetime] = field(default_factory=list)  #: when due digests were composed

@@ -14,7 +14,7 @@ from html import unescape
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tests.pilot.diary import Act, Diary, Letter, Promise, Wishes
+from tests.pilot.diary import Act, Diary, Letter, Stated, Wishes
 from tests.pilot.service import SITE, Service
 
 HOUR = timedelta(hours=1)
@@ -34,7 +34,7 @@ TOPICS = (
 )  # fmt: skip
 QUALITIES = (
     "Patient", "Silent", "Copper", "Northern", "Hollow", "Early", "Bright", "Distant", "Gentle", "Rapid", "Frozen",
-    "Woven", "Crooked", "Amber", "Shallow", "Sturdy", "Restless", "Ancient", "Curved", "Paper",
+    "Woven", "Crooked", "Amber", "Shallow", "Sturdy", "Restless", "Ancient", "Curved", "LoadedPaper",
 )  # fmt: skip
 PLACES = (
     "Harbours", "Orchards", "Valleys", "Kitchens", "Islands", "Deserts", "Libraries", "Stations", "Meadows", "Attics",
@@ -130,7 +130,7 @@ PROMISE = re.compile(r"Next digest: ([^<]+?)\.")
 
 
 @dataclass
-class Reader:
+class Resident:
     """What a reader's own life needs: where they are, and the links of their letters."""
 
     email: str
@@ -150,13 +150,13 @@ class Life:
     service: Service
     chance: random.Random
     readers_at_end: int
-    readers: list[Reader] = field(default_factory=list)
+    readers: list[Resident] = field(default_factory=list)
     number: int = 0
     read: int = 0  #: letters that their readers have opened
     waiting: list[tuple[datetime, Callable[[], None]]] = field(default_factory=list)
     titles: Iterator[str] = field(default_factory=lambda: iter(()))
     lists: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    backup: tuple[datetime, list[Reader]] | None = None
+    backup: tuple[datetime, list[Resident]] | None = None
 
     @property
     def diary(self) -> Diary:
@@ -166,7 +166,7 @@ class Life:
     def now(self) -> datetime:
         return self.service.now
 
-    def note(self, what: str, reader: Reader, **more: object) -> None:
+    def note(self, what: str, reader: Resident, **more: object) -> None:
         """Note what a reader did, with their wishes from then on."""
         act = Act(at=self.now, email=reader.email, what=what, wishes=reader.wishes, **more)  # type: ignore[arg-type]
         self.diary.acts.append(act)
@@ -273,10 +273,10 @@ class Life:
             words=tuple(words),
         )  # fmt: skip
 
-    def new_reader(self) -> Reader:
+    def new_reader(self) -> Resident:
         self.number += 1
         network = f"20.{self.number // 200}.{self.number % 200}.7"
-        reader = Reader(
+        reader = Resident(
             email=f"reader-{self.number}@uni-{self.number}.example", wishes=self.wishes(), network=network
         )
         self.readers.append(reader)
@@ -335,7 +335,7 @@ class Life:
         elif letter.kind == "new_address" and letter.to != reader.email:
             pass
 
-    def confirm(self, reader: Reader, path: str) -> None:
+    def confirm(self, reader: Resident, path: str) -> None:
         if reader.state == "asked":
             assert "You are subscribed" in self.service.press(path, {}, reader.network)
             reader.state = "active"
@@ -369,11 +369,11 @@ class Life:
         if reader.state == "active":
             self.note_promise(reader, self.service.page(link(letter, "t")))
 
-    def note_promise(self, reader: Reader, page: str) -> None:
+    def note_promise(self, reader: Resident, page: str) -> None:
         if found := PROMISE.search(unescape(page)):
-            self.diary.promises.append(Promise(at=self.now, email=reader.email, text=found[1]))
+            self.diary.promises.append(Stated(at=self.now, email=reader.email, text=found[1]))
 
-    def change(self, reader: Reader, letter: Letter) -> None:
+    def change(self, reader: Resident, letter: Letter) -> None:
         """Change hour, zone or cadence on the page behind a digest."""
         old, fresh = reader.wishes, self.wishes()
         part = self.chance.choice([{"at": fresh.at}, {"zone": fresh.zone}, {"cadence": fresh.cadence}])
@@ -384,7 +384,7 @@ class Life:
             reader.previous, reader.wishes = old, new
             self.note("changed", reader)
 
-    def change_topics(self, reader: Reader, letter: Letter) -> None:
+    def change_topics(self, reader: Resident, letter: Letter) -> None:
         """Add a topic, or remove one."""
         old = reader.wishes
         if old.words and self.chance.random() < 0.5:
@@ -398,7 +398,7 @@ class Life:
         reader.previous, reader.wishes = old, old.changed(words=words)
         self.note("changed", reader)
 
-    def undo(self, reader: Reader, letter: Letter) -> None:
+    def undo(self, reader: Resident, letter: Letter) -> None:
         """Undo the latest change."""
         if reader.previous:
             page = self.service.press(link(letter, "t"), {"do": "undo-change"})
@@ -406,7 +406,7 @@ class Life:
             reader.wishes, reader.previous = reader.previous, None
             self.note("changed", reader)
 
-    def pause(self, reader: Reader, letter: Letter) -> None:
+    def pause(self, reader: Resident, letter: Letter) -> None:
         """Pause for some days, on the page or by mail."""
         today = self.now.astimezone(ZoneInfo(reader.wishes.zone)).date()
         until: date | None = today + timedelta(days=7)
@@ -423,16 +423,16 @@ class Life:
         if until:
             self.waiting.append((at_start(until, reader.wishes.zone), lambda: self.pause_is_over(reader)))
 
-    def pause_is_over(self, reader: Reader) -> None:
+    def pause_is_over(self, reader: Resident) -> None:
         if reader.state == "paused":
             reader.state = "active"
 
-    def resume(self, reader: Reader, letter: Letter) -> None:
+    def resume(self, reader: Resident, letter: Letter) -> None:
         self.service.press(link(letter, "t"), {"do": "resume"})
         reader.state = "active"
         self.note("resumed", reader)
 
-    def leave(self, reader: Reader, letter: Letter) -> None:
+    def leave(self, reader: Resident, letter: Letter) -> None:
         """Unsubscribe: with one click, on the page, or by mail."""
         if self.chance.random() < 0.5:
             return
@@ -452,7 +452,7 @@ class Life:
             self.service.now += timedelta(minutes=1)
             self.come_back(reader, letter)
 
-    def come_back(self, reader: Reader, letter: Letter) -> None:
+    def come_back(self, reader: Resident, letter: Letter) -> None:
         left = next(
             act for act in reversed(self.diary.acts) if act.email == reader.email and act.what == "left"
         )
@@ -462,14 +462,14 @@ class Life:
             reader.state = "active"
             self.note("returned", reader)
 
-    def ask_to_move(self, reader: Reader, letter: Letter) -> None:
+    def ask_to_move(self, reader: Resident, letter: Letter) -> None:
         """Ask for the link with which the address can be changed."""
         del letter
         manage = [one for one in self.diary.letters if one.to == reader.email and "/m/" in one.text]
         if manage:
             self.service.press(link(manage[-1], "m"), {"do": "account"})
 
-    def move(self, reader: Reader, path: str) -> None:
+    def move(self, reader: Resident, path: str) -> None:
         """Ask for a new address, and confirm it when its letter arrives."""
         new = f"moved-{reader.email}"
         self.service.press(path, {"do": "address", "email": new})

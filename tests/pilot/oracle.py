@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from tests.pilot.diary import Act, Answer, Diary, Letter, Paper, Promise, Status, Wishes
+from tests.pilot.diary import Act, Answer, Diary, Letter, LoadedPaper, Stated, Status, Wishes
 
 HOUR = timedelta(hours=1)
 CAP = 10  #: papers in a digest
@@ -190,7 +190,7 @@ def in_words(moment: datetime, wishes: Wishes, seen_from: datetime) -> str:
 
 
 @dataclass(kw_only=True)
-class Verdict:
+class Findings:
     """What the oracle found: faults, and how often each promise was checked."""
 
     faults: list[str] = field(default_factory=list)
@@ -200,14 +200,14 @@ class Verdict:
         self.faults.append(f"{at:%m-%d %H:%M} {email}: {text}")
 
 
-def judge(diary: Diary) -> Verdict:
+def judge(diary: Diary) -> Findings:
     """Check every promise for every reader."""
-    verdict = Verdict()
+    findings = Findings()
     known = {paper.title: paper for paper in diary.papers}
     people, owner = people_of(diary)
     for letter in diary.letters:
         if letter.to not in owner:
-            verdict.fault(letter.at, letter.to, f"a {letter.kind} letter to a stranger")
+            findings.fault(letter.at, letter.to, f"a {letter.kind} letter to a stranger")
             continue
         person = owner[letter.to]
         person.letters.append(letter)
@@ -215,17 +215,17 @@ def judge(diary: Diary) -> Verdict:
             for title in titles_of(letter, known):
                 person.shown[title].append(letter)
     for email, person in people.items():
-        check_once(verdict, email, person)
-        check_will(verdict, email, person, diary)
-        check_editions(verdict, email, person, known)
-        check_due(verdict, email, person, diary)
+        check_once(findings, email, person)
+        check_will(findings, email, person, diary)
+        check_editions(findings, email, person, known)
+        check_due(findings, email, person, diary)
     for promise in [*diary.promises, *footers(diary)]:
-        check_promise(verdict, promise, owner[promise.email], diary)
+        check_promise(findings, promise, owner[promise.email], diary)
     for status in diary.statuses:
-        check_status(verdict, status, list(people.values()))
+        check_status(findings, status, list(people.values()))
     for answer in diary.answers:
-        check_why(verdict, answer, owner[answer.email], known)
-    return verdict
+        check_why(findings, answer, owner[answer.email], known)
+    return findings
 
 
 def people_of(diary: Diary) -> tuple[dict[str, Person], dict[str, Person]]:
@@ -245,37 +245,37 @@ def people_of(diary: Diary) -> tuple[dict[str, Person], dict[str, Person]]:
     return people, owner
 
 
-def titles_of(letter: Letter, known: dict[str, Paper]) -> list[str]:
+def titles_of(letter: Letter, known: dict[str, LoadedPaper]) -> list[str]:
     """Return the papers of a letter."""
     lines = [re.sub(r"^\d+\. ", "", line.strip()) for line in letter.text.splitlines()]
     return list(dict.fromkeys(line for line in lines if line in known))
 
 
-def check_once(verdict: Verdict, email: str, person: Person) -> None:
+def check_once(findings: Findings, email: str, person: Person) -> None:
     """No paper twice, no edition twice."""
     for title, letters in person.shown.items():
-        verdict.counted["papers once"] += 1
+        findings.counted["papers once"] += 1
         if len(letters) > 1:
             where = ", ".join(f"{one.kind} {one.edition}" for one in letters)
-            verdict.fault(letters[-1].at, email, f"“{title}” {len(letters)} times: {where}")
+            findings.fault(letters[-1].at, email, f"“{title}” {len(letters)} times: {where}")
     editions = Counter(one.edition for one in person.letters if one.kind == "digest")
     for edition, count in editions.items():
         if count > 1:
-            verdict.fault(person.letters[-1].at, email, f"{edition} {count} times")
+            findings.fault(person.letters[-1].at, email, f"{edition} {count} times")
 
 
-def check_will(verdict: Verdict, email: str, person: Person, diary: Diary) -> None:
+def check_will(findings: Findings, email: str, person: Person, diary: Diary) -> None:
     """Nobody is mailed against their will."""
     for letter in person.letters:
-        verdict.counted["letters wanted"] += 1
+        findings.counted["letters wanted"] += 1
         for reason in unwanted(letter, person, diary):
-            verdict.fault(letter.at, email, f"a {letter.kind} letter {reason}")
+            findings.fault(letter.at, email, f"a {letter.kind} letter {reason}")
     confirmed = [one.at for one in person.letters if one.kind == "confirm"]
     if any(later - earlier < timedelta(hours=23) for earlier, later in pairwise(confirmed)):
-        verdict.fault(confirmed[-1], email, "two confirmations within a day")
+        findings.fault(confirmed[-1], email, "two confirmations within a day")
     kinds = Counter(one.kind for one in person.letters)
     if kinds["reminder"] > 1 or kinds["goodbye"] > sum(act.what == "left" for act in person.acts):
-        verdict.fault(person.letters[-1].at, email, "a reminder or a goodbye too many")
+        findings.fault(person.letters[-1].at, email, "a reminder or a goodbye too many")
 
 
 def unwanted(letter: Letter, person: Person, diary: Diary) -> Iterator[str]:
@@ -296,20 +296,20 @@ def unwanted(letter: Letter, person: Person, diary: Diary) -> Iterator[str]:
         yield "that nobody asked for"
 
 
-def check_editions(verdict: Verdict, email: str, person: Person, known: dict[str, Paper]) -> None:
+def check_editions(findings: Findings, email: str, person: Person, known: dict[str, LoadedPaper]) -> None:
     """A digest arrives on its day and not before its hour, and has papers on the reader's topics only."""
     for letter in person.letters:
         if letter.kind != "digest":
             continue
-        verdict.counted["digests on their day"] += 1
+        findings.counted["digests on their day"] += 1
         wishes = person.wishes_around(letter.at, timedelta(days=3))
         if not any(is_in_time(letter, one) for one in wishes):
-            verdict.fault(letter.at, email, f"{letter.edition} at a time that nobody chose: {wishes}")
+            findings.fault(letter.at, email, f"{letter.edition} at a time that nobody chose: {wishes}")
         for title in [title for title, letters in person.shown.items() if letter in letters]:
             words = {word for one in wishes for word in one.words}
             has_any = any(not one.words for one in wishes)
             if not has_any and not words & known[title].words:
-                verdict.fault(letter.at, email, f"“{title}” is on no topic of theirs")
+                findings.fault(letter.at, email, f"“{title}” is on no topic of theirs")
 
 
 def is_in_time(letter: Letter, wishes: Wishes) -> bool:
@@ -334,7 +334,7 @@ def edition_name(day: date, wishes: Wishes) -> str:
             return f"{kind}-{day}" if kind == "daily" else f"daily-{day}"
 
 
-def check_due(verdict: Verdict, email: str, person: Person, diary: Diary) -> None:
+def check_due(findings: Findings, email: str, person: Person, diary: Diary) -> None:
     """Every edition with new papers comes in its hour, or late because the service was off."""
     cut = min((one.since for one in person.states if one.is_active), default=diary.end)
     day = diary.begin.date()
@@ -350,7 +350,7 @@ def check_due(verdict: Verdict, email: str, person: Person, diary: Diary) -> Non
             continue  # the service was off; the papers are in the next digest
         if state.is_active and not person.is_unsettled(run) and not is_lost(person, run):
             since = max([cut, *(act.at for act in person.acts if act.what == "restored" and act.at <= run)])
-            check_edition(verdict, email, person, diary, state, day, run, since)
+            check_edition(findings, email, person, diary, state, day, run, since)
         cut = run
 
 
@@ -359,7 +359,7 @@ def is_lost(person: Person, at: datetime) -> bool:
 
 
 def check_edition(
-    verdict: Verdict,
+    findings: Findings,
     email: str,
     person: Person,
     diary: Diary,
@@ -369,7 +369,7 @@ def check_edition(
     cut: datetime,
 ) -> None:
     """Check one edition for which nothing is unclear."""
-    verdict.counted["editions due"] += 1
+    findings.counted["editions due"] += 1
     words = set(state.wishes.words)
     new = [
         paper for paper in diary.papers
@@ -383,17 +383,17 @@ def check_edition(
     ]
     if not new:
         return
-    verdict.counted["editions with papers"] += 1
+    findings.counted["editions with papers"] += 1
     if run - (due_on(day, state.wishes) or run) > HOUR:
-        verdict.counted["late after an outage"] += 1
+        findings.counted["late after an outage"] += 1
     sent = first(diary.runs, run)
     if not came or not sent or came[0].at > sent:
-        verdict.fault(run, email, f"no digest, although {len(new)} papers are new, such as “{new[0].title}”")
+        findings.fault(run, email, f"no digest, although {len(new)} papers are new, such as “{new[0].title}”")
         return
     shown = [title for title, letters in person.shown.items() if came[0] in letters]
     missing = [paper.title for paper in new if paper.title not in shown]
     if missing and len(shown) < CAP:
-        verdict.fault(run, email, f"{came[0].edition} has {len(shown)} papers and lacks “{missing[0]}”")
+        findings.fault(run, email, f"{came[0].edition} has {len(shown)} papers and lacks “{missing[0]}”")
 
 
 def first(moments: list[datetime], at: datetime) -> datetime | None:
@@ -405,32 +405,32 @@ def first(moments: list[datetime], at: datetime) -> datetime | None:
 # ── promises and reasons ────────────────────────────────────────────────────────────────────────
 
 
-def footers(diary: Diary) -> Iterator[Promise]:
+def footers(diary: Diary) -> Iterator[Stated]:
     """Yield the promise at the end of each digest."""
     for letter in diary.letters:
         if letter.kind == "digest" and (
             found := re.search(r"^Next digest: (.+)$", letter.text, re.MULTILINE)
         ):
-            yield Promise(at=letter.dated, email=letter.to, text=found[1])
+            yield Stated(at=letter.dated, email=letter.to, text=found[1])
 
 
-def check_promise(verdict: Verdict, promise: Promise, person: Person, diary: Diary) -> None:
+def check_promise(findings: Findings, promise: Stated, person: Person, diary: Diary) -> None:
     """A page or letter names the next due time."""
     state = person.state(promise.at)
     if state is None or not state.is_active:
         return
-    verdict.counted["promises"] += 1
+    findings.counted["promises"] += 1
     ahead = next_due(promise.at, state.wishes)
     allowed = [in_words(next(ahead), state.wishes, promise.at)]
     if person.is_unsettled(promise.at):
         allowed.append(in_words(next(ahead), state.wishes, promise.at))
     if promise.text not in {*allowed, "today, if there are new papers"}:
-        verdict.fault(promise.at, promise.email, f"promised {promise.text!r} instead of {allowed[0]!r}")
+        findings.fault(promise.at, promise.email, f"promised {promise.text!r} instead of {allowed[0]!r}")
 
 
-def check_status(verdict: Verdict, status: Status, people: list[Person]) -> None:
+def check_status(findings: Findings, status: Status, people: list[Person]) -> None:
     """What `digest status` says: when the next digest is due, and since when something is wrong."""
-    verdict.counted["statuses"] += 1
+    findings.counted["statuses"] += 1
     before = status.at - timedelta(seconds=1)  # the operator looks, and then acts
     states = [(person, person.state(before)) for person in people]
     active = [(person, state) for person, state in states if state and state.is_active]
@@ -441,32 +441,32 @@ def check_status(verdict: Verdict, status: Status, people: list[Person]) -> None
     ]
     said = status.next_due
     if said is None or said <= status.at or (soon and said > min(soon)):
-        verdict.fault(status.at, "status", f"next due {said}, but it is {min(soon, default=None)}")
+        findings.fault(status.at, "status", f"next due {said}, but it is {min(soon, default=None)}")
     if not any(said in islice(next_due(status.at, state.wishes), 2) for _, state in active):
-        verdict.fault(status.at, "status", f"next due {said}, which nobody chose")
+        findings.fault(status.at, "status", f"next due {said}, which nobody chose")
     if status.due_now > len(active):
-        verdict.fault(status.at, "status", f"{status.due_now} due of {len(active)} active readers")
+        findings.fault(status.at, "status", f"{status.due_now} due of {len(active)} active readers")
     for wrong in [one for one in status.since if one > status.at] + [
         one for one in status.until if one < status.at
     ]:
-        verdict.fault(status.at, "status", f"a time on the wrong side of now: {wrong}")
+        findings.fault(status.at, "status", f"a time on the wrong side of now: {wrong}")
 
 
-def check_why(verdict: Verdict, answer: Answer, person: Person, known: dict[str, Paper]) -> None:
+def check_why(findings: Findings, answer: Answer, person: Person, known: dict[str, LoadedPaper]) -> None:
     """What `digest why` says is what happened."""
-    verdict.counted["answers"] += 1
+    findings.counted["answers"] += 1
     first = answer.text.splitlines()[0]
     if answer.title:
         problem = wrong_about_paper(answer, first, person, known)
     else:
         problem = wrong_about_edition(answer, first, person)
     if problem:
-        verdict.fault(
+        findings.fault(
             answer.at, answer.email, f"why {answer.title or answer.edition}: {first!r}, but {problem}"
         )
 
 
-def wrong_about_paper(answer: Answer, first: str, person: Person, known: dict[str, Paper]) -> str:
+def wrong_about_paper(answer: Answer, first: str, person: Person, known: dict[str, LoadedPaper]) -> str:
     """Return what is wrong with an answer about a paper, or an empty string."""
     letters = [one for one in person.shown.get(answer.title, ()) if one.at <= answer.at]
     if letters:

@@ -25,7 +25,7 @@ from digest.cli import main
 from digest.inbound.server import MailReceiver
 from digest.settings import load_settings
 from digest.web import create_app
-from tests.pilot.diary import Answer, Diary, Letter, Paper, Status
+from tests.pilot.diary import Answer, Diary, Letter, LoadedPaper, Status
 from tests.support.mail_bodies import body_of
 
 SITE = "http://127.0.0.1:8000"
@@ -110,7 +110,7 @@ class Service:
             return False
         for title, words in papers:
             if title not in known:
-                self.diary.papers.append(Paper(title=title, words=words, loaded_at=self.now))
+                self.diary.papers.append(LoadedPaper(title=title, words=words, loaded_at=self.now))
         return True
 
     def ask_why(self, email: str, title: str = "", edition: str = "") -> None:

@@ -89,7 +89,7 @@ def untrue(diary: Diary) -> None:
 
 def unkept(diary: Diary) -> None:
     letter = diary.letters[first_digest(diary)]
-    diary.promises.append(diaries.Promise(at=letter.at, email=letter.to, text="Sunday 03:00, Oslo"))
+    diary.promises.append(diaries.Stated(at=letter.at, email=letter.to, text="Sunday 03:00, Oslo"))
 
 
 @pytest.mark.whole
