@@ -180,8 +180,9 @@ class Life:
         self.titles = titles(self.chance)
         off = outages(self.chance, diary.begin, days)
         self.service.open()
-        for _ in range(self.readers_at_end * 3 // 4):
+        for _ in range(5):
             self.add_reader()
+        self.import_readers(self.readers_at_end * 3 // 4 - 5)
         morning = diary.begin
         while morning < diary.end:
             plan = self.plan(morning, days)
@@ -221,15 +222,15 @@ class Life:
 
         for hour, act in self.lists_of(morning):
             at(hour, 1 + self.chance.randrange(50), act)
-        for _ in range(max(8, self.readers_at_end // 6)):
+        for _ in range(max(8, self.readers_at_end // 12)):
             at(self.chance.randrange(24), 10 + self.chance.randrange(45), self.somebody_acts)
-        for _ in range(max(6, self.readers_at_end // 20)):
+        for _ in range(6):
             at(self.chance.randrange(24), 10 + self.chance.randrange(45), self.operator_asks)
         day = (morning - self.diary.begin).days
         if day == days * 3 // 5:
-            at(3, 20, self.back_up)
-        if day == days * 3 // 5 + 2:
-            at(15, 40, self.restore)
+            self.waiting.append((morning + 3 * HOUR, self.back_up))
+        if day == days * 3 // 5 + 1:
+            self.waiting.append((morning + 15 * HOUR, self.restore))
         return plan
 
     # ── lists ───────────────────────────────────────────────────────────────────────────────────
@@ -293,9 +294,9 @@ class Life:
         )  # fmt: skip
         self.note("added", reader)
 
-    def import_readers(self) -> None:
+    def import_readers(self, number: int = 3) -> None:
         """The operator imports a file."""
-        few = [self.new_reader() for _ in range(3)]
+        few = [self.new_reader() for _ in range(number)]
         path = self.service.folder / f"import-{self.number}.csv"
         lines = [
             f"{one.email},{one.wishes.cadence},{one.wishes.at},{one.wishes.zone},active,"

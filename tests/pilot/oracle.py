@@ -337,7 +337,7 @@ def edition_name(day: date, wishes: Wishes) -> str:
 def check_due(findings: Findings, email: str, person: Person, diary: Diary) -> None:
     """Every edition with new papers comes in its hour, or late because the service was off."""
     cut = min((one.since for one in person.states if one.is_active), default=diary.end)
-    day = diary.begin.date()
+    day = diary.begin.date() - timedelta(days=2)
     while day < diary.end.date():
         day += timedelta(days=1)
         state = person.state(start_of(day, "UTC") + timedelta(hours=12))
@@ -374,7 +374,7 @@ def check_edition(
     new = [
         paper for paper in diary.papers
         if cut < paper.loaded_at <= run and (not words or words & paper.words)
-        and not any(one.at < run for one in person.shown.get(paper.title, ()))
+        and not any(one.dated < run for one in person.shown.get(paper.title, ()))
     ]  # fmt: skip
     came = [
         one

@@ -7,18 +7,20 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from starlette.testclient import TestClient
 
-from digest import links
+from digest import app_context, links
 from digest.app_context import AppContext, open_context
 from digest.caches import Caches
 from digest.cli import main
@@ -45,6 +47,7 @@ class Service:
 
     def open(self) -> None:
         """Use the next empty database."""
+        self.caches.clear()
         self.settings = {
             "DIGEST_DATA_DIR": str(self.folder / "data"),
             "DIGEST_DATABASE_URL": next(self.databases),
@@ -60,12 +63,16 @@ class Service:
         """Run a command at this moment, and return what it prints."""
         now = ["--now", self.now.isoformat()] if clock else []
         written = io.TextIOWrapper(io.BytesIO(), write_through=True)
-        with self.environment(), redirect_stdout(written), redirect_stderr(written):
+        with self.environment(), self.one_process(), redirect_stdout(written), redirect_stderr(written):
             code = main([*arguments, *now])
         text = written.buffer.getvalue().decode()
         if code and not may_fail:
             raise AssertionError(f"digest {' '.join(arguments)} at {self.now}: {code}\n{text}")
         return text
+
+    def one_process(self) -> AbstractContextManager[object]:
+        """Let commands keep between them what a long-running process keeps."""
+        return patch.object(app_context, "AppContext", partial(AppContext, caches=self.caches))
 
     @contextmanager
     def environment(self) -> Iterator[None]:
@@ -185,7 +192,7 @@ class Service:
         """Send a message of a reader."""
         mail = EmailMessage()
         mail["From"], mail["To"], mail["Subject"] = sender, "digest@example.org", text
-        mail["Message-ID"] = f"<{self.now.timestamp()}.{abs(hash(sender))}@mailbox.example>"
+        mail["Message-ID"] = f"<{self.now.timestamp()}.{sender.replace('@', '.')}@mailbox.example>"
         mail.set_content("")
         self.receive(sender, "digest@example.org", mail.as_bytes())
 

@@ -56,7 +56,9 @@ def sent(world: PublishingWorld) -> datetime:
 
 
 def tidied(world: PublishingWorld, now: datetime) -> dict[str, int]:
+    """Delete what is old for readers who had an edition today."""
     with db.write_session(world.engine) as session:
+        session.execute(update(Subscriber).values(considered_until=now))
         gone, is_all = publishing.delete_old_rows(session, kept=KEPT, now=now, between=0)
         publishing.delete_old_shown(session, now=now, between=0)
     assert is_all
@@ -295,6 +297,7 @@ def test_old_shown_rows_are_deleted_in_batches_that_continue(world: PublishingWo
             Shown(subscriber_id=one, paper_id=1, delivery_id=one, shown_on=at("20T08:00").date())
             for one in readers
         )
+        session.execute(update(Subscriber).values(considered_until=at("20T08:00") + timedelta(days=180)))
         session.commit()
     now, steps = at("20T08:00") + timedelta(days=181), []
 
