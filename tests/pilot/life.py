@@ -351,7 +351,7 @@ class Life:
         links_of = [
             one for one in reversed(self.diary.letters) if one.to == reader.email and one.kind == "digest"
         ]
-        if not links_of or reader.bounces or reader.state in {"asked", "gone"}:
+        if not links_of or reader.bounces or reader.state in {"asked", "gone", "removed"}:
             return
         letter = links_of[0]
         if reader.state == "left":
@@ -492,7 +492,7 @@ class Life:
         reader = self.chance.choice(self.readers)
         roll = self.chance.random()
         self.service.look()
-        if reader.state in {"asked", "gone"}:
+        if reader.state in {"asked", "gone", "removed"}:
             return
         if roll < 0.45 and self.diary.papers:
             self.service.ask_why(reader.email, title=self.chance.choice(self.diary.papers[-200:]).title)
