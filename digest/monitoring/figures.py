@@ -24,7 +24,7 @@ from digest.db.tables import (
     SubscriberState,
     Suppression,
 )
-from digest.delivery import limits
+from digest.delivery import limits, outbox
 from digest.heartbeats import ProcessRecord
 from digest.monitoring import due_work
 from digest.monitoring.due_work import DueWork
@@ -80,6 +80,7 @@ class Figures:
     work: tuple[DueWork, ...]  #: the work that could be done now
     done_by_runs: bool  #: whether `digest run` does the work, and not the scheduler and workers
     last_run_at: datetime | None  #: when `digest run` last ran
+    silence: outbox.Silence | None  #: the time in which no mail server takes letters
     last_task_at: datetime | None  #: when a task last reached a worker
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]
@@ -99,6 +100,7 @@ def count_figures(session: Session, *, now: datetime) -> Figures:
         work=due_work.due_work(session, now),
         done_by_runs=due_work.is_done_by_runs(session),
         last_run_at=heartbeats.last_run(session),
+        silence=outbox.find_silence(session),
         last_task_at=heartbeats.last_queue_heartbeat(session),
         latest_dumps=latest_dumps(session),
         late_lists=expected_arrivals.late_lists(catalog.arrivals(session, until=now), now=now),

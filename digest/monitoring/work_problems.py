@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from digest import heartbeats, plurals
 from digest.backups import expire_past
 from digest.db.tables import Delivery, DeliveryState, Lane
-from digest.delivery import outbox
+from digest.delivery.outbox import Silence
 from digest.heartbeats import ProcessRecord
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
@@ -49,7 +49,7 @@ def find_work_problems(
     """Yield the problems of processes, due work and expired digests."""
     yield from stopped_processes(figures, supervisor, now)
     yield from work_not_done(figures, supervisor, now)
-    yield from silent_mail_server(session, now)
+    yield from silent_mail_server(figures.silence, now)
     yield from expired_digests(session, figures, supervisor, now)
 
 
@@ -125,9 +125,9 @@ def work_not_done(figures: Figures, supervisor: Supervisor, now: datetime) -> It
         )
 
 
-def silent_mail_server(session: Session, now: datetime) -> Iterator[Problem]:
+def silent_mail_server(silence: Silence | None, now: datetime) -> Iterator[Problem]:
     """Yield a problem if letters wait because no mail server can be reached, or each refuses TLS or the login."""
-    if silence := outbox.find_silence(session):
+    if silence:
         yield Problem(
             cause="mail-not-taken",
             message="No letter can be delivered",
@@ -135,9 +135,9 @@ def silent_mail_server(session: Session, now: datetime) -> Iterator[Problem]:
                 "They are tried again every minute. Check the server, and host, port, user and password in"
                 " DIGEST_MAIL_URL; digest doctor logs in as the worker does."
             ),
-            severity=Severity.OUTAGE if now - silence.at > SHORT_SILENCE else Severity.WARNING,
-            since=silence.at,
-            facts=(silence.note,),
+            severity=Severity.OUTAGE if now - silence.since > SHORT_SILENCE else Severity.WARNING,
+            since=silence.since,
+            facts=(silence.error,),
         )
 
 

@@ -67,6 +67,10 @@ def exposition(figures: Figures, now: datetime) -> Iterator[str]:
     yield from gauge_lines(
         "digest_waiting_seconds", "How long the oldest due delivery has been overdue.", "lane", waiting
     )
+    refused = {"": seconds_since(now, figures.silence.since) if figures.silence else 0.0}
+    yield from gauge_lines(
+        "digest_mail_refused_seconds", "How long no mail server has taken the waiting letters.", "", refused
+    )
     yield from gauge_lines(
         "digest_bounces_day", "Bounces and complaints in the last 24 hours, by kind.", "kind", figures.bounces
     )

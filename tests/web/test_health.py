@@ -14,6 +14,7 @@ from digest import db, heartbeats
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery
+from digest.delivery import outbox
 from digest.monitoring import probes
 from digest.monitoring.probes import Disk
 from digest.settings import Settings, load_settings
@@ -113,6 +114,9 @@ def neighbour(served: ServedSite) -> TestClient:
 def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: TestClient) -> None:
     beat(served, "worker", seconds=30)
     served.sign_up("ada@uni.example")
+    with db.write_session(served.context.engine) as session:
+        outbox.note_silence(session, "535 no (connect)", now=served.clock.now - timedelta(minutes=10))
+        session.commit()
 
     answer = neighbour.get("/metrics")
 
@@ -124,6 +128,7 @@ def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: Tes
     )
     assert re.search(r'^digest_disk_free_bytes\{folder=".+"\} [\d.e+]+$', answer.text, re.MULTILINE)
     assert 'digest_stops{scope="bulk"} 0\n' in answer.text
+    assert "digest_mail_refused_seconds 600\n" in answer.text
     assert "uni.example" not in answer.text
     for line in answer.text.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[\d.e+]+', line), (

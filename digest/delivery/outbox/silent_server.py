@@ -5,6 +5,7 @@ Such a try is no attempt at any letter, so the attempts do not show it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import case, exists, false, func, select
@@ -28,7 +29,16 @@ def note_silence(session: Session, reply: str, *, now: datetime) -> None:
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_=changed))
 
 
-def find_silence(session: Session) -> Observation | None:
-    """Return since when no server takes letters, and the error; None if none waits or a server has replied."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    """A time in which no mail server takes letters."""
+
+    since: datetime
+    error: str
+
+
+def find_silence(session: Session) -> Silence | None:
+    """Return the current silence; None if no letter waits or a server has replied."""
     is_silent = Observation.name == NAME, ~HAS_REPLIED, exists(select(DELIVERY_TABLE.c.id).where(IS_OPEN))
-    return session.scalars(select(Observation).where(*is_silent)).one_or_none()
+    found = session.execute(select(Observation.at, Observation.note).where(*is_silent)).one_or_none()
+    return Silence(since=found.at, error=found.note) if found else None
