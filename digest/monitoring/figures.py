@@ -80,7 +80,7 @@ class Figures:
     work: tuple[DueWork, ...]  #: the work that could be done now
     done_by_runs: bool  #: whether `digest run` does the work, and not the scheduler and workers
     last_run_at: datetime | None  #: when `digest run` last ran
-    silence: outbox.Silence | None  #: the time in which no mail server takes letters
+    silence: outbox.MailSilence | None  #: the time in which no mail server takes letters
     last_task_at: datetime | None  #: when a task last reached a worker
     latest_dumps: tuple[LatestDump, ...]
     late_lists: tuple[LateList, ...]

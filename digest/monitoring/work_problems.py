@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from digest import heartbeats, plurals
 from digest.backups import expire_past
 from digest.db.tables import Delivery, DeliveryState, Lane
-from digest.delivery.outbox import Silence
+from digest.delivery.outbox import MailSilence
 from digest.heartbeats import ProcessRecord
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
@@ -125,7 +125,7 @@ def work_not_done(figures: Figures, supervisor: Supervisor, now: datetime) -> It
         )
 
 
-def silent_mail_server(silence: Silence | None, now: datetime) -> Iterator[Problem]:
+def silent_mail_server(silence: MailSilence | None, now: datetime) -> Iterator[Problem]:
     """Yield a problem if letters wait because no mail server can be reached, or each refuses TLS or the login."""
     if silence:
         yield Problem(

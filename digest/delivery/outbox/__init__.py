@@ -50,7 +50,7 @@ from digest.delivery.outbox.letter_eligibility import (
     refusal_reason,
 )
 from digest.delivery.outbox.open_deliveries import IS_OPEN, is_due
-from digest.delivery.outbox.silent_server import Silence, find_silence, note_silence
+from digest.delivery.outbox.silent_server import MailSilence, find_silence, note_silence
 from digest.delivery.outbox.stuck_deliveries import give_up_stuck, retry_stuck, stuck_ids
 from digest.delivery.outbox.transitions import (
     DUE_QUERY,
@@ -100,10 +100,10 @@ __all__ = [
     "AttemptRecord",
     "ClaimedDelivery",
     "Intent",
+    "MailSilence",
     "NextWindow",
     "Outbox",
     "RecipientState",
-    "Silence",
     "count_by_state",
     "count_deliveries",
     "count_due",

@@ -30,15 +30,15 @@ def note_silence(session: Session, reply: str, *, now: datetime) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Silence:
+class MailSilence:
     """A time in which no mail server takes letters."""
 
     since: datetime
     error: str
 
 
-def find_silence(session: Session) -> Silence | None:
+def find_silence(session: Session) -> MailSilence | None:
     """Return the current silence; None if no letter waits or a server has replied."""
     is_silent = Observation.name == NAME, ~HAS_REPLIED, exists(select(DELIVERY_TABLE.c.id).where(IS_OPEN))
     found = session.execute(select(Observation.at, Observation.note).where(*is_silent)).one_or_none()
-    return Silence(since=found.at, error=found.note) if found else None
+    return MailSilence(since=found.at, error=found.note) if found else None
