@@ -17,7 +17,7 @@ from digest.app_context import AppContext
 from digest.db import DBAPIError
 from digest.errors import DigestError, SetupMismatch
 from digest.heartbeats import HeartbeatThread
-from digest.letters import press
+from digest.letters.press.load_templates import digest_templates
 from digest.settings import load_settings
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def run_worker() -> int:
 def prepare_templates(context: AppContext) -> None:
     """Prepare the templates of all presses before the fork, so that the child processes share them."""
     try:
-        press.digest_templates(context.templates, context.site, context.caches)
+        digest_templates(context.templates, context.site, context.caches)
     except SetupMismatch as error:
         log.warning("Digests cannot be rendered; other letters can. %s", error)
 

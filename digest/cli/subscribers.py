@@ -42,7 +42,7 @@ Timezone = Annotated[
     str | None, option("--timezone ZONE", "A time zone: Europe/Oslo, a large city, or UTC+2.")
 ]
 MaxPapers = Annotated[
-    int | None, option("--max-papers N", "Maximum number of papers in a digest, 1 to 100. Default: 10.")
+    int | None, option("--max-papers N", "Maximum number of papers in a digest, 1 to 50. Default: 10.")
 ]
 Owner = Annotated[str | None, option("--owner EMAIL", OWNER)]
 

@@ -17,7 +17,7 @@ from digest.delivery.transports import Message
 from digest.editions.compose import Digest
 from digest.letters import Templates, personalization
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
-from digest.letters.press import LetterAssembler
+from digest.letters.press.digest_letters import DigestLetters
 from digest.site_profile import Site
 
 log = logging.getLogger(__name__)
@@ -34,8 +34,9 @@ class RenderContext:
     versions: Mapping[int, str] = field(default_factory=dict)  #: the versions of the recipients' rows
     digests: Mapping[int, Digest] = field(default_factory=dict)  #: decisions keyed by delivery id
     filters: Mapping[int, str] = field(default_factory=dict)  #: canonical filters keyed by id
-    #: letter assemblers keyed by press name
-    assemblers: Mapping[str, LetterAssembler] = field(default_factory=dict)
+    presses: Mapping[str, DigestLetters] = field(
+        default_factory=dict
+    )  #: the letters of each press by its name
 
 
 class RenderedDelivery(Struct, frozen=True, kw_only=True):
@@ -140,7 +141,7 @@ def address_for_replies(
 def render_digest(
     context: RenderContext, delivery: ClaimedDelivery, recipient: RecipientState, message_id: str
 ) -> bytes:
-    """Return the bytes of a digest, assembled from the prepared content (press) of its publication."""
+    """Return the bytes of a digest, made from the prepared content (press) of its publication."""
     copy = personalization.personalize(
         context.site,
         delivery_id=delivery.id,
@@ -155,10 +156,10 @@ def render_digest(
         message_id=message_id,
         is_group=bool(recipient.group),
     )
-    assembler = context.assemblers[delivery.press or ""]
+    letters_of_press = context.presses[delivery.press or ""]
     # A decision that could not be parsed is parsed again here, to raise the error.
     digest = context.digests.get(delivery.id) or Digest.from_json(delivery.decision)
-    return assembler.message(digest, copy)
+    return letters_of_press.message(digest, copy)
 
 
 def template_context(

@@ -1,4 +1,4 @@
-"""Load the data that rendering needs: recipients, digest decisions, filters and letter assemblers."""
+"""Load the data that rendering needs: recipients, digest decisions, filters and presses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from digest.delivery.outbox import ClaimedDelivery
 from digest.editions.compose import Digest
 from digest.errors import NotFound
 from digest.letters import press_store
-from digest.letters.press import LetterAssembler, assembler_of
-from digest.site_profile import Site
+from digest.letters.press.digest_letters import DigestLetters
+from digest.letters.press.load_templates import letters_of
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def load_context(
         versions={number: version for number, (_, version) in found.items()},
         digests=digests,
         filters=load_filters(session, digests.values(), known_filters),
-        assemblers=load_assemblers(session, claimed, base.site, caches),
+        presses=load_presses(session, claimed, base, caches),
     )
 
 
@@ -82,15 +82,15 @@ def load_filters(session: Session, digests: Iterable[Digest], known: Mapping[int
     }
 
 
-def load_assemblers(
-    session: Session, claimed: Sequence[ClaimedDelivery], site: Site, caches: Caches
-) -> dict[str, LetterAssembler]:
-    """Return the letter assemblers of these digests, keyed by press name; log and skip missing presses."""
+def load_presses(
+    session: Session, claimed: Sequence[ClaimedDelivery], base: RenderContext, caches: Caches
+) -> dict[str, DigestLetters]:
+    """Return the letters of the presses of these digests, keyed by press name; log and skip missing presses."""
     found = {}
     for name in {delivery.press for delivery in claimed if delivery.press}:
         try:
             made = press_store.load_press(session, name, caches)
-            found[name] = assembler_of(made, site, caches)
+            found[name] = letters_of(made, base.site, base.templates, caches)
         except NotFound as error:
             log.warning("%s", error)
     return found

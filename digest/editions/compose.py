@@ -30,6 +30,7 @@ from digest import bitsets
 from digest.bitsets import ScoredSets
 
 TRENDING_TOPIC = "Trending"
+MAX_PAPERS = 50  #: maximum number of papers of a digest, whose title lines then always fit a letter
 RELEVANCE_BANDS = 6  #: number of relevance bands; within a band, the trending score decides the order
 BAND_BITS = 64.0  #: number of bits between two bands, more than any difference between trending scores
 #: Number of bits that a relevance of 1 adds, to order papers of one band with equal trending scores.

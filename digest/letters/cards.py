@@ -45,9 +45,12 @@ class Link:
     about: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Card:
-    """The content of a paper's card; all fields except `meta` and `href` may be empty."""
+    """The content of a paper's card; all fields except `meta` and `href` may be empty.
+
+    A card is a key of the letters' cached parts, so it equals only itself.
+    """
 
     meta: str
     href: str

@@ -29,5 +29,5 @@ def inline(page: str) -> str:
             disable_validation=True,
             disable_basic_attributes=WRITTEN_BY_HAND,
             cssutils_logging_level=50,
-        ).transform()
+        ).transform(pretty_print=False)
     return inlined

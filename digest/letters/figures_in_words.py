@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from gettext import NullTranslations
 from math import ceil
 from unicodedata import category
@@ -51,6 +52,7 @@ def day_in_words(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
+@lru_cache(maxsize=4096)  # the letters of a run share it
 def weekday_and_day(day: date) -> str:
     """Return a weekday and day such as `Friday, 20 November`."""
     return f"{DAYS[day.weekday()]}, {day.day} {MONTHS[day.month - 1]}"
@@ -72,6 +74,7 @@ def day_and_hour(moment: datetime) -> str:
     return f"{day_in_words(utc.date())}, {utc:%H:%M} UTC"
 
 
+@lru_cache(maxsize=4096)  # the letters of a run share it
 def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
     """Return a local time such as `Monday 08:00, Oslo`, with the date if the weekday alone is ambiguous."""
     local = moment.astimezone(zone_of(timezone))
@@ -207,6 +210,7 @@ def share_of_matches(papers: int, matches: int) -> str:
     }
 
 
+@lru_cache(maxsize=4096)  # the letters of a run share it
 def checked_line(papers: int, words: int) -> str:
     """Return a line such as `412 papers checked · 4-minute read`."""
     minutes = max(1, ceil(words / WORDS_PER_MINUTE))

@@ -17,8 +17,8 @@ from digest.letters import figures_in_words
 from digest.letters.cards import Card
 from digest.letters.css_inlining import inline
 from digest.letters.headers import one_line
+from digest.letters.letter_template import escape_html
 from digest.letters.line_wrapping import keep_figures
-from digest.letters.piece_templates import PieceTemplate, cut_at_marks, escape_html, placeholder_mark
 from digest.letters.templates import Templates
 from digest.site_profile import Site
 
@@ -184,10 +184,8 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
         if isinstance(context.get(name), str) and context[name]
     }
     if kind not in templates.uncut_letters:
-        page = template_of_page(
-            template.render({**context, **{name: placeholder_mark(name) for name in personal}})
-        )
-        filled = page.fill({name: escape_html(value) for name, value in personal.items()})
+        page = inlined_page(template.render({**context, **{name: f"q9slot.{name}.q9z" for name in personal}}))
+        filled = VALUE_MARK.sub(lambda mark: escape_html(personal[mark[1]]), page)
         if kind in templates.checked_letters and not LEFTOVER_MARK.search(filled):
             return filled
         whole = inline(template.render(context))
@@ -196,14 +194,10 @@ def render_html(templates: Templates, kind: str, context: Mapping[str, Any]) -> 
     return inline(template.render(context))
 
 
-#: Matches part of any marker. If a filled page still matches, the template changed or split a marker.
-LEFTOVER_MARK = re.compile(r"q9[a-z]|9slot|\.q9", re.IGNORECASE)
-
-
-@lru_cache(maxsize=256)  # holds about 20 kinds of letters with their variants, 30 KB each
-def template_of_page(page: str) -> PieceTemplate:
-    """Inline a page that contains markers, and split the page at the markers."""
-    return cut_at_marks(inline(page))
+VALUE_MARK = re.compile(r"q9slot\.([a-z_0-9]+)\.q9z")  #: stands for a value while premailer runs
+#: Matches part of a mark. If a filled page still matches, the template changed or split a mark.
+LEFTOVER_MARK = re.compile(r"q9s|9slot|\.q9", re.IGNORECASE)
+inlined_page = lru_cache(maxsize=256)(inline)  # about 20 kinds of letters with their variants, 30 KB each
 
 
 def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,12 +15,15 @@ import re
 from binascii import a2b_qp, b2a_qp
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_hexdigest
 
 from digest.letters.headers import Header, header_block
-from digest.letters.letter_rendering import RenderedLetter
 from digest.site_profile import Site
+
+if TYPE_CHECKING:
+    from digest.letters.letter_rendering import RenderedLetter
 
 MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"

@@ -15,8 +15,8 @@ from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, PressRow
 from digest.editions import restore_point
 from digest.errors import NotFound
-from digest.letters import Templates, figures_in_words, press
-from digest.letters.press import MAX_PRESSES, Press
+from digest.letters import Templates, figures_in_words
+from digest.letters.press.press_value import MAX_PRESSES, Press, from_bytes, make_press, to_bytes
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
@@ -61,13 +61,12 @@ def build_press(
         return load_press(session, name, caches), key
     papers = catalog.papers(session, since=since, until=now, news_only=True)
     ranked = trending.rank(papers, catalog.evidence(session, papers, as_of=as_of), as_of)
-    made = press.make_press(ranked, site=site, templates=templates, caches=caches, as_of=as_of, note=note)
-    return made, key
+    return make_press(ranked, as_of=as_of, note=note, made_for=made_for(site, templates)), key
 
 
 def store_press(session: Session, made: Press, *, key: str, now: datetime) -> None:
     """Store a press under its name; if it is already stored, update its key and time."""
-    row = {"name": made.name, "key": key, "made_at": now, "content": press.to_bytes(made)}
+    row = {"name": made.name, "key": key, "made_at": now, "content": to_bytes(made)}
     adding = db.upsert(session, PressRow).values(row)
     session.execute(adding.on_conflict_do_update(index_elements=["name"], set_={"key": key, "made_at": now}))
 
@@ -123,9 +122,14 @@ def press_key(
             func.count(PaperRow.hidden_at),
         ).where(PaperRow.first_seen_at > since, PaperRow.first_seen_at <= now)
     ).one()
-    names = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
-    made_from = [templates.fingerprint, names, note, since.isoformat(), as_of.isoformat(), list(state)]
+    made_from = [made_for(site, templates), note, since.isoformat(), as_of.isoformat(), list(state)]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+
+
+def made_for(site: Site, templates: Templates) -> str:
+    """Return the hash of what letters contain besides the papers: another site or template is another press."""
+    names = [site.name, site.url, site.sender_name, site.sender_address, site.postal_address]
+    return hashlib.sha256(json.dumps([templates.fingerprint, *names]).encode()).hexdigest()
 
 
 def load_press(session: Session, name: str, caches: Caches) -> Press:
@@ -144,7 +148,7 @@ def read_stored_press(session: Session, name: str) -> Press:
     content = session.scalar(select(PressRow.content).where(PressRow.name == name))
     if content is None:
         raise NotFound(f"The press {name[:12]} is no longer in the database.")
-    return press.from_bytes(content, name=name)
+    return from_bytes(content, name=name)
 
 
 def delete_old_presses(session: Session, *, before: datetime) -> int:

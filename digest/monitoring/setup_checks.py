@@ -20,8 +20,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from digest import db, subscribers
 from digest.app_context import AppContext
 from digest.delivery import transports
-from digest.errors import DigestError
+from digest.errors import DigestError, SetupMismatch
 from digest.letters import Templates
+from digest.letters.press.load_templates import compile_and_check
 from digest.monitoring import mail_path_checks, probes
 from digest.monitoring.check_results import Check, Severity, failed, passed, warning
 from digest.monitoring.dkim_checks import CheckOutcome
@@ -111,10 +112,16 @@ def check_dumps(settings: Settings) -> Iterator[Check]:
 
 
 def check_templates(settings: Settings) -> Iterator[Check]:
-    """Check that the templates of the letters can be read."""
+    """Check that the templates can be read, and that each reader would get the letter that they describe."""
     templates = Templates(templates_dir(), settings.template_overrides)
     own = f", overridden in {settings.template_overrides}" if settings.template_overrides.is_dir() else ""
-    yield passed("templates", f"{templates_dir()}{own} ({templates.fingerprint[:12]})")
+    try:
+        compile_and_check(templates, settings.site())
+    except SetupMismatch as error:
+        fix = f"Correct the file in {settings.template_overrides}, or remove it there; docs/letters.md has the rules."
+        yield failed("templates", str(error), fix)
+    else:
+        yield passed("templates", f"{templates_dir()}{own} ({templates.fingerprint[:12]})")
 
 
 # ── access from outside ──

@@ -24,7 +24,7 @@ from digest.db.tables import DeliveryState, Subscriber
 from digest.delivery import outbox
 from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
-from digest.letters.press import LetterAssembler, Press, assembler_of
+from digest.letters.press.press_value import Press
 from digest.publishing import nothing_today, pending_updates
 from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
@@ -60,7 +60,6 @@ class SubscriberChunk:
     """A chunk of due readers, and the values needed to decide their digests."""
 
     match_index: MatchIndex
-    assembler: LetterAssembler
     gathered: GatheredInputs
     #: The state of each reader's schedule at `now`, keyed by subscriber id.
     slots: Mapping[int, ScheduleStatus]
@@ -83,14 +82,12 @@ def publish_chunk(
     The returned id is None when no due subscriber is left. Commits.
     """
     match_index, conflicts = match_index_of(session, press, caches), 0
-    assembler = assembler_of(press, site, caches)
     while True:
         try:
             with gc_control.gc_paused():
                 return publish_once(
                     session,
                     match_index,
-                    assembler,
                     site=site,
                     after_id=after_id,
                     limit=limit,
@@ -107,7 +104,6 @@ def publish_chunk(
 def publish_once(
     session: Session,
     match_index: MatchIndex,
-    assembler: LetterAssembler,
     *,
     site: Site,
     after_id: int,
@@ -134,7 +130,7 @@ def publish_once(
         reader.id: schedule_status_of(reader, now, decided.get(reader.id, frozenset()))
         for reader in gathered.readers
     }
-    chunk = SubscriberChunk(match_index, assembler, gathered, slots, site, now)
+    chunk = SubscriberChunk(match_index, gathered, slots, site, now)
     published = decide_and_write(session, chunk)
     failpoints.reach("chunk-written")
     session.commit()
@@ -170,7 +166,7 @@ def write_digests(
     """Decide and write the digests of these readers; return the decisions, keyed by delivery id."""
     match_index, gathered, slots, now = chunk.match_index, chunk.gathered, chunk.slots, chunk.now
     decisions = [
-        decide_digest(match_index, gathered, reader, edition, now, assembler=chunk.assembler)
+        decide_digest(match_index, gathered, reader, edition, now)
         for reader in readers
         if (edition := slots[reader.id].due) is not None
     ]

@@ -10,6 +10,7 @@ from digest.bitsets import bitset_of
 from digest.db.tables import StillReadingStep, Subscriber
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import (
+    MAX_PAPERS,
     TRENDING_TOPIC,
     Digest,
     DigestLimits,
@@ -21,7 +22,6 @@ from digest.editions.compose import (
     topics_without_section,
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
-from digest.letters.press import LetterAssembler
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, ConsideredUntil, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic
@@ -65,8 +65,6 @@ def decide_digest(
     reader: Reader,
     edition: Edition,
     now: datetime,
-    *,
-    assembler: LetterAssembler,
 ) -> Decision:
     """Decide the content of this reader's edition, for a real run, a preview or a dry run."""
     considered_until = considered_until_of(reader, now)
@@ -98,7 +96,7 @@ def decide_digest(
     return Decision(
         reader=reader,
         edition=edition,
-        digest=assembler.fit(digest, match_index.canonicals, edition.name),
+        digest=digest,
         eligible=eligible,
         covers_from=considered_until[0],
         is_too_few=not sections and limits.at_least > 1,
@@ -135,7 +133,7 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
 @lru_cache(maxsize=1024)  # more than the number of different pairs of limits in use
 def digest_limits(papers: int, at_least: int) -> DigestLimits:
     """Return the limits on how many papers a reader's digest has."""
-    return DigestLimits(papers=papers, at_least=at_least)
+    return DigestLimits(papers=min(papers, MAX_PAPERS), at_least=at_least)
 
 
 def requested_topics(

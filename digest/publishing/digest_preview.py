@@ -19,7 +19,9 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition, Schedule
 from digest.letters import Personalization, RenderedLetter, Templates, personalization, press_store
 from digest.letters.dkim_signing import Signer, sign_message, signers_for_list
-from digest.letters.press import LetterAssembler, Press, assembler_of
+from digest.letters.press.digest_letters import DigestLetters
+from digest.letters.press.load_templates import letters_of
+from digest.letters.press.press_value import Press
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import count_due, gather_inputs, load_reader, match_index_of
@@ -56,22 +58,30 @@ def preview(
     """
     subscriber = subscribers.get(session, email)
     edition = subscribers.edition_status(session, subscriber, now).next
-    assembler, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
+    press, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
     published = None if decision.digest.sections else published_open(session, subscriber, now)
     if published is not None:
-        made = press_store.load_press(session, published.press or "", caches)
-        assembler = assembler_of(made, site, caches)
+        press = press_store.load_press(session, published.press or "", caches)
         digest = Digest.from_json(published.decision)
         edition = edition_of_delivery(subscribers.schedule_of(subscriber), published) or edition
         decision = decision._replace(edition=edition, digest=digest)
         now = published.dated_at
-    found = preview_of_decision(session, assembler, templates, caches, signers, subscriber, decision, now)
+    found = preview_of_decision(
+        session,
+        letters_of(press, site, templates, caches),
+        templates,
+        caches,
+        signers,
+        subscriber,
+        decision,
+        now,
+    )
     return replace(found, is_published=published is not None)
 
 
 def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     session: Session,
-    assembler: LetterAssembler,
+    made: DigestLetters,
     templates: Templates,
     caches: Caches,
     signers: Sequence[Signer],
@@ -80,12 +90,12 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     now: datetime,
 ) -> Preview:
     """Return the letter and the message made from a decision."""
-    site, schedule = assembler.site, subscribers.schedule_of(subscriber)
+    site, press, schedule = made.site, made.press, subscribers.schedule_of(subscriber)
     copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
-        letter, message = assembler.letter(decision.digest, copy), assembler.message(decision.digest, copy)
+        letter, message = made.letter(decision.digest, copy), made.message(decision.digest, copy)
     else:
-        match_index = match_index_of(session, assembler.press, caches)
+        match_index = match_index_of(session, press, caches)
         gathered = gather_inputs(session, match_index, [decision.reader], now)
         summary = nothing_today.checked_summary(
             match_index, gathered, decision, site=site, next_due_at=copy.next_due_at
@@ -99,7 +109,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
         message=sign_message(
             message, signers_for_list(signers) if copy.is_group else signers, dated_at=copy.dated_at
         ),
-        json=decision_json(assembler.press, decision, copy.filters),
+        json=decision_json(press, decision, copy.filters),
     )
 
 
@@ -147,16 +157,16 @@ def decide_for(  # noqa: PLR0917  (the parts of one question)
     subscriber: Subscriber,
     edition: Edition,
     now: datetime,
-) -> tuple[LetterAssembler, Decision]:
-    """Return the assembler of the press that a run would use, and the decision for one subscriber."""
+) -> tuple[Press, Decision]:
+    """Return the press that a run would use, and the decision for one subscriber."""
     since = press_store.press_start(now, count_due(session, now, and_for=subscriber.id)[1])
-    made, _ = press_store.build_press(
+    press, _ = press_store.build_press(
         session, site=site, templates=templates, caches=caches, now=now, since=since
     )
     reader = load_reader(session, subscriber.id)
-    match_index = match_index_of(session, made, caches)
-    gathered, assembler = gather_inputs(session, match_index, [reader], now), assembler_of(made, site, caches)
-    return assembler, decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
+    match_index = match_index_of(session, press, caches)
+    gathered = gather_inputs(session, match_index, [reader], now)
+    return press, decide_digest(match_index, gathered, reader, edition, now)
 
 
 def published_open(session: Session, subscriber: Subscriber, now: datetime) -> Delivery | None:

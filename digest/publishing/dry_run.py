@@ -16,8 +16,9 @@ from digest import subscribers
 from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
-from digest.letters import Templates, press, press_store
+from digest.letters import Templates, press_store
 from digest.letters.dkim_signing import Signer
+from digest.letters.press.load_templates import letters_of
 from digest.publishing import nothing_today
 from digest.publishing.decide_digest import decide_digest, may_wait, schedule_status_of
 from digest.publishing.digest_preview import Preview, preview_of_decision
@@ -60,7 +61,7 @@ def dry_run(
         session, site=site, templates=templates, caches=caches, now=now, since=since
     )
     match_index, last_id = match_index_of(session, made, caches), 0
-    assembler = press.assembler_of(made, site, caches)
+    letters = letters_of(made, site, templates, caches)
     query = (
         select(*READER_COLUMNS).where(or_(is_due(now), Subscriber.id.in_(resuming))).order_by(Subscriber.id)
     )
@@ -74,12 +75,12 @@ def dry_run(
             edition = schedule_status_of(reader, now, decided.get(reader.id, frozenset())).due
             if edition is None:
                 continue
-            decision = decide_digest(match_index, gathered, reader, edition, now, assembler=assembler)
+            decision = decide_digest(match_index, gathered, reader, edition, now)
             if may_wait(decision):
                 continue
             preview = preview_of_decision(
                 session,
-                assembler,
+                letters,
                 templates,
                 caches,
                 signers,

@@ -15,7 +15,7 @@ from digest.caches import Caches
 from digest.db.tables import FilterRow, PaperRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.editions import shown as shown_papers
 from digest.editions.schedule import Schedule, schedule_status
-from digest.letters.press import Press
+from digest.letters.press.press_value import Press
 from digest.papers import catalog
 from digest.publishing import pending_updates
 from digest.publishing.match_index import MatchIndex

@@ -16,7 +16,7 @@ from digest import bitsets, topics
 from digest.editions import compose
 from digest.editions.compose import RankedMatches
 from digest.errors import BadFilter
-from digest.letters.press import Press
+from digest.letters.press.press_value import Press
 from digest.publishing.near_duplicates import near_duplicates
 from digest.publishing.paper_eligibility import (
     TRENDING_SCORE,

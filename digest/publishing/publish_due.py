@@ -16,7 +16,7 @@ from digest import subscribers
 from digest.caches import Caches
 from digest.db.tables import Delivery
 from digest.letters import Templates, press_store
-from digest.letters.press import Press
+from digest.letters.press.press_value import Press
 from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
 from digest.site_profile import Site

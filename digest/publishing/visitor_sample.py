@@ -14,8 +14,9 @@ from digest.caches import Caches
 from digest.editions import schedule as edition_schedule
 from digest.editions.compose import TRENDING_TOPIC, Digest, RequestedTopic, compose
 from digest.editions.schedule import Cadence
-from digest.letters import Personalization, RenderedLetter, Templates
-from digest.letters.press import LetterAssembler, make_press
+from digest.letters import Personalization, RenderedLetter
+from digest.letters.press.digest_letters import DigestLetters
+from digest.letters.press.press_value import Press, make_press
 from digest.papers import PublicRules
 from digest.papers.trending import Ranked
 from digest.publishing.decide_digest import digest_limits
@@ -40,7 +41,7 @@ class SampleDigest:
 
 def sample_digest(
     session: Session,
-    assembler: LetterAssembler,
+    press: Press,
     requested: RequestedSettings,
     filters: Mapping[str, topics.Filter],
     *,
@@ -52,7 +53,7 @@ def sample_digest(
     `filters` are the resolved filters, keyed by topic name. Without filters, the digest shows trending
     papers.
     """
-    match_index = match_index_of(session, assembler.press, caches)
+    match_index = match_index_of(session, press, caches)
     wanted = requested_topics(match_index, filters)
     limits = digest_limits(requested.max_papers or DEFAULT_PAPERS, 1)
     numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}
@@ -61,8 +62,7 @@ def sample_digest(
         eligible = match_index.eligible((now - reach, None), start_of_day(now - reach), now)
         sections = compose(wanted, eligible=eligible, ids=match_index.ids, limits=limits)
         abstracts = requested.abstracts or "short"
-        digest = Digest(sections=sections, checked=eligible.bit_count(), abstracts=abstracts)
-        return assembler.fit(digest, numbered, edition_name(requested, now)) if sections else digest
+        return Digest(sections=sections, checked=eligible.bit_count(), abstracts=abstracts)
 
     last_day = digest_of(FIRST_LOOK)
     return SampleDigest(
@@ -83,16 +83,8 @@ def requested_topics(match_index: MatchIndex, filters: Mapping[str, topics.Filte
     ]
 
 
-def public_sample(
-    assembler: LetterAssembler,
-    sample: SampleDigest,
-    rules: PublicRules,
-    *,
-    templates: Templates,
-    caches: Caches,
-) -> tuple[LetterAssembler, SampleDigest]:
+def public_sample(press: Press, sample: SampleDigest, rules: PublicRules) -> tuple[Press, SampleDigest]:
     """Return the sample with only those papers, and those parts of papers, that pages may show."""
-    press = assembler.press
     copies = {
         number: rules.public_copy(press.papers[number])
         for number in sorted(press.rank_of_paper[paper] for paper in sample.digest.papers)
@@ -102,13 +94,13 @@ def public_sample(
         for number, copy in copies.items()
         if copy is not None
     ]
-    made = make_press(ranked, site=assembler.site, templates=templates, caches=caches, as_of=press.as_of)
+    made = make_press(ranked, as_of=press.as_of)
     sections = [
         section._replace(papers=tuple(paper for paper in section.papers if paper in made.rank_of_paper))
         for section in sample.digest.sections
     ]
     digest = structs.replace(sample.digest, sections=tuple(one for one in sections if one.papers))
-    return LetterAssembler(made, assembler.site), replace(sample, digest=digest)
+    return made, replace(sample, digest=digest)
 
 
 def edition_name(requested: RequestedSettings, now: datetime) -> str:
@@ -118,10 +110,10 @@ def edition_name(requested: RequestedSettings, now: datetime) -> str:
 
 
 def sample_letter(
-    assembler: LetterAssembler, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
+    letters: DigestLetters, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
 ) -> RenderedLetter:
     """Return the letter of a sample with papers; its links lead to the front page, since it has no reader."""
-    url = assembler.site.url
+    url = letters.site.url
     copy = Personalization(
         recipient=READER,
         edition=edition_name(requested, now),
@@ -131,4 +123,4 @@ def sample_letter(
         manage_url=url,
         filters=sample.filters,
     )
-    return assembler.letter(sample.digest, copy)
+    return letters.letter(sample.digest, copy)

@@ -16,7 +16,8 @@ from digest.editions.compose import Digest
 from digest.editions.schedule import Edition
 from digest.letters import Templates, press_store
 from digest.letters.cards import CardForm
-from digest.letters.press import LetterAssembler, Press, assembler_of, card_of_paper
+from digest.letters.press.digest_page import card_of_paper
+from digest.letters.press.press_value import Press
 from digest.papers import catalog
 from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import gather_inputs, load_reader, match_index_of
@@ -32,16 +33,15 @@ LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if the la
 
 
 def choose_welcome_papers(
-    session: Session, subscriber: Subscriber, *, assembler: LetterAssembler, caches: Caches, now: datetime
+    session: Session, subscriber: Subscriber, *, press: Press, site: Site, caches: Caches, now: datetime
 ) -> WelcomePapers:
     """Return the best new papers on the reader's topics, or trending papers if none matches."""
-    press, site = assembler.press, assembler.site
     match_index = match_index_of(session, press, caches)
     reader = load_reader(session, subscriber.id)
     gathered = gather_inputs(session, match_index, [reader], now)
-    digest = recent_digest(match_index, gathered, reader, now, assembler)
+    digest = recent_digest(match_index, gathered, reader, now)
     if gathered.topics and not digest.sections:
-        digest = recent_digest(match_index, replace(gathered, topics={}), reader, now, assembler)
+        digest = recent_digest(match_index, replace(gathered, topics={}), reader, now)
     filters = match_index.canonicals
     return WelcomePapers(
         cards={
@@ -59,7 +59,7 @@ def welcome_chooser(
 ) -> ChoosePapers:
     """Return a function that chooses the papers of a welcome letter among recent papers."""
     press = welcome_press(session, site=site, templates=templates, caches=caches, now=now)
-    return partial(choose_welcome_papers, assembler=assembler_of(press, site, caches), caches=caches, now=now)
+    return partial(choose_welcome_papers, press=press, site=site, caches=caches, now=now)
 
 
 def welcome_press(
@@ -76,20 +76,14 @@ def welcome_press(
     )
 
 
-def recent_digest(
-    match_index: MatchIndex,
-    gathered: GatheredInputs,
-    reader: Reader,
-    now: datetime,
-    assembler: LetterAssembler,
-) -> Digest:
+def recent_digest(match_index: MatchIndex, gathered: GatheredInputs, reader: Reader, now: datetime) -> Digest:
     """Return the digest of the last day, or of the last week if the last day has too few papers."""
     edition = Edition(name="welcome", day=now.date(), due_at=now, closes_at=now)
     last_day, last_week = (new_reader(reader, now - reach) for reach in (FIRST_LOOK, LONGER_LOOK))
-    digest = decide_digest(match_index, gathered, last_day, edition, now, assembler=assembler).digest
+    digest = decide_digest(match_index, gathered, last_day, edition, now).digest
     if digest.size == MAX_PAPERS:
         return digest
-    return decide_digest(match_index, gathered, last_week, edition, now, assembler=assembler).digest
+    return decide_digest(match_index, gathered, last_week, edition, now).digest
 
 
 def new_reader(reader: Reader, since: datetime) -> Reader:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import AbstractLength, Subscriber
 from digest.editions import schedule as edition_schedule
+from digest.editions.compose import MAX_PAPERS
 from digest.editions.schedule import Schedule
 from digest.errors import BadField
 from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
@@ -60,9 +61,9 @@ def editable_state(session: Session, subscriber: Subscriber) -> tuple[object, ..
 
 
 def check_max_papers(number: int) -> int:
-    """Return `number` if it is between 1 and 100, otherwise raise BadField."""
-    if not 1 <= number <= 100:
-        raise BadField("max_papers", f"{number} is not between 1 and 100.")
+    """Return `number` if a digest may have so many papers, otherwise raise BadField."""
+    if not 1 <= number <= MAX_PAPERS:
+        raise BadField("max_papers", f"{number} is not between 1 and {MAX_PAPERS}.")
     return number
 
 

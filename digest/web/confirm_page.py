@@ -81,8 +81,7 @@ def sample_cards(context: AppContext, session: Session, asked: SubscriptionReque
 def cards_of_sample(context: AppContext, session: Session, filters: dict[str, Filter]) -> list[Card]:
     """Return the cards of a sample of up to three papers."""
     requested = RequestedSettings(max_papers=MAX_PAPERS)
-    assembler, sample = topic_preview.sample_of(context, session, requested, filters)
-    press = assembler.press
+    press, sample = topic_preview.sample_of(context, session, requested, filters)
     return [
         cards.make_card(
             press.papers[press.rank_of_paper[paper]],

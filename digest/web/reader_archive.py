@@ -23,8 +23,9 @@ from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.editions.schedule import local_day
 from digest.errors import NotFound
-from digest.letters import Personalization, cards, figures_in_words, personalization, press, press_store
+from digest.letters import Personalization, cards, figures_in_words, personalization, press_store
 from digest.letters.cards import CardForm
+from digest.letters.press.load_templates import letters_of
 from digest.papers import Paper, catalog
 from digest.topics import filter_registry
 from digest.web import front_page, page_rendering, problem_pages, request_context
@@ -65,7 +66,7 @@ def show_digest(request: Request) -> Response:
         hidden = {paper.id for paper in catalog.papers(session, ids=digest.papers) if paper.is_hidden}
     if hidden:
         digest = digest.without(hidden)
-    letter = press.assembler_of(made, context.site, context.caches).letter(digest, copy)
+    letter = letters_of(made, context.site, context.templates, context.caches).letter(digest, copy)
     return HTMLResponse(page_rendering.letter_page(letter.html), headers=mail_headers())
 
 

@@ -12,7 +12,8 @@ from digest.app_context import AppContext
 from digest.caches import Caches
 from digest.db import Session
 from digest.letters import cards, figures_in_words
-from digest.letters.press import LetterAssembler, assembler_of
+from digest.letters.press.load_templates import letters_of
+from digest.letters.press.press_value import Press
 from digest.links import paper_url
 from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
@@ -143,8 +144,7 @@ def make_preview(
     found = topics.compare_filters(
         None, topics.any_of(filters.values()) if filters else None, recent.index, recent.days
     )
-    assembler, sample = sample_of(context, session, requested, filters)
-    press = assembler.press
+    press, sample = sample_of(context, session, requested, filters)
     papers = public(context, [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)])
     latest = public(context, [recent.index.papers[number] for number in found.gained[:MAX_LATEST]])
     return TopicPreview(
@@ -173,8 +173,8 @@ def first_papers(sample: SampleDigest) -> list[int]:
 
 def sample_of(
     context: AppContext, session: Session, requested: RequestedSettings, filters: Mapping[str, Filter]
-) -> tuple[LetterAssembler, SampleDigest]:
-    """Return the digest that these topics would get now, and the assembler that renders its letter."""
+) -> tuple[Press, SampleDigest]:
+    """Return the press of recent papers, and the digest of it that these topics would get now."""
     press = publishing.welcome_press(
         session,
         site=context.site,
@@ -182,26 +182,23 @@ def sample_of(
         caches=context.caches,
         now=context.clock(),
     )
-    assembler = assembler_of(press, context.site, context.caches)
     sample = publishing.sample_digest(
-        session, assembler, requested, filters, caches=context.caches, now=context.clock()
+        session, press, requested, filters, caches=context.caches, now=context.clock()
     )
-    return assembler, sample
+    return press, sample
 
 
 def sample_as_email(context: AppContext, session: Session, requested: RequestedSettings) -> str | None:
     """Return the letter that these topics would get now as HTML; None if no paper matches."""
     registry = FilterRegistry(session)
     filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
-    assembler, sample = publishing.public_sample(
-        *sample_of(context, session, requested, filters),
-        context.public_rules,
-        templates=context.templates,
-        caches=context.caches,
+    press, sample = publishing.public_sample(
+        *sample_of(context, session, requested, filters), context.public_rules
     )
     if not sample.digest.sections:
         return None
-    return publishing.sample_letter(assembler, sample, requested, now=context.clock()).html
+    letters = letters_of(press, context.site, context.templates, context.caches)
+    return publishing.sample_letter(letters, sample, requested, now=context.clock()).html
 
 
 def preview_title(context: AppContext, paper: Paper) -> PreviewTitle:

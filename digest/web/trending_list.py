@@ -10,8 +10,10 @@ from digest import links
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.editions.compose import TRENDING_TOPIC, Digest, Section
-from digest.letters import Personalization, cards, figures_in_words, press
+from digest.letters import Personalization, cards, figures_in_words
 from digest.letters.cards import Card
+from digest.letters.press.load_templates import letters_of
+from digest.letters.press.press_value import make_press
 from digest.letters.reason_lines import trending_reason
 from digest.papers import Paper, catalog
 from digest.papers import trending as trending_scores
@@ -157,9 +159,7 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
     found, now = todays_list(context, session), context.clock()
     if found is None:
         return None
-    made = press.make_press(
-        found.ranked, site=context.site, templates=context.templates, caches=context.caches, as_of=now
-    )
+    made = make_press(found.ranked, as_of=now)
     section = Section(
         topic=TRENDING_TOPIC, filter_id=None, papers=tuple(one.paper.id for one in found.ranked),
         more=found.checked - len(found.ranked),
@@ -173,7 +173,7 @@ def list_as_email(context: AppContext, session: Session) -> str | None:
         manage_url=context.site.url,
     )
     digest = Digest(sections=(section,), checked=found.checked)
-    return press.LetterAssembler(made, context.site).letter(digest, copy).html
+    return letters_of(made, context.site, context.templates, context.caches).letter(digest, copy).html
 
 
 def list_heading(day: date, now: datetime) -> str:

@@ -170,7 +170,7 @@ class SimulatedService(RuleBasedStateMachine):
     def a_reader_of_everything_subscribes(self) -> None:
         """Add a daily reader with the largest digest, who never pauses or unsubscribes."""
         email = f"greedy-{len(self.greedy)}@example.org"
-        self.world.subscribe(email, now=self.clock, max_papers=100)
+        self.world.subscribe(email, now=self.clock, max_papers=50)
         self.greedy[email] = self.now
 
     @rule(email=st.sampled_from(READERS), schedule=SCHEDULES)

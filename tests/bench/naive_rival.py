@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import smtplib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -25,6 +25,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import subscribers, topics
+from digest.caches import Caches
 from digest.db.tables import (
     Delivery,
     DeliveryState,
@@ -39,7 +40,10 @@ from digest.editions.compose import Digest, DigestLimits, RankedMatches, Request
 from digest.letters import Personalization, Templates, list_headers, personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
 from digest.letters.letter_rendering import FILLER
-from digest.letters.press import LetterAssembler, Press
+from digest.letters.press.digest_letters import DigestLetters, DigestTemplates
+from digest.letters.press.load_templates import digest_templates
+from digest.letters.press.press_value import Press
+from digest.letters.press.size_budget import full_plan
 from digest.papers import fold
 from digest.site_profile import Site
 from digest.topics import filter_tree
@@ -60,6 +64,11 @@ class Morning:
     def edition(self) -> str:
         """Return the edition of the day."""
         return f"daily-{self.now:%Y-%m-%d}"
+
+    @cached_property
+    def compiled(self) -> DigestTemplates:
+        """Return what the words of letters come with; the rivals do not render it."""
+        return digest_templates(self.templates, self.site, Caches())
 
     @cached_property
     def text(self) -> Template:
@@ -190,13 +199,14 @@ def write_message(morning: Morning, digest: Digest, copy: Personalization) -> Em
 
 def rendered(morning: Morning, digest: Digest, copy: Personalization) -> tuple[str, str, EmailMessage]:
     """Return both bodies as Jinja renders them, and a message with its headers."""
-    page = LetterAssembler(morning.press, morning.site).page(digest, copy)
-    values = {field.name: getattr(page, field.name) for field in fields(page)}
+    values = DigestLetters(morning.press, morning.site, morning.compiled).values(
+        digest, copy, full_plan(digest, copy.filters)
+    )
     values |= {"site": morning.site, "filler": FILLER}
     message = EmailMessage()
     message["From"] = f"{morning.site.sender_name} <{morning.site.sender_address}>"
     message["To"] = copy.recipient
-    message["Subject"] = page.subject
+    message["Subject"] = values["subject"]
     message["Date"] = format_datetime(morning.now)
     message["Message-ID"] = copy.message_id
     for name, value in list_headers(morning.site, copy.unsubscribe_url, campaign=copy.edition):

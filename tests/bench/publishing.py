@@ -25,7 +25,7 @@ from digest.db.tables import Delivery, Shown
 from digest.editions import compose
 from digest.editions.compose import Digest
 from digest.letters import Templates
-from digest.letters.press import Press, assembler_of
+from digest.letters.press.press_value import Press
 from digest.publishing import decide_digest, due_readers
 from tests.bench.updates import CHANGED, time_updates
 from tests.bench.world import NOW, SITE, World
@@ -108,15 +108,12 @@ def published(session: Any, press: Press) -> tuple[float, float, float]:
 def compare_composing(session: Any, press: Press) -> bool:
     """Compare with the plain composer, then measure composing alone."""
     index = due_readers.match_index_of(session, press, CACHES)
-    assembler = assembler_of(press, SITE, CACHES)
     rows = due_readers.lock_due_readers(session, after_id=0, limit=5_000, now=MORNING)
     gathered = due_readers.gather_inputs(session, index, rows, MORNING)
     edition = decide_digest.schedule_status_of(rows[0], MORNING).due
     assert edition is not None
     for reader in rows[:SAMPLE]:
-        ours = decide_digest.decide_digest(
-            index, gathered, reader, edition, MORNING, assembler=assembler
-        ).digest
+        ours = decide_digest.decide_digest(index, gathered, reader, edition, MORNING).digest
         plain = compose_plainly(press, index.choices, gathered.topics[reader.id], reader.max_papers)
         assert listed(ours) == plain, (listed(ours), plain)
     print(f"{SAMPLE} digests are what the plain composer says")
@@ -125,9 +122,7 @@ def compare_composing(session: Any, press: Press) -> bool:
     for _ in range(3):
         began = process_time()
         for reader in rows:
-            decide_digest.decide_digest(
-                index, gathered, reader, edition, MORNING, assembler=assembler
-            ).digest.to_json()
+            decide_digest.decide_digest(index, gathered, reader, edition, MORNING).digest.to_json()
         best = max(best, len(rows) / (process_time() - began))
     print(f"composing: {best:,.0f} digests a second on one core")
     return best >= COMPOSED_A_SECOND

@@ -14,14 +14,13 @@ import pytest
 from digest import topics
 from digest.editions.compose import rank_matches
 from digest.letters import Templates
-from digest.letters.press.press_builder import make_press
+from digest.letters.press.press_value import make_press
 from digest.papers import Paper
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
 from tests.bench import competent_rival, naive_rival, process_usage, sink
 from tests.bench.compare_letters import Letters, compare
 from tests.bench.world import NOW, World
-from tests.support.shared_caches import CACHES
 
 
 def letters(**details: str) -> Letters:
@@ -62,7 +61,7 @@ def morning(templates: Templates) -> naive_rival.Morning:
         for number, (title, abstract) in enumerate(World(papers=60).texts, start=1)
     ]
     ranked = [Ranked(paper=paper, score=-float(place), reasons=()) for place, paper in enumerate(papers)]
-    press = make_press(ranked, site=Site(), templates=templates, caches=CACHES, as_of=NOW)
+    press = make_press(ranked, as_of=NOW)
     return naive_rival.Morning(
         site=Site(), press=press, index=topics.PaperIndex(papers), templates=templates, port=0, now=NOW
     )

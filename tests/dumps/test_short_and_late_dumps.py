@@ -12,7 +12,8 @@ from sqlalchemy import Engine, select
 from digest import db
 from digest.db.tables import DumpState, PressRow
 from digest.dumps import intake
-from digest.letters import Templates, press
+from digest.letters import Templates
+from digest.letters.press import press_value
 from digest.monitoring import problems
 from digest.publishing import why
 from digest.site_profile import Site
@@ -107,7 +108,7 @@ def test_the_stored_press_contains_the_note_on_a_short_list(world: PublishingWor
 
     with db.read_session(world.engine) as session:
         content = session.scalars(select(PressRow.content)).one()
-    assert press.from_bytes(content).note == SHORT
+    assert press_value.from_bytes(content).note == SHORT
 
 
 def test_custom_templates_may_omit_the_note(

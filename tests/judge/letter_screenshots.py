@@ -21,11 +21,11 @@ from digest.letters import (
     figures_in_words,
     list_headers,
     make_card,
-    press,
     render_letter,
     reply_headers,
 )
 from digest.letters.letter_rendering import REQUIRED_CONTEXT
+from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.reason_lines import ReasonLine
 from digest.monitoring import weekly_report
 from digest.monitoring.activity import Activity, Series
@@ -41,6 +41,7 @@ from tests.letters.invented_papers import (
     ROBOTS,
     by_topic,
     copy_for,
+    letters_of,
     pressed,
     trending,
 )
@@ -270,25 +271,25 @@ def templates() -> Templates:
 
 def digest_eml(papers: Sequence[Paper] = PAPERS, digest: Digest | None = None) -> bytes:
     """Return a digest as it is mailed."""
-    assembler, content, copy = parts_of_digest(papers, digest)
-    return assembler.message(content, copy)
+    letters, content, copy = parts_of_digest(papers, digest)
+    return letters.message(content, copy)
 
 
 def parts_of_digest(
     papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, **changes: Any
-) -> tuple[press.LetterAssembler, Digest, Personalization]:
+) -> tuple[DigestLetters, Digest, Personalization]:
     """Return the values from which a digest is assembled."""
-    made = pressed(SITE, templates(), papers, p11="42 upvotes since yesterday", p12="third day on the list")
+    made = pressed(papers, p11="42 upvotes since yesterday", p12="third day on the list")
     usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
     values = {"filters": {1: '"flow matching" OR steps', 2: "robot*"}, "paper_token": PAPER_TOKEN, **changes}
     copy = copy_for(browser_url=VIEW, **values)
-    return press.LetterAssembler(made, SITE), digest or usual, copy
+    return letters_of(made, SITE, templates()), digest or usual, copy
 
 
 def digest_letter(*content: Any, **changes: Any) -> RenderedLetter:
     """Return a digest as one letter among the others."""
-    assembler, digest, copy = parts_of_digest(*content, **changes)
-    return assembler.letter(digest, copy)
+    letters, digest, copy = parts_of_digest(*content, **changes)
+    return letters.letter(digest, copy)
 
 
 def digest_of(papers: int, *, dated_at: datetime) -> bytes:
@@ -299,10 +300,10 @@ def digest_of(papers: int, *, dated_at: datetime) -> bytes:
         for number in range(papers)
     ]
     made, copy = (
-        pressed(SITE, templates(), batch),
+        pressed(batch),
         copy_for(dated_at=dated_at, browser_url=VIEW, paper_token=PAPER_TOKEN),
     )
-    return press.LetterAssembler(made, SITE).message(trending(*(paper.id for paper in batch)), copy)
+    return letters_of(made, SITE, templates()).message(trending(*(paper.id for paper in batch)), copy)
 
 
 def mails(*, dated_at: datetime) -> dict[str, bytes]:
@@ -369,12 +370,12 @@ def all_cases() -> dict[str, RenderedLetter]:
 
 def group_digest(**changes: Any) -> tuple[RenderedLetter, bytes]:
     """Return a digest for a mailing list, and its message."""
-    assembler, digest, copy = parts_of_digest(**changes)
+    letters, digest, copy = parts_of_digest(**changes)
     shared = structs.replace(
         copy,
         recipient="lab@lists.example", is_group=True, unsubscribe_url="", manage_url="", paper_token="",
     )  # fmt: skip
-    return assembler.letter(digest, shared), assembler.message(digest, shared)
+    return letters.letter(digest, shared), letters.message(digest, shared)
 
 
 def one_topic() -> Digest:

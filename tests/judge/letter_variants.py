@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from digest.editions.compose import Digest, FollowUp, Section
-from digest.letters import RenderedLetter, figures_in_words, press
+from digest.letters import RenderedLetter, figures_in_words
 from digest.papers import Organization, Paper
 from tests.judge.letter_screenshots import (
     PACK,
@@ -30,6 +30,7 @@ from tests.letters.invented_papers import (
     ROBOTS,
     by_topic,
     copy_for,
+    letters_of,
     pressed,
     trending,
 )
@@ -135,10 +136,10 @@ def letter(
     **changes: Any,
 ) -> RenderedLetter:
     """Return a digest of these papers as its reader gets it."""
-    made = pressed(SITE, templates(), papers, **(FIGURES if has_figures else {}))
+    made = pressed(papers, **(FIGURES if has_figures else {}))
     values = {"filters": {1: '"flow matching" OR steps OR river', 2: "robot*"}, "paper_token": PAPER_TOKEN}
     copy = copy_for(**{**values, "browser_url": VIEW, **changes})
-    return press.LetterAssembler(replace(made, note=note), SITE).letter(digest or trending(11), copy)
+    return letters_of(replace(made, note=note), SITE, templates()).letter(digest or trending(11), copy)
 
 
 def cut_topics() -> Digest:

@@ -7,12 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from digest.editions.compose import Digest, Section
-from digest.letters import Personalization, Templates, press
-from digest.letters.press import Press
+from digest.letters import Personalization, Templates
+from digest.letters.press.digest_letters import DigestLetters
+from digest.letters.press.press_value import Press, make_press
 from digest.papers import Organization, Paper
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
-from tests.support.shared_caches import CACHES
+from tests.support.shared_caches import compile_and_check_once
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
@@ -51,13 +52,18 @@ BARE = Paper(id=14, title="A paper of which we know nothing but this", first_see
 PAPERS = (FLOW, ROBOTS, ATTENTION, BARE)
 
 
-def pressed(site: Site, templates: Templates, papers: Sequence[Paper] = PAPERS, **reasons: str) -> Press:
+def pressed(papers: Sequence[Paper] = PAPERS, **reasons: str) -> Press:
     """Return the press of these papers; reasons are named by the paper's id, as `p11="+42 votes"`."""
     ranked = [
         Ranked(paper=paper, score=-float(place), reasons=tuple(filter(None, [reasons.get(f"p{paper.id}")])))
         for place, paper in enumerate(papers)
     ]
-    return press.make_press(ranked, site=site, templates=templates, caches=CACHES, as_of=NOW)
+    return make_press(ranked, as_of=NOW)
+
+
+def letters_of(press: Press, site: Site, templates: Templates) -> DigestLetters:
+    """Return the letters of a press; the templates of a site are compiled once for all tests."""
+    return DigestLetters(press, site, compile_and_check_once(templates, site))
 
 
 def copy_for(recipient: str = "alice@example.edu", **changes: Any) -> Personalization:

@@ -15,7 +15,7 @@ from jinja2.exceptions import SecurityError
 
 from digest import links
 from digest.letters import RenderedLetter, Templates, make_card, render_letter
-from digest.letters.letter_rendering import REQUIRED_CONTEXT, derived_context, template_of_page
+from digest.letters.letter_rendering import REQUIRED_CONTEXT, derived_context, inlined_page
 from digest.letters.line_wrapping import NO_BREAK
 from digest.letters.reason_lines import ReasonLine
 from digest.site_profile import Site
@@ -357,12 +357,12 @@ def test_a_template_that_changes_a_value_is_inlined_whole(
 def test_premailer_runs_once_for_many_copies_of_a_letter(site: Site, templates: Templates) -> None:
     own = Templates(templates.directory)
     urls = [f"https://digest.example.org/c/{n}" for n in range(20)]
-    before = template_of_page.cache_info().misses
+    before = inlined_page.cache_info().misses
 
     letters = [render_letter(own, "confirm", {"site": site, "confirm_url": url}) for url in urls]
 
     assert all(url in one.html for url, one in zip(urls, letters, strict=True))
-    assert template_of_page.cache_info().misses - before <= 1
+    assert inlined_page.cache_info().misses - before <= 1
     assert own.checked_letters == {"confirm"}
 
 

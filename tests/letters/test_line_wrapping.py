@@ -6,9 +6,8 @@ import pytest
 
 from digest.letters import Templates
 from digest.letters.line_wrapping import LINE_WIDTH, keep_figures, wrap
-from digest.letters.press import LetterAssembler
 from digest.site_profile import Site
-from tests.letters.invented_papers import copy_for, pressed, trending
+from tests.letters.invented_papers import copy_for, letters_of, pressed, trending
 
 
 @pytest.mark.parametrize(
@@ -43,9 +42,9 @@ def test_a_long_word_is_broken_but_not_a_long_url(text: str) -> None:
 
 
 def test_only_the_html_part_has_no_break_spaces_in_reason_lines(site: Site, templates: Templates) -> None:
-    made = pressed(site, templates, p11="42 upvotes since yesterday")
+    made = pressed(p11="42 upvotes since yesterday")
 
-    letter = LetterAssembler(made, site).letter(trending(11), copy_for())
+    letter = letters_of(made, site, templates).letter(trending(11), copy_for())
 
     assert "42\N{NO-BREAK SPACE}upvotes since yesterday" in letter.html
     assert "| 42 upvotes since yesterday" in letter.text

@@ -5,22 +5,18 @@ from __future__ import annotations
 import pytest
 from sqlalchemy.orm import Session
 
-from digest.letters import Templates, press, press_store
-from digest.site_profile import Site
+from digest.letters import press_store
+from digest.letters.press.press_value import MAX_PRESSES, make_press
 from tests.letters.invented_papers import NOW
 from tests.support.shared_caches import CACHES
 
 pytestmark = pytest.mark.postgresql
 
 
-def test_the_most_recently_read_presses_stay_in_memory(
-    session: Session, site: Site, templates: Templates
-) -> None:
+def test_the_most_recently_read_presses_stay_in_memory(session: Session) -> None:
     names = []
-    for number in range(press.MAX_PRESSES + 1):
-        made = press.make_press(
-            (), site=site, templates=templates, caches=CACHES, as_of=NOW, note=f"Morning {number}."
-        )
+    for number in range(MAX_PRESSES + 1):
+        made = make_press((), as_of=NOW, note=f"Morning {number}.")
         press_store.store_press(session, made, key=str(number), now=NOW)
         names.append(made.name)
     first, second, *others, last = names
@@ -32,4 +28,4 @@ def test_the_most_recently_read_presses_stay_in_memory(
 
     assert press_store.load_press(session, first, CACHES) is read[first]
     assert press_store.load_press(session, second, CACHES) is not read[second]
-    assert CACHES.sizes()["press"] == press.MAX_PRESSES
+    assert CACHES.sizes()["press"] == MAX_PRESSES

@@ -15,10 +15,10 @@ import pytest
 from digest import links
 from digest.delivery import transports
 from digest.delivery.transports import Message, Verdict
-from digest.letters import Templates, build_message, press, render_letter, reply_headers
+from digest.letters import Templates, build_message, render_letter, reply_headers
 from digest.letters.dkim_signing import sign_message
 from digest.site_profile import Site
-from tests.letters.invented_papers import NOW, by_topic, copy_for, pressed, trending
+from tests.letters.invented_papers import NOW, by_topic, copy_for, letters_of, pressed, trending
 from tests.letters.test_dkim_signing import signer, verifies
 from tests.support.mail_sink import Mail, run_mail_sink
 
@@ -61,10 +61,10 @@ def mail(home: Site, templates_here: Templates) -> Mail:
         replace(PAPERS[0], title=NASTY_TITLE, abstract=". dots\n.\n..\nFrom here on. 中文 =3D."),
         *PAPERS[1:],
     ]
-    made = pressed(home, templates_here, batch)
+    made = pressed(batch)
     digest = by_topic(("Flows", 1, (11, 12)), ("Other", None, (13, 14)))
     return posted(
-        home, press.LetterAssembler(made, home).message(digest, copy_for(filters={1: "dots OR robot"}))
+        home, letters_of(made, home, templates_here).message(digest, copy_for(filters={1: "dots OR robot"}))
     )
 
 
@@ -127,7 +127,7 @@ def test_8_and_25_the_unsubscribe_address_is_given_only_if_mail_is_received(
     address = links.unsubscribe_address(site, 7, 0)
     written = {
         copy.unsubscribe_address: posted(
-            site, press.LetterAssembler(pressed(site, templates_here), site).message(trending(11), copy)
+            site, letters_of(pressed(), site, templates_here).message(trending(11), copy)
         )
         for copy in (copy_for(unsubscribe_address=address), copy_for(unsubscribe_address=""))
     }
@@ -219,7 +219,7 @@ def test_19_and_21_the_envelope_reveals_no_address_and_the_signature_verifies_on
 ) -> None:
     site = replace(home, inbound_domain="bounce.example.org")
     key = signer("rsa")
-    made = press.LetterAssembler(pressed(site, templates_here), site).message(trending(11, 12), copy_for())
+    made = letters_of(pressed(), site, templates_here).message(trending(11, 12), copy_for())
     sent = Message(
         delivery_id=7,
         sender=links.envelope_sender(site, 7),

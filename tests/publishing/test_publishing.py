@@ -19,14 +19,13 @@ from digest.delivery.transports import MailUrl
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence
-from digest.letters import Templates, press, press_store
-from digest.letters.press import Press
+from digest.letters import Templates, press_store
+from digest.letters.press.press_value import Press
 from digest.papers import Record
 from digest.publishing import PublishReport, due_readers
 from digest.publishing.reader_values import GatheredInputs
 from digest.site_profile import Site
 from tests.conftest import connected
-from tests.letters.invented_papers import copy_for
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import wait_until
@@ -280,25 +279,6 @@ def test_one_topic_fills_the_digest_up_to_its_limit(world: PublishingWorld, most
     world.publish("20T08:00")
 
     assert len(world.digest("alice@example.org")["Graphs"]) == most
-
-
-def test_papers_that_do_not_fit_the_letter_are_not_marked_as_shown(world: PublishingWorld):
-    world.dump("20T00:00", [f"Graph {number} {'of very long names ' * 14}" for number in range(100)])
-    world.subscribe("alice@example.org", GRAPHS, max_papers=100)
-
-    world.publish("20T08:00")
-
-    with db.read_session(world.engine) as session:
-        row = session.scalars(select(Delivery)).one()
-        made = press_store.load_press(session, row.press or "", CACHES)
-        shown = set(session.scalars(select(Shown.paper_id)))
-    digest = Digest.from_json(row.decision)
-    copy = copy_for(filters={digest.sections[0].filter_id or 0: "graph*"})
-    page = press.LetterAssembler(made, world.site).page(digest, copy)
-    assert 20 < len(shown) < 100
-    assert set(digest.papers) == shown
-    assert sum(len(section.cards) for section in page.sections) + bool(page.lead) == len(shown)
-    assert digest.sections[0].more == 100 - len(shown)
 
 
 def test_a_paper_left_out_returns_once_if_newer_figures_make_it_trend(world: PublishingWorld):

@@ -7,7 +7,6 @@ from sqlalchemy import Engine
 
 from digest import db, publishing, subscribers
 from digest.letters import Templates, press_store
-from digest.letters.press import assembler_of
 from digest.site_profile import Site
 from digest.subscribers import WelcomePapers
 from tests.support.publishing_world import PublishingWorld, at
@@ -26,10 +25,9 @@ def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
             session, site=world.site, templates=world.templates, caches=world.caches, now=at(now),
             since=press_store.press_start(at(now), None),
         )  # fmt: skip
-        assembler = assembler_of(press, world.site, world.caches)
         reader = subscribers.get(session, ALICE)
         return publishing.choose_welcome_papers(
-            session, reader, assembler=assembler, caches=world.caches, now=at(now)
+            session, reader, press=press, site=world.site, caches=world.caches, now=at(now)
         )
 
 

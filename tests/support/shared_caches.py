@@ -2,8 +2,8 @@
 
 from digest.caches import Caches
 from digest.letters import Templates
-from digest.letters.piece_templates import PieceTemplate
-from digest.letters.press import press_builder
+from digest.letters.press import load_templates
+from digest.letters.press.digest_letters import DigestTemplates
 from digest.settings import Settings, templates_dir
 from digest.site_profile import Site
 
@@ -24,10 +24,10 @@ def shared_templates() -> Templates:
     return CACHES.get_or_make("templates", None, lambda: Templates(templates_dir()))
 
 
-cut_and_check = press_builder.cut_and_check
+compile_and_check = load_templates.compile_and_check
 
 
-def cut_and_check_once(templates: Templates, site: Site) -> tuple[PieceTemplate, PieceTemplate]:
-    """Split the digest's templates once per site: each command has caches of its own, and the tests run hundreds."""
+def compile_and_check_once(templates: Templates, site: Site) -> DigestTemplates:
+    """Compile the digest's templates once per site: each command has caches of its own, and the tests run hundreds."""
     key = templates.fingerprint, site
-    return CACHES.get_or_make("cut", key, lambda: cut_and_check(templates, site), bound=8)
+    return CACHES.get_or_make("compiled", key, lambda: compile_and_check(templates, site), bound=8)

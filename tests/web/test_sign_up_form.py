@@ -179,7 +179,7 @@ def test_an_unknown_zone_keeps_the_other_choices_in_preview_and_sample(served, p
         ("timezone", "", "Fill this in."),
         ("at", "25:00", "is not a time of day"),
         ("cadence", "hourly", "is not a cadence"),
-        ("max_papers", "0", "is not between 1 and 100"),
+        ("max_papers", "0", "is not between 1 and 50"),
         ("max_papers", "ten", "is not a number"),
         ("abstracts", "all", "is not one of"),
     ],

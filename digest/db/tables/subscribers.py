@@ -57,7 +57,7 @@ class Subscriber(Base):
     weekday: Mapped[int] = mapped_column(default=0)  #: the day of a weekly digest; 0 is Monday
     not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
-    #: maximum number of papers in a digest, 1 to 100, for all topics together
+    #: maximum number of papers in a digest, 1 to 50, for all topics together
     max_papers: Mapped[int] = mapped_column(default=10)
     abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
     min_papers: Mapped[int] = mapped_column(default=1)  #: a digest with fewer papers is not sent

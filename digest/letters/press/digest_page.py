@@ -1,28 +1,17 @@
-"""Describe a digest letter as a value: every text and card in it, before it is rendered."""
+"""The words and values that the templates of a digest print."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
-from itertools import accumulate, count
-from typing import TYPE_CHECKING, TypeVar
-
-from msgspec import structs
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
 from digest.letters import Personalization, figures_in_words, line_wrapping, subject_lines
-from digest.letters.cards import (
-    MAX_TITLE_LENGTH,
-    Card,
-    CardForm,
-    display_title,
-    make_card,
-    printed_text,
-)
+from digest.letters.cards import MAX_TITLE_LENGTH, Card, CardForm, make_card, printed_text
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.press.size_budget import SectionPlan
 from digest.letters.reason_lines import PrintedText, ReasonLine, topic_reason, trending_reason
@@ -38,98 +27,64 @@ MAX_UNLISTED = 15  #: a weekly or monthly digest with more papers begins with a 
 #: Maximum number of titles in that list, which otherwise fills many screens of a phone; each topic has at least one.
 MAX_LISTED = 20
 
-
-@dataclass(frozen=True, slots=True)
-class NumberedCard:
-    """A card with its number in the letter."""
-
-    number: str
-    card: Card
+# The values below are keys of `cached` parts, so they are compared by their content.
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedTitle:
+class NumberedTitle(NamedTuple):
     """A title in the list at the top of a long digest, with the number of its card."""
 
-    number: str
+    number: int
     title: str
     href: str  #: the URL of the paper, because links within a letter do nothing in many mail programs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TitleGroup:
+class TitleGroup(NamedTuple):
     """The titles of one topic in the list at the top of a long digest."""
 
     name: str  #: the name of the section's anchor
     topic: str  #: empty if there is only one topic
-    count: str  #: the number of the topic's papers
+    papers: int
     titles: tuple[NumberedTitle, ...]
     more: str  #: the numbers of the papers that only follow below, in words; empty if all titles are listed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Anchor:
+class Anchor(NamedTuple):
     """A link from the top of the letter to a section."""
 
     name: str
     topic: str
-    count: str
+    papers: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PageSection:
-    """The cards under one topic."""
+class PageSection(NamedTuple):
+    """What stands around the cards of one topic."""
 
     name: str
     topic: str
+    has_gap: bool  #: whether there is something above the section
     share: str  #: the numbers of shown papers and of matches, in words; empty if all are shown
     heading_width: int  #: maximum width in columns of the topic's lines in the text part
     underline: str
-    cards: tuple[NumberedCard, ...]
     more: str  #: the number of papers left out, in words; empty if a page lists them
     rest: str  #: the label of the link to the page that lists the papers left out
     rest_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class FollowUpItem:
+class PrintedPaper(NamedTuple):
+    """A paper with its number in the letter, and the reason why it is there."""
+
+    number: int
+    paper: Card
+    why: ReasonLine
+    is_first: bool  #: whether it is the first below its heading
+
+
+class FollowUpItem(NamedTuple):
     """An update to a paper that was sent to the reader earlier."""
 
     href: str
     title: str
     text: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DigestPage:
-    """The content of a digest letter."""
-
-    subject: str
-    preheader: str
-    headline: str
-    lead: NumberedCard | None  #: the first card, if its title is the headline
-    lead_url: str  #: the URL to which the headline links
-    titles: tuple[TitleGroup, ...]  #: the list at the top of a long digest
-    checked: str
-    note: str
-    is_sample: bool
-    day: str
-    next_due: str
-    recipient: str
-    asked: str
-    forwarded: str  #: the question before the link whose label is `share`
-    manage_url: str
-    unsubscribe_url: str
-    browser_url: str
-    has_save_line: bool
-    share: str  #: the label of the link for somebody who received a forwarded copy
-    share_url: str
-    anchors: tuple[Anchor, ...]
-    sections: tuple[PageSection, ...]
-    news: tuple[FollowUpItem, ...]
-    offer: str
-    offer_label: str
-    offer_url: str
 
 
 def cadence_of(edition: str, *, is_catch_up: bool) -> str:
@@ -147,121 +102,17 @@ class Layout(StrEnum):
     __hash__ = str.__hash__  # faster than the hash of Enum; layouts are cache keys
 
 
-#: The parts of the list of titles.
-PARTS_OF_LIST = ("titles", "listed", "listed_topic", "unlisted")
-
-
-def layout_of(press: Press, plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
-    """Return the layout: a digest of one topic begins with its first paper, a long weekly or monthly one with its titles.
-
-    If customized templates have no part for this layout, the digest begins with the number of papers.
-    """
+def layout_of(plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
+    """Return the layout: a digest of one topic begins with its first paper, a long weekly or monthly one with its titles."""
     if cadence in LONG_CADENCES and paper_count(plan) > MAX_UNLISTED and digest.abstracts != "titles":
-        return Layout.LISTED if press.has_parts(*PARTS_OF_LIST) else Layout.COUNTED
+        return Layout.LISTED
     is_led = len(plan) == 1 and not has_catch_up_headline(digest, paper_count(plan))
-    return Layout.LED if is_led and press.has_parts("lead", "heading") else Layout.COUNTED
+    return Layout.LED if is_led else Layout.COUNTED
 
 
 def paper_count(plan: Sequence[SectionPlan]) -> int:
     """Return the number of papers in all sections."""
     return sum(len(section.papers) for section in plan)
-
-
-def make_page(
-    press: Press, site: Site, plan: Sequence[SectionPlan], digest: Digest, copy: Personalization
-) -> DigestPage:
-    """Make the page of a digest for one reader; `plan` already fits the size budget."""
-    cadence = cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
-    layout = layout_of(press, plan, digest, cadence)
-    is_led, shares = layout is Layout.LED, shares_topics(digest, copy)
-    sections = tuple(sections_of(press, site, without_lead(plan, layout), copy, layout))
-    cards = [one for section in sections for one in section.cards]
-    if is_led:
-        cards.insert(0, lead_card(press, site, plan[0], copy))
-    titles = [one.card.title for one in cards]
-    line = figures_in_words.checked_line(digest.checked, sum(count_words(one.card) for one in cards))
-    return DigestPage(
-        subject=subject_lines.subject(cadence, titles[0], len(titles)),
-        preheader=preheader(titles, line, is_catch_up=digest.is_catch_up),
-        headline=titles[0] if is_led else headline(digest, cadence, copy.day, len(titles)),
-        lead=untitled(cards[0]) if is_led else None,
-        lead_url=cards[0].card.href if is_led else "",
-        titles=title_groups(sections) if layout is Layout.LISTED else (),
-        checked=line,
-        note=press.note,
-        is_sample=any(one.card.is_sample for one in cards),
-        day=figures_in_words.weekday_and_day(copy.day),
-        next_due=next_due(copy),
-        recipient=copy.recipient,
-        asked=subscription_reason(
-            tuple(section.topic for section in plan) + digest.others, digest.silent, is_group=copy.is_group
-        ),
-        forwarded=share_question(is_group=copy.is_group),
-        manage_url=copy.manage_url,
-        unsubscribe_url=copy.unsubscribe_url,
-        browser_url=copy.browser_url,
-        has_save_line=has_save_line(digest, copy),
-        share=share_label(shares_topics=shares, is_group=copy.is_group),
-        share_url=f"{copy.browser_url}{SHARE_PATH}" if shares else f"{site.url}/",
-        anchors=()
-        if layout is Layout.LISTED
-        else anchors([(section.topic, len(section.papers)) for section in plan]),
-        sections=sections,
-        news=followup_items(digest.news, site),
-        offer=figures_in_words.still_reading_question() if asks_still_reading(digest, copy) else "",
-        offer_label=figures_in_words.KEEP_DIGESTS if asks_still_reading(digest, copy) else "",
-        offer_url=copy.manage_url if asks_still_reading(digest, copy) else "",
-    )
-
-
-def without_lead(plan: Sequence[SectionPlan], layout: Layout) -> Sequence[SectionPlan]:
-    """Return the sections without the paper of the lead card; a section that is then empty is left out."""
-    if layout is not Layout.LED:
-        return plan
-    (section,) = plan
-    rest = structs.replace(
-        section, papers=section.papers[1:], forms=section.forms[1:], matches=max(section.matches - 1, 0)
-    )
-    return [rest] if rest.papers or rest.more else []
-
-
-def lead_card(press: Press, site: Site, section: SectionPlan, copy: Personalization) -> NumberedCard:
-    """Return the first card of a section, with the number 1."""
-    return NumberedCard("1", readers_card(press, site, section, 0, copy))
-
-
-def readers_card(press: Press, site: Site, section: SectionPlan, row: int, copy: Personalization) -> Card:
-    """Return the card of the paper at index `row` of a section, with the links that belong to the reader."""
-    return card_of_paper(
-        press,
-        site,
-        section.papers[row],
-        section.canonical,
-        section.forms[row],
-        save_url=links.save_prefix(site, copy.paper_token) if copy.paper_token else "",
-        less_url=links.feedback_prefix(site, copy.paper_token) if copy.paper_token else "",
-    )
-
-
-def untitled(one: NumberedCard) -> NumberedCard:
-    """Return the card without its title, because the headline is the title."""
-    return NumberedCard(one.number, replace(one.card, title=""))
-
-
-def title_groups(sections: Sequence[PageSection]) -> tuple[TitleGroup, ...]:
-    """Return the list of titles for the top of a long digest, by topic."""
-    counts = [len(section.cards) for section in sections]
-    ends = accumulate(counts)
-    return tuple(
-        TitleGroup(
-            name=section.name,
-            topic=section.topic if len(sections) > 1 else "",
-            count=str(papers),
-            titles=listed_titles(section.cards[:listed]),
-            more=unlisted_titles(papers - listed, end),
-        )
-        for section, papers, listed, end in zip(sections, counts, titles_per_topic(counts), ends, strict=True)
-    )
 
 
 def titles_per_topic(papers: Sequence[int]) -> list[int]:
@@ -275,17 +126,6 @@ def titles_per_topic(papers: Sequence[int]) -> list[int]:
 def unlisted_titles(papers: int, last: int) -> str:
     """Return the numbers of a topic's last papers, which are not listed; "" if all titles are listed."""
     return figures_in_words.numbers_below(last - papers + 1, last) if papers else ""
-
-
-def listed_titles(cards: Sequence[NumberedCard]) -> tuple[NumberedTitle, ...]:
-    """Return the titles of these cards."""
-    return tuple(NumberedTitle(one.number, one.card.title, one.card.href) for one in cards)
-
-
-def preheader(titles: Sequence[str], checked: str, *, is_catch_up: bool) -> str:
-    """Return a preheader that names papers not in the subject, or `checked` if there are no such papers."""
-    named = papers_in_preheader(titles, is_catch_up=is_catch_up)
-    return subject_lines.preheader(named, is_catch_up=is_catch_up) if named else checked
 
 
 Named = TypeVar("Named")
@@ -354,40 +194,24 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
     )
 
 
-def sections_of(
-    press: Press, site: Site, plan: Sequence[SectionPlan], copy: Personalization, layout: Layout
-) -> list[PageSection]:
-    """Return the sections of a letter; cards are numbered consecutively throughout the letter."""
-    browser_url = copy.browser_url
-    made: list[PageSection] = []
-    numbers = count(2 if layout is Layout.LED else 1)
-    for place, section in enumerate(plan, start=1):
-        topic, share = (
-            section_heading(section.topic, layout),
-            share_of_matches(len(section.papers), section.matches),
-        )
-        cards = [
-            NumberedCard(str(next(numbers)), readers_card(press, site, section, row, copy))
-            for row in range(len(section.papers))
-        ]
-        made.append(
-            PageSection(
-                name=anchor_name(place),
-                topic=topic,
-                share=share,
-                heading_width=heading_width(share),
-                underline=underline(topic, share),
-                cards=tuple(cards),
-                more=figures_in_words.more_papers(section.more, section.topic)
-                if section.more and not browser_url
-                else "",
-                rest=figures_in_words.see_more(section.more, section.topic)
-                if section.more and browser_url
-                else "",
-                rest_url=overflow_url(browser_url, place) if section.more and browser_url else "",
-            )
-        )
-    return made
+@lru_cache(maxsize=16_384)  # readers share topics and numbers of papers
+def page_section(  # noqa: PLR0917 - the cache key
+    place: int, topic: str, papers: int, matches: int, more: int, layout: Layout, page: str
+) -> PageSection:
+    """Return what stands around the cards of the section at this place."""
+    shown, share = section_heading(topic, layout), share_of_matches(papers, matches)
+    is_linked = bool(more and page)
+    return PageSection(
+        name=anchor_name(place),
+        topic=shown,
+        has_gap=place > 1 or layout is Layout.LED,
+        share=share,
+        heading_width=heading_width(share),
+        underline=underline(shown, share),
+        more=figures_in_words.more_papers(more, topic) if more and not page else "",
+        rest=figures_in_words.see_more(more, topic) if is_linked else "",
+        rest_url=overflow_url(page, place) if is_linked else "",
+    )
 
 
 def section_heading(topic: str, layout: Layout) -> str:
@@ -425,11 +249,6 @@ def underline(topic: str, share: str) -> str:
     lines = line_wrapping.wrap(topic, measure=heading_width(share)).split("\n")
     lines[-1] += f" ({share})" if share else ""
     return "-" * min(max(map(line_wrapping.columns, lines)), line_wrapping.LINE_WIDTH)
-
-
-def title_of(press: Press, paper_id: int) -> str:
-    """Return a paper's title as letters print it."""
-    return display_title(press.papers[press.rank_of_paper[paper_id]])
 
 
 def card_of_paper(
@@ -472,16 +291,17 @@ def heading(topic: str) -> str:
     return break_addresses(one_line(topic))
 
 
-def anchors(topics: Sequence[tuple[str, int]]) -> tuple[Anchor, ...]:
+@lru_cache(maxsize=4096)  # many readers have the same topics
+def anchors(topics: tuple[tuple[str, int], ...]) -> tuple[Anchor, ...]:
     """Return the links to the sections; none for a single section."""
     if len(topics) < 2:
         return ()
-    return tuple(anchor(place, *one) for place, one in enumerate(topics, start=1))
-
-
-def anchor(place: int, topic: str, papers: int) -> Anchor:
-    """Return the link to the section at this place."""
-    return Anchor(name=anchor_name(place), topic=heading(topic), count=str(papers))
+    return tuple(
+        [
+            Anchor(anchor_name(place), heading(topic), papers)
+            for place, (topic, papers) in enumerate(topics, start=1)
+        ]
+    )
 
 
 def next_due(copy: Personalization) -> str:
@@ -491,6 +311,7 @@ def next_due(copy: Personalization) -> str:
     return figures_in_words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
 
 
+@lru_cache(maxsize=4096)  # many readers have the same topics
 def subscription_reason(topics: tuple[str, ...], silent: tuple[str, ...], *, is_group: bool) -> str:
     """Return the sentences that explain why the reader gets this digest, and which topics had no new papers."""
     named = [heading(topic) for topic in (*topics, *silent) if topic != TRENDING_TOPIC]

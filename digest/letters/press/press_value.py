@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cached_property
@@ -14,22 +14,23 @@ from typing import Any
 
 from digest import topics
 from digest.errors import SetupMismatch
-from digest.letters.piece_templates import PieceTemplate
 from digest.papers import Announcement, Organization, Paper
+from digest.papers.trending import Ranked
 
+MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the previous one, and two for retries
 FORMAT_VERSION = 1  #: incremented when the stored form changes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Press:
-    """The papers by rank (0 is the most trending), and the template pieces of the digest letter."""
+    """The papers by rank (0 is the most trending), and what the letters of all readers share."""
 
     as_of: datetime  #: the time for which the trending scores were computed
     papers: tuple[Paper, ...]
     scores: tuple[float, ...]
     reasons: tuple[tuple[str, ...], ...]  #: for each paper, observed figures in words, strongest first
-    html: PieceTemplate
-    text: PieceTemplate
+    #: The hash of the templates and the site with which the papers were first published.
+    made_for: str = ""
     note: str = ""  #: a note that every letter shows, for example that a list is incomplete
 
     @cached_property
@@ -48,18 +49,21 @@ class Press:
         return topics.Explainer(self.index)
 
     @cached_property
-    def part_names(self) -> frozenset[str]:
-        """Return the names of the parts that both the HTML and the text template have."""
-        return frozenset(self.html.parts().keys() & self.text.parts().keys())
-
-    def has_parts(self, *names: str) -> bool:
-        """Return whether both the HTML and the text template have all of these parts."""
-        return self.part_names.issuperset(names)
-
-    @cached_property
     def name(self) -> str:
         """Return the name of the press, which is the hash of its content and the same on every machine."""
         return hashlib.sha256(serialize(self)).hexdigest()
+
+
+def make_press(ranked: Sequence[Ranked], *, as_of: datetime, made_for: str = "", note: str = "") -> Press:
+    """Make the press of these papers, which are sorted by rank."""
+    return Press(
+        as_of=as_of,
+        papers=tuple(one.paper for one in ranked),
+        scores=tuple(one.score for one in ranked),
+        reasons=tuple(tuple(one.reasons) for one in ranked),
+        made_for=made_for,
+        note=note,
+    )
 
 
 def to_bytes(press: Press) -> bytes:
@@ -95,8 +99,7 @@ def read_press(kept: Any) -> Press:
         papers=tuple(read_paper(one) for one in kept["papers"]),
         scores=tuple(kept["scores"]),
         reasons=tuple(tuple(some) for some in kept["reasons"]),
-        html=PieceTemplate.from_json(kept["html"]),
-        text=PieceTemplate.from_json(kept["text"]),
+        made_for=kept["made_for"],
         note=kept.get("note", ""),
     )
 
@@ -109,8 +112,7 @@ def serialize(press: Press) -> bytes:
         "papers": [written_paper(paper) for paper in press.papers],
         "scores": press.scores,
         "reasons": press.reasons,
-        "html": press.html.to_json(),
-        "text": press.text.to_json(),
+        "made_for": press.made_for,
     } | ({"note": press.note} if press.note else {})
     return json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
 

@@ -2,13 +2,13 @@
 
 The unsubscribe link would be in the clipped part. If a digest is too long, the lowest-ranked cards of all
 topics are shortened first: from the whole abstract to an excerpt, to one sentence, and to the title line.
-After that, cards are replaced by `See 37 more matches`.
+A digest has at most 50 papers, so that their title lines always fit.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,9 +22,6 @@ HTML_BYTES = 90_000
 FORMS = (CardForm.WHOLE, CardForm.FULL, CardForm.BRIEF, CardForm.LINE)
 FIRST_FORMS = {"titles": CardForm.LINE, "short": CardForm.FULL, "full": CardForm.WHOLE}
 
-#: Returns the HTML size of a card in bytes, given (paper id, canonical filter, form).
-Measure = Callable[[int, str | None, CardForm], int]
-
 
 class SectionPlan(Struct, frozen=True):
     """One section as it will be rendered."""
@@ -33,11 +30,14 @@ class SectionPlan(Struct, frozen=True):
     canonical: str | None
     papers: tuple[int, ...]
     forms: tuple[CardForm, ...]  #: the form of each paper's card
-    more: int  #: number of papers left out, including those of later sections that were left out
+    more: int  #: number of papers left out
     matches: int = 0  #: number of papers that match the topic and are in no other section; 0 without a filter
 
 
-def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
+Plan = Sequence[SectionPlan]
+
+
+def full_plan(digest: Digest, filters: Mapping[int, str]) -> Plan:
     """Return the plan of a digest with every card in the length that the reader chose."""
     form = FIRST_FORMS[digest.abstracts]
     return [
@@ -53,71 +53,23 @@ def full_plan(digest: Digest, filters: Mapping[int, str]) -> list[SectionPlan]:
     ]
 
 
-def shorten_plan(
-    plan: Sequence[SectionPlan],
-    *,
-    max_bytes: int,
-    measure: Measure,
-    section_size: Callable[[str], int],
-    overflow_size: int,
-) -> list[SectionPlan]:
-    """Return the plan with cards shortened or left out until the sections take at most `max_bytes` of HTML.
-
-    `section_size` gives the bytes of a section without its cards; `overflow_size` is the size of the
-    line that counts the papers left out. A section without cards is left out, and its papers are counted
-    in the section before it.
-    """
-    forms: list[list[CardForm | None]] = [list(section.forms) for section in plan]
-    counts = [one.more > 0 for one in plan]
-    used = overflow_size * sum(counts) + sum(
-        section_size(one.topic) + sum(map(measure, one.papers, repeat(one.canonical), one.forms))
-        for one in plan
-    )
+def shorten_plan(plan: Plan, fits: Callable[[Plan], bool]) -> Plan:
+    """Return the plan with as few of the lowest-ranked cards shortened as are needed to fit."""
     lowest_first = sorted(
-        ((row, place) for place, section in enumerate(plan) for row in range(len(section.papers))),
+        [(row, place) for place, section in enumerate(plan) for row in range(len(section.papers))],
         reverse=True,
     )
-    for shorter in (*FORMS[1:], None):
-        for row, place in lowest_first:
-            if used <= max_bytes:
-                break
-            section, present = plan[place], forms[place][row]
-            if shorter and present in FORMS[FORMS.index(shorter) :]:
-                continue
-            paper = section.papers[row]
-            used -= measure(paper, section.canonical, present or CardForm.LINE)
-            if shorter:
-                used += measure(paper, section.canonical, shorter)
-            else:
-                used -= (section_size(section.topic) + overflow_size * counts[place]) * (row == 0)
-                counting = (
-                    place if row else place - 1
-                )  # the section before counts the papers of a removed section
-                if counting >= 0 and not counts[counting]:
-                    used += overflow_size
-                    counts[counting] = True
-            forms[place][row] = shorter
-    made = apply_forms(plan, forms)
-    if not any(None in section for section in forms):
-        return made
-    # dropping a card may free more bytes than needed, so lengthen the remaining cards again
-    longest = [replace(one, forms=plan[0].forms[:1] * len(one.papers)) for one in made]
-    return shorten_plan(
-        longest, max_bytes=max_bytes, measure=measure, section_size=section_size, overflow_size=overflow_size
-    )
+    chosen = plan[0].forms[0]
+    steps = [(form, card) for form in FORMS[FORMS.index(chosen) + 1 :] for card in lowest_first]
 
+    def after(number: int) -> Plan:
+        forms = {card: form for form, card in steps[:number]}
+        return [
+            replace(
+                section,
+                forms=tuple([forms.get((row, place), chosen) for row in range(len(section.papers))]),
+            )
+            for place, section in enumerate(plan)
+        ]
 
-def apply_forms(plan: Sequence[SectionPlan], forms: Sequence[Sequence[CardForm | None]]) -> list[SectionPlan]:
-    """Return the plan with each card in its form; a card whose form is None is left out and counted."""
-    made: list[SectionPlan] = []
-    uncounted = 0
-    for section, kept in zip(plan, forms, strict=True):
-        papers = tuple([paper for paper, form in zip(section.papers, kept, strict=True) if form])
-        more = section.more + len(section.papers) - len(papers)
-        if papers:
-            made.append(replace(section, papers=papers, forms=tuple(filter(None, kept)), more=more))
-        else:
-            uncounted += more
-    if made and uncounted:
-        made[-1] = replace(made[-1], more=made[-1].more + uncounted)
-    return made
+    return after(bisect_left(range(len(steps)), True, key=lambda number: fits(after(number))))  # noqa: FBT003

@@ -26,7 +26,7 @@ def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
 
 def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | None:
     """Add to the findings the ranks that the paper would have in an edition made now; return the best."""
-    assembler, decision = publishing.decide_for(
+    press, decision = publishing.decide_for(
         question.session,
         question.site,
         question.templates,
@@ -37,7 +37,7 @@ def describe_positions_now(question: WhyQuestion, edition: Edition) -> int | Non
     )
     found = publishing.positions_now(
         question.session,
-        assembler.press,
+        press,
         question.caches,
         question.subscriber.id,
         question.paper.id,

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from digest import addresses
 from digest.db.tables import SubscriberState
 from digest.editions import schedule
+from digest.editions.compose import MAX_PAPERS
 from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
 from digest.subscribers import subscriber_rows, subscriber_topics
@@ -164,8 +165,8 @@ SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "name": ("name", subscriber_topics.clean_line),
     "owner": ("owner_email", parse_owner),
     "abstracts": ("abstracts", check_abstracts),
-    "max_papers": ("max_papers", parse_number("max_papers", 1, 100)),
-    "min_papers": ("min_papers", parse_number("min_papers", 1, 100)),
+    "max_papers": ("max_papers", parse_number("max_papers", 1, MAX_PAPERS)),
+    "min_papers": ("min_papers", parse_number("min_papers", 1, MAX_PAPERS)),
     "max_age_days": ("max_age_days", parse_number("max_age_days", 1, MAX_AGE)),
     "trending": ("wants_trending", parse_flag("trending")),
     "nothing_today": ("wants_nothing_today_letters", parse_flag("nothing_today")),

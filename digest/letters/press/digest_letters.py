@@ -1,0 +1,295 @@
+"""Write the digest letters of one press from the templates of the digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache, partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from digest import links
+from digest.editions.compose import Digest
+from digest.letters import (
+    Personalization,
+    RenderedLetter,
+    figures_in_words,
+    list_headers,
+    reply_to,
+    subject_lines,
+)
+from digest.letters.cards import Card, CardForm, display_title, make_card, printed_text
+from digest.letters.headers import header_block, one_line, subject_line
+from digest.letters.letter_rendering import FILLER
+from digest.letters.letter_template import PERSONAL_MARKS, LetterTemplate, escape_html, filled
+from digest.letters.mime import decode_quoted_printable, mime_boundary, multipart_pieces
+from digest.letters.press import digest_page as pages
+from digest.letters.press.digest_page import Layout, NumberedTitle, PrintedPaper, TitleGroup
+from digest.letters.press.press_value import Press
+from digest.letters.press.size_budget import HTML_BYTES, Plan, full_plan, shorten_plan
+from digest.letters.reason_lines import ReasonLine
+from digest.site_profile import Site
+from digest.topics.filter_tree import Leaf
+
+#: Maximum numbers of cached cards, reasons, rows of cards, and short texts that readers share.
+CARDS_KEPT, REASONS_KEPT, ROWS_KEPT, WORDS_KEPT = 4096, 32_768, 16_384, 4096
+#: Stand for the values of the reader with the longest ones when a digest is shortened.
+LONGEST_VALUES = {name: "x" * (60 if name == "paper_token" else 200) for name in PERSONAL_MARKS}
+SPARE_BYTES = 12_000  #: more than the values of one reader take
+
+
+class DigestTemplates(NamedTuple):
+    """The compiled templates of the digest."""
+
+    html: LetterTemplate
+    text: LetterTemplate
+
+
+class DigestLetters:
+    """Writes the letters of one press for one site; it keeps what the letters share."""
+
+    def __init__(self, press: Press, site: Site, templates: DigestTemplates):
+        self.press, self.site, self.templates = press, site, templates
+        self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
+        self.card = lru_cache(CARDS_KEPT)(self.make_card)
+        self.reason = lru_cache(REASONS_KEPT)(self.make_reason)
+        self.row = lru_cache(ROWS_KEPT)(self.make_row)
+        self.untitled = lru_cache(CARDS_KEPT)(partial(replace, title=""))
+        self.listed_title = lru_cache(WORDS_KEPT)(self.make_listed_title)
+        self.title = lru_cache(CARDS_KEPT)(self.make_title)
+        self.subject = lru_cache(WORDS_KEPT)(self.make_subject)
+        self.preheader = lru_cache(WORDS_KEPT)(self.make_preheader)
+        self.letterhead = lru_cache(WORDS_KEPT)(self.make_headers)
+
+    # ── one letter ──────────────────────────────────────────────────────────────────────────────
+
+    def letter(self, digest: Digest, copy: Personalization) -> RenderedLetter:
+        """Return the rendered digest letter of one reader."""
+        subject, html, text = self.bodies(digest, copy)
+        return RenderedLetter(
+            subject=subject, html=decode_quoted_printable(html), text=decode_quoted_printable(text)
+        )
+
+    def message(self, digest: Digest, copy: Personalization) -> bytes:
+        """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
+        subject, html, text = self.bodies(digest, copy)
+        message_id = copy.message_id or links.message_id(self.site, f"delivery-{copy.delivery_id}")
+        optional = bool(copy.unsubscribe_url), bool(copy.unsubscribe_address), bool(copy.reply_address)
+        top = self.letterhead(copy.edition, copy.dated_at, optional) % {
+            b"to": one_line(copy.recipient).encode(),
+            b"subject": subject_line(subject).encode(),
+            b"id": message_id.encode(),
+            b"unsubscribe": copy.unsubscribe_url.encode(),
+            b"mailto": copy.unsubscribe_address.encode(),
+            b"reply": copy.reply_address.encode(),
+        }
+        return b"".join(multipart_pieces(top, mime_boundary(message_id), [text], [html]))
+
+    def bodies(self, digest: Digest, copy: Personalization) -> tuple[str, bytes, bytes]:
+        """Return the subject, and the encoded HTML and text of one reader."""
+        own = {name: getattr(copy, name) for name in PERSONAL_MARKS}
+        _, values, html = self.fitting_page(digest, copy)
+        text = self.templates.text.render(values)
+        return values["subject"], filled(html, own, escape=escape_html), filled(text, own)
+
+    def fitting_page(self, digest: Digest, copy: Personalization) -> tuple[Plan, dict[str, Any], list[str]]:
+        """Return the plan, the values and the encoded HTML of a letter that mail programs show whole.
+
+        The HTML has marks in place of the values of one reader. Its size is that of the letter of the reader
+        with the longest values, so all readers of a digest get the same cards.
+        """
+        shared = masked(copy)
+        plan = full_plan(digest, copy.filters)
+        values = self.values(digest, shared, plan)
+        html = self.templates.html.render(values)
+        if sum(map(len, html)) <= HTML_BYTES - SPARE_BYTES:  # encoded, it is longer
+            return plan, values, html
+
+        def fits(plan: Plan) -> bool:
+            page = self.templates.html.render(self.values(digest, shared, plan))
+            return len(decode_quoted_printable(filled(page, LONGEST_VALUES)).encode()) <= HTML_BYTES
+
+        plan = shorten_plan(plan, fits)
+        values = self.values(digest, shared, plan)
+        return plan, values, self.templates.html.render(values)
+
+    def plain_values(self, digest: Digest, copy: Personalization) -> dict[str, Any]:
+        """Return the values with which the plain templates render the letter of one reader."""
+        plan, _, _ = self.fitting_page(digest, copy)
+        return self.values(digest, copy, plan) | {"site": self.site, "filler": FILLER}
+
+    # ── values ──────────────────────────────────────────────────────────────────────────────────
+
+    def values(self, digest: Digest, copy: Personalization, plan: Plan) -> dict[str, Any]:
+        """Return the values that the templates print, for one reader or with marks for their own values."""
+        cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
+        layout = pages.layout_of(plan, digest, cadence)
+        papers, is_led = [paper for part in plan for paper in part.papers], layout is Layout.LED
+        rows, words = self.printed_papers(plan, copy.paper_token, is_led=is_led)
+        lead = [rows[0].pop(0)] if is_led else []
+        line = figures_in_words.checked_line(digest.checked, words)
+        shares, asks = pages.shares_topics(digest, copy), pages.asks_still_reading(digest, copy)
+        topics = tuple([(part.topic, len(part.papers)) for part in plan])
+        return {
+            "subject": self.subject(cadence, papers[0], len(papers)),
+            "preheader": self.preheader(tuple(papers[:3]), digest.is_catch_up) or line,
+            "headline": self.title(papers[0])
+            if lead
+            else pages.headline(digest, cadence, copy.day, len(papers)),
+            "lead": [one._replace(paper=self.untitled(one.paper)) for one in lead],
+            "lead_url": lead[0].paper.href if lead else "",
+            "titles": self.title_groups(plan) if layout is Layout.LISTED else (),
+            "checked": line,
+            "note": self.press.note,
+            "is_sample": not self.samples.isdisjoint(papers),
+            "day": figures_in_words.weekday_and_day(copy.day),
+            "next_due": pages.next_due(copy),
+            "recipient": copy.recipient,
+            "asked": pages.subscription_reason(
+                tuple([part.topic for part in plan]) + digest.others, digest.silent, is_group=copy.is_group
+            ),
+            "forwarded": pages.share_question(is_group=copy.is_group),
+            "manage_url": copy.manage_url,
+            "unsubscribe_url": copy.unsubscribe_url,
+            "browser_url": copy.browser_url,
+            "has_save_line": pages.has_save_line(digest, copy),
+            "share": pages.share_label(shares_topics=shares, is_group=copy.is_group),
+            "share_url": f"{copy.browser_url}{pages.SHARE_PATH}" if shares else f"{self.site.url}/",
+            "anchors": () if layout is Layout.LISTED else pages.anchors(topics),
+            "sections": [
+                (
+                    pages.page_section(
+                        place,
+                        part.topic,
+                        len(row),
+                        part.matches - is_led,
+                        part.more,
+                        layout,
+                        copy.browser_url,
+                    ),
+                    row,
+                )
+                for place, (part, row) in enumerate(zip(plan, rows, strict=True), start=1)
+                if row or part.more
+            ],
+            "news": pages.followup_items(digest.news, self.site) if digest.news else (),
+            "offer": figures_in_words.still_reading_question() if asks else "",
+            "offer_label": figures_in_words.KEEP_DIGESTS if asks else "",
+            "offer_url": copy.manage_url if asks else "",
+        }
+
+    def printed_papers(self, plan: Plan, token: str, *, is_led: bool) -> tuple[list[list[PrintedPaper]], int]:
+        """Return the papers of each section as printed, and the number of words of all."""
+        rows, words, number = [], 0, 1
+        for part in plan:
+            row, length = self.row(part.canonical, part.papers, part.forms, token)
+            firsts = number, 2 if is_led else 0
+            rows.append([PrintedPaper(at, *one, at in firsts) for at, one in enumerate(row, number)])
+            words, number = words + length, number + len(row)
+        return rows, words
+
+    def title_groups(self, plan: Plan) -> tuple[TitleGroup, ...]:
+        """Return the list of titles for the top of a long digest, by topic."""
+        counts = [len(part.papers) for part in plan]
+        starts = accumulate(counts, initial=1)
+        return tuple(
+            [
+                TitleGroup(
+                    name=pages.anchor_name(place),
+                    topic=pages.heading(part.topic) if len(plan) > 1 else "",
+                    papers=count,
+                    titles=tuple([self.listed_title(*one) for one in enumerate(part.papers[:listed], first)]),
+                    more=pages.unlisted_titles(count - listed, first + count - 1),
+                )
+                for place, (part, count, listed, first) in enumerate(
+                    zip(plan, counts, pages.titles_per_topic(counts), starts, strict=False), start=1
+                )
+            ]
+        )
+
+    # ── values that letters share ───────────────────────────────────────────────────────────────
+
+    def make_card(self, rank: int, form: CardForm, token: str) -> tuple[Card, int]:
+        """Return a card without its reason, and the number of its words."""
+        paper = self.press.papers[rank]
+        save, less = (
+            (links.save_prefix(self.site, token), links.feedback_prefix(self.site, token))
+            if token
+            else ("", "")
+        )
+        page = links.paper_url(self.site, paper.id)
+        card = make_card(paper, page=page, form=form, save_url=save, less_url=less)
+        return card, pages.count_words(card)
+
+    def make_row(
+        self, canonical: str | None, papers: tuple[int, ...], forms: tuple[CardForm, ...], token: str
+    ) -> tuple[list[tuple[Card, ReasonLine]], int]:
+        """Return the cards of a section with their reasons, and the number of their words."""
+        ranks = [*map(self.press.rank_of_paper.__getitem__, papers)]
+        clauses = pages.matched_clauses(self.press, ranks, canonical).get
+        cards = [self.card(rank, form, token) for rank, form in zip(ranks, forms, strict=True)]
+        reasons = [
+            self.reason(rank, form, clauses(rank, ())) for rank, form in zip(ranks, forms, strict=True)
+        ]
+        row = [(card, why) for (card, _), why in zip(cards, reasons, strict=True)]
+        return row, sum(words for _, words in cards)
+
+    def make_reason(self, rank: int, form: CardForm, clauses: tuple[Leaf, ...]) -> ReasonLine:
+        """Return the reason line of a paper that these clauses match."""
+        printed = printed_text(self.press.papers[rank], form)
+        return pages.reason_of(self.press, rank, clauses, printed)
+
+    def make_listed_title(self, number: int, paper: int) -> NumberedTitle:
+        """Return one title of the list at the top."""
+        card, _ = self.card(self.press.rank_of_paper[paper], CardForm.LINE, "")
+        return NumberedTitle(number, card.title, card.href)
+
+    def make_title(self, paper: int) -> str:
+        """Return a paper's title as letters print it."""
+        return display_title(self.press.papers[self.press.rank_of_paper[paper]])
+
+    def make_subject(self, cadence: str, lead: int, count: int) -> str:
+        """Return the subject of a letter that begins with the paper `lead`."""
+        return subject_lines.subject(cadence, self.title(lead), count)
+
+    def make_preheader(self, papers: tuple[int, ...], is_catch_up: bool) -> str:  # noqa: FBT001 - part of the cache key
+        """Return the preheader, which names some of the first papers, or "" if it can name none."""
+        named = [*map(self.title, pages.papers_in_preheader(papers, is_catch_up=is_catch_up))]
+        return subject_lines.preheader(named, is_catch_up=is_catch_up) if named else ""
+
+    def make_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool, bool]) -> bytes:
+        """Return the headers of an edition's messages, with places for the operator % for personal values.
+
+        `optional` states whether the headers have an unsubscribe link, an unsubscribe address and a reply
+        address.
+        """
+        places = {name: f"q9{name}z" for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")}
+        has_link, has_address, has_reply_address = optional
+        block = header_block(
+            site=self.site,
+            recipient=places["to"],
+            subject=places["subject"],
+            message_id=places["id"],
+            dated_at=dated_at,
+            headers=(
+                *reply_to(places["reply"] if has_reply_address else ""),
+                *list_headers(
+                    self.site,
+                    places["unsubscribe"] if has_link else "",
+                    unsubscribe_address=places["mailto"] if has_address else "",
+                    campaign=edition,
+                ),
+            ),
+        ).replace(b"%", b"%%")
+        for name, place in places.items():
+            block = block.replace(place.encode(), f"%({name})b".encode())
+        return block
+
+
+def masked(copy: Personalization) -> Personalization:
+    """Return a copy of the values in which marks stand for those of one reader."""
+    return structs.replace(
+        copy, **{name: mark for name, mark in PERSONAL_MARKS.items() if getattr(copy, name)}
+    )
