@@ -12,7 +12,8 @@ from functools import lru_cache
 from digest.errors import BadField
 
 #: Domains that exist only on local networks; mail to these domains is allowed.
-LOCAL_DOMAIN = re.compile(r"(?:.+\.)?(?:localhost|local|test)", re.IGNORECASE)
+LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+LOCAL_DOMAIN = re.compile(rf"(?:{LABEL}\.)*(?:localhost|local|test)", re.IGNORECASE)
 
 #: Matches short lower-case addresses with a valid local part; only their domain still needs to be checked.
 PLAIN_ADDRESS = re.compile(r"(?=.{,64}\Z)(?P<local>[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@(?P<domain>[a-z0-9.-]+)")

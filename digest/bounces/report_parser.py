@@ -211,16 +211,20 @@ def decoded_report(part: Message) -> bytes:
     """
     payload = part.get_payload()
     inside = payload if isinstance(payload, list) else [payload]
-    text = b"\n".join(
-        each.as_bytes().lstrip(b"\n") if isinstance(each, Message) else str(each).encode("utf-8", "replace")
-        for each in inside
-    )
+    written = (as_written(each) if isinstance(each, Message) else str(each) for each in inside)
+    text = "\n".join(written).encode("utf-8", "surrogateescape")
     match str(part.get("Content-Transfer-Encoding", "")).strip().lower():
         case "base64":
             return base64.b64decode(re.sub(rb"[^A-Za-z0-9+/]", b"", text) + b"==")
         case "quoted-printable":
             return quopri.decodestring(text)
     return text
+
+
+def as_written(message: Message) -> str:
+    """Return a message without parts as it was written; Python's own method raises errors on odd headers."""
+    headers = [f"{name}: {value}" for name, value in message.raw_items()]
+    return "\n".join([*headers, "", str(message.get_payload())]).lstrip("\n")
 
 
 def report_fields(part: Message) -> dict[str, str]:

@@ -53,6 +53,15 @@ def test_machine_readable_report_is_read() -> None:
     )
 
 
+def test_a_report_with_a_line_break_inside_a_field_is_read() -> None:
+    """Python's parser ends the line there, and its generator refuses what it has parsed."""
+    odd = sample_mails.dsn(action="failed\x0cX-Odd: field")
+
+    report = read_report(odd)
+    assert isinstance(report, Failure)
+    assert (report.status, report.recipients) == ("5.1.1", (ADA,))
+
+
 @pytest.mark.parametrize("encoding", ["base64", "quoted-printable"])
 def test_encoded_report_is_read(encoding: str) -> None:
     assert read_report(sample_mails.dsn(encoding=encoding)) == read_report(sample_mails.dsn())
