@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
 from digest.bounces import Complaint, Failure, FailureKind
-from digest.db.tables import Confirmation, Consent, Delivery, RateCounter, Subscriber, WarmUpDay
+from digest.db.tables import Confirmation, Consent, DailyCount, Delivery, RateCounter, Subscriber, WarmUpDay
 from digest.delivery import limits, outbox
 from digest.delivery.limits import LetterReply, SendLimits, Wait, domain_pauses, emergency_stops
 from digest.delivery.transports import parse_mail_url
@@ -811,6 +811,13 @@ def test_old_limits_are_deleted_and_a_warm_up_is_not(session: Session, now: date
     held(session, warm_up(": 5, 20"), readers(5), now)
     held(session, "9/s, 1 at once", readers(1), now, lease="a")
     pause_domain(session, "a@busy.example", now=now)
+
+    assert limits.count_today(session, "answers", "a", most=1, now=now) == 1
+    assert limits.count_today(session, "answers", "a", most=1, now=now) is None
+    limits.delete_old_limits(session, now=now + DAY)
+    assert session.query(DailyCount).count() == 1
+    limits.delete_old_limits(session, now=now + 2 * DAY)
+    assert session.query(DailyCount).count() == 0
 
     assert limits.delete_old_limits(session, now=now + 40 * DAY) == 0
     assert limits.delete_old_limits(session, now=now + 50 * DAY) == 2
