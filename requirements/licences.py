@@ -21,8 +21,8 @@ MAX_LENGTH = 60  #: characters; a longer field is the text of a licence, not its
 INTRODUCTION = """# Licences of dependencies
 
 This page is made from the packages themselves by `make licences`, and a test checks that it is current. Digest uses these packages
-unchanged and does not contain them. It contains two tables with other licences than its own, credited in `NOTICE`:
-`digest/topics/word_rarity.txt` (from wordfreq, CC BY-SA 4.0) and `digest/editions/cities.txt` (from GeoNames, CC BY 4.0).
+unchanged and does not contain them. It contains one table with another licence than its own, credited in `NOTICE`:
+`digest/editions/cities.txt` (from GeoNames, CC BY 4.0).
 
 | package | version | licence |
 |---|---|---|

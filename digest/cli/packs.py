@@ -147,7 +147,6 @@ def publish(
 
 def read(session: Session, source: str, version: int | None) -> Pack:
     """Return the pack in a file, or a published version of the pack of this name."""
-    from digest import subscribers
     from digest.topics import pack_files, stored_packs
 
     if version is not None:
@@ -159,7 +158,7 @@ def read(session: Session, source: str, version: int | None) -> Pack:
         raise UsageError(f"{source}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{source} is not UTF-8 ({error.reason}). Save it as UTF-8.") from None
-    return pack_files.read(text, subscribers.FilterRegistry(session).expand_like)
+    return pack_files.read(text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -393,7 +393,7 @@ def export_file(
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
             rows.writerow(COLUMNS)
-        for one in subscriber_listing.list_subscribers(work.session):
+        for one in subscriber_listing.list_subscribers(work.session, with_words=True):
             fields = file_fields(one)
             if is_json:
                 file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")

@@ -20,13 +20,18 @@ FIELDS = (
 BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
 
 
-def list_subscribers(session: Session, criteria: Criteria | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each matching subscriber, ordered by address, in bounded memory."""
+def list_subscribers(
+    session: Session, criteria: Criteria | None = None, *, with_words: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each matching subscriber, ordered by address, in bounded memory.
+
+    `with_words` adds to the filters the words of their examples.
+    """
     from digest.subscribers.subscriber_search import Criteria, find_subscribers
 
     found = find_subscribers(session, criteria or Criteria())
     while batch := list(islice(found, BATCH_ROWS)):
-        yield from subscriber_reports(session, batch)
+        yield from subscriber_reports(session, batch, with_words=with_words)
 
 
 def subscriber_report(session: Session, subscriber: Subscriber) -> dict[str, Any]:
@@ -34,13 +39,16 @@ def subscriber_report(session: Session, subscriber: Subscriber) -> dict[str, Any
     return next(subscriber_reports(session, [subscriber]))
 
 
-def subscriber_reports(session: Session, batch: Sequence[Subscriber]) -> Iterator[dict[str, Any]]:
+def subscriber_reports(
+    session: Session, batch: Sequence[Subscriber], *, with_words: bool = False
+) -> Iterator[dict[str, Any]]:
     """Yield the fields of these subscribers."""
     from digest import subscribers
     from digest.editions import schedule
 
     ids = [subscriber.id for subscriber in batch]
-    topics, consents = subscribers.typed_topics(session, ids), subscribers.latest_consents(session, ids)
+    topics = subscribers.typed_topics(session, ids, with_words=with_words)
+    consents = subscribers.latest_consents(session, ids)
     muted = subscribers.muted_topics(session, ids)
     for subscriber in batch:
         yield {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -33,14 +33,6 @@ class AnsweredLetter:
         if self.letter == "digest":
             return Digest.from_json(self.decision).papers
         found: Sequence[int] = json.loads(self.decision).get("papers", ())
-        return found
-
-    @property
-    def proposals(self) -> Sequence[Mapping[str, str]]:
-        """Return the topic changes that an answer to `less` or `more` proposes, as {topic, before, after}."""
-        found: Sequence[Mapping[str, str]] = (
-            () if self.letter == "digest" else json.loads(self.decision).get("proposals", ())
-        )
         return found
 
 

@@ -257,23 +257,23 @@ class ExplainPaper(PaperCommand):
 
 
 class FewerLikeThis(PaperCommand):
-    """Propose a topic change that leads to fewer papers like one paper."""
+    """Leave papers like one paper out of the topics."""
 
     verb = Verb.LESS
     words = ("less",)
     usage = "less 3"
-    effect = _("Get a proposal for fewer papers like paper 3.")
-    description = _("Nothing changes until you reply yes to the proposal.")
+    effect = _("Get fewer papers like paper 3.")
+    description = _("Our reply says which papers are left out, and has a link to undo it.")
 
 
 class MoreLikeThis(PaperCommand):
-    """Propose a topic change that leads to more papers like one paper."""
+    """Make one paper an example of a topic."""
 
     verb = Verb.MORE
     words = ("more",)
     usage = "more 3"
-    effect = _("Get a proposal for more papers like paper 3.")
-    description = _("Nothing changes until you reply yes to the proposal.")
+    effect = _("Get more papers like paper 3.")
+    description = _("Our reply says which papers are added, and has a link to undo it.")
 
 
 class KeepPaper(PaperCommand):
@@ -291,13 +291,13 @@ class KeepPaper(PaperCommand):
         return line.command(cls.verb) if command_arguments.parse_papers(line.rest) else None
 
 
-class ApplyProposal(MailCommand):
-    """Apply a change that the answered letter proposed."""
+class SayYes(MailCommand):
+    """Confirm, which only a reply to a confirmation letter does."""
 
     verb = Verb.APPLY
     words = ("yes", "ok")
     usage = "yes"
-    effect = _("As a reply to a proposal: make the change that we proposed.")
+    effect = _("As a reply to the confirmation letter: confirm your subscription.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -405,7 +405,7 @@ COMMON_KINDS: tuple[type[MailCommand], ...] = (
 OTHER_KINDS: tuple[type[MailCommand], ...] = (
     TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, MyData,
 )  # fmt: skip
-KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, ApplyProposal, Subscribe, Confirm, Help)
+KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, SayYes, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
     {word: kind for kind in KINDS for word in kind.words}

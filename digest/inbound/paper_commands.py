@@ -1,4 +1,4 @@
-"""Run a reader's commands on papers: why, less, more and save; test a filter; apply a proposal."""
+"""Run a reader's commands on papers: why, less, more and save; test a filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailContext
-from digest.inbound.reader_request import ReaderRequest, topics_of
+from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, catalog
 from digest.publishing.why import WhyCause, why
@@ -19,7 +19,6 @@ from digest.topics import recent_papers
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
-MAX_PROPOSALS = 3
 MAX_NOTES = 3  #: maximum number of notes on a filter
 MAX_REASONS = 3  #: maximum number of a topic's clauses named in an explanation
 
@@ -143,46 +142,29 @@ def save_papers(request: ReaderRequest, command: Command) -> str:
 # ── less and more ───────────────────────────────────────────────────────────────────────────────
 
 
-def propose_change(request: ReaderRequest, command: Command) -> str:
-    """Propose topic changes that give fewer or more papers like this one; a reply of `yes` applies one."""
+def change_topics(request: ReaderRequest, command: Command) -> str:
+    """Leave papers like this one out of the topics that match it, or make it an example; say what changes.
+
+    Without proof of the sender, link to the page that changes the topics.
+    """
     reply, subscriber = request.reply, request.subscriber
     paper = paper_of(request, command_arguments.parse_paper(command.argument))
-    propose = subscribers.propose_less if command.verb is Verb.LESS else subscribers.propose_more
-    found = propose(request.session, request.rules.caches, subscriber, paper.id, now=request.now)
-    first = len(reply.proposals) + 1
-    sentences = [
-        f"{number}. {one.topic}: {one.clause}. {one.sentence}"
-        for number, one in enumerate(found[:MAX_PROPOSALS], first)
-    ]
-    if not sentences:
-        return _("We found no change of your topics for this paper.")
-    reply.proposals += [
-        {"topic": one.topic, "before": one.before, "after": one.after} for one in found[:MAX_PROPOSALS]
-    ]
-    choice = (
-        _("To apply one, reply “yes %d”.") % first if len(sentences) > 1 else _("To apply it, reply “yes”.")
-    )
-    start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)
-    page = links.less_url(start, paper.id) if command.verb is Verb.LESS else links.more_url(start, paper.id)
-    reply.add_link(_("Or choose on a page"), page)
-    return " ".join([cards.display_title(paper) + ":", *sentences, choice])
-
-
-def apply_proposal(request: ReaderRequest, command: Command) -> str:
-    """Apply a proposal of the answered letter if its topic has not changed since and the sender is proven."""
-    reply, proposals = request.reply, request.answered.proposals if request.answered else ()
-    given = command.argument.rstrip(".!")
-    place = int(given) - 1 if given.isdecimal() else 0
-    if not 0 <= place < len(proposals):
-        return _("There is nothing to confirm.")
-    chosen, current = proposals[place], topics_of(request.session, request.subscriber)
-    if current.get(chosen["topic"]) != chosen["before"]:
-        return _(
-            "This topic was changed after we proposed the filter, so the filter was not applied. Send your request again for a new proposal."
+    is_less = command.verb is Verb.LESS
+    find = subscribers.changes_for_less if is_less else subscribers.changes_for_more
+    changes = find(request.session, request.rules.caches, subscriber, paper.id, now=request.now)
+    after = subscribers.changed_topics(request.session, subscriber, changes)
+    title = cards.display_title(paper)
+    if after is None:
+        said = (
+            _("None of your topics matches it.") if is_less else _("It is an example of your topics already.")
         )
+        return f"{title}: {said}"
+    effects = " ".join(f"{one.topic}: {one.sentence}" for one in changes)
     if not reply.is_trusted:
-        reply.prefilled += [("name", chosen["topic"]), ("filter", chosen["after"])]
-        return _("Open the link below and press Save to confirm.")
-    current[chosen["topic"]] = chosen["after"]
-    subscribers.edit(request.session, request.subscriber, now=request.now, topics=current)
-    return _("%(topic)s is now: %(filter)s.") % {"topic": chosen["topic"], "filter": chosen["after"]}
+        start = links.feedback_url(request.site, subscriber.id, subscriber.link_version)
+        page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
+        reply.add_link(_("Less like this") if is_less else _("More like this"), page)
+        return f"{title}: {_('Open the link below to change your topics.')} {effects}"
+    subscribers.edit(request.session, subscriber, now=request.now, topics=after)
+    done = _("You get fewer papers like this.") if is_less else _("You get more papers like this.")
+    return f"{title}: {done} {effects}"

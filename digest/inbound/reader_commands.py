@@ -29,6 +29,12 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> str:
     return add_topic(request, command) if command.argument else _("You are subscribed already.")
 
 
+def answer_yes(request: ReaderRequest, command: Command) -> str:
+    """Say that a `yes` confirms nothing; a `yes` to a confirmation letter is read elsewhere."""
+    del request, command
+    return _("There is nothing to confirm.")
+
+
 # ── the pause ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -36,8 +36,6 @@ class CommandReply:
     has_undone: bool = False
     has_paused: bool = False  #: whether an outcome says until when the digests are paused
     prefilled: list[tuple[str, str]] = field(default_factory=list)
-    #: Proposed topic changes, of which a reply of `yes` applies one.
-    proposals: list[dict[str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)  #: further links, as {label, url}
 
     def add_outcome(self, command: Command, result: str) -> None:

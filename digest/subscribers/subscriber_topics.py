@@ -6,13 +6,14 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, aliased
 
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, Subscription
 from digest.errors import BadField
-from digest.topics import filter_registry
+from digest.topics import example_words, filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
 #: Control characters and surrogates, except line ends and tabs, since some databases cannot store them.
@@ -37,7 +38,7 @@ class SubscriberTopic:
     @property
     def text(self) -> str:
         """Return the filter in the form that its owner sees."""
-        return self.typed or self.canonical
+        return self.typed or example_words.without_words(self.canonical)
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]:
@@ -75,16 +76,24 @@ def topics_of(session: Session, subscriber: Subscriber) -> list[SubscriberTopic]
     ]
 
 
-def typed_topics(session: Session, ids: Sequence[int]) -> dict[int, dict[str, str]]:
-    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest."""
+def typed_topics(
+    session: Session, ids: Sequence[int], *, with_words: bool = False
+) -> dict[int, dict[str, str]]:
+    """Return {subscriber id: {topic: filter as typed}}, the topics in the order of the digest.
+
+    With the words of their examples, another installation can read the filters without the papers.
+    """
     query = (
-        select(Subscription.subscriber_id, Subscription.name, Subscription.typed)
+        select(Subscription.subscriber_id, Subscription.name, Subscription.typed, FilterRow.canonical)
+        .join(FilterRow, FilterRow.id == Subscription.filter_id)
         .where(Subscription.subscriber_id.in_(ids))
         .order_by(Subscription.subscriber_id, Subscription.position, Subscription.id)
     )
     topics: dict[int, dict[str, str]] = {}
     for row in session.execute(query):
-        topics.setdefault(row.subscriber_id, {})[row.name] = row.typed
+        words = dict(example_words.examples_in(row.canonical)) if with_words else {}
+        typed = example_words.with_words(row.typed, words.__getitem__) if words else row.typed
+        topics.setdefault(row.subscriber_id, {})[row.name] = typed
     return topics
 
 
@@ -138,6 +147,14 @@ def replace_topics(
     session.flush()
 
 
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that no topic has: the name itself, or `NAME 2`, `NAME 3` and so on."""
+    folded = {one.casefold() for one in taken}
+    short = name[: MAX_NAME - 4]
+    names = (short if place == 1 else f"{short} {place}" for place in count(1))
+    return next(one for one in names if one.casefold() not in folded)
+
+
 def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tuple[str, str, str]]:
     """Return (name, canonical filter, filter as typed) for each topic.
 
@@ -146,7 +163,10 @@ def check_topics(topics: Mapping[str, str], registry: FilterRegistry) -> list[tu
     names = [clean_line(name) for name in topics]
     check_names(names)
     typed = [CONTROL_CHARS.sub(" ", text) for text in topics.values()]
-    return [(name, registry.canonical(text), text.strip()) for name, text in zip(names, typed, strict=True)]
+    return [
+        (name, registry.canonical(text), example_words.without_words(text.strip()))
+        for name, text in zip(names, typed, strict=True)
+    ]
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
-"""Propose changes to a subscriber's topics for "less like this" and "more like this".
+"""Change a subscriber's topics for "less like this" and "more like this", by examples.
 
-No topic changes automatically. A proposal names a clause and the papers that the clause would have dropped or
-added, and a topic changes only when its owner agrees.
+"Less" leaves out the papers similar to one paper; "more" adds an example. Nothing is learned from what a reader
+does: a topic changes only when its owner presses a button or writes a command, and every change can be undone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import topics
+from digest import bitsets, topics
 from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.errors import BadFilter
@@ -20,55 +20,39 @@ from digest.letters import figures_in_words
 from digest.papers import Paper, catalog, display
 from digest.subscribers import saved_papers, subscriber_topics
 from digest.subscribers.subscriber_topics import SubscriberTopic
-from digest.topics import ClauseProposal, Filter, SuggestedTopic, filter_registry, recent_papers
+from digest.topics import ExampleTopic, Filter, example_topics, filter_tree, recent_papers
+from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
 
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
 
-MAX_TITLES = 3  #: maximum number of titles in the sentence about a proposal's effect
+MAX_TITLES = 3  #: maximum number of titles in the sentence about a change's effect
 MAX_TITLE_LENGTH = 80
-MAX_TOPICS = 3  #: maximum number of topics to which changes are proposed
 MIN_EXAMPLES, MAX_EXAMPLES = 3, 20  #: minimum and maximum number of saved papers from which a topic is made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TopicProposal:
-    """A proposed change to one topic, and the effect that it would have had on past days."""
+class TopicChange:
+    """A change of one topic, and the effect that it would have had on past days."""
 
     topic: str
-    clause: str  #: the clause to add, with its operator: `ANDNOT medical`, `OR "flow matching"`
-    before: str  #: the filter as shown to its owner
+    before: str  #: the filter as shown to its owner; "" for a new topic
     after: str
+    drops: bool  #: whether the change removes papers from the topic
     papers: int  #: number of papers that the topic matched on the examined days
-    changed: int  #: number of papers that the clause drops or adds
-    titles: tuple[str, ...]  #: the titles of the latest papers that the clause drops or adds
+    changed: int  #: number of papers that the change drops or adds
+    titles: tuple[str, ...]  #: the titles of the latest papers that the change drops or adds
     days: int  #: number of days that were examined
-
-    @property
-    def drops(self) -> bool:
-        """Return whether the change removes papers from the topic."""
-        return self.clause.startswith("ANDNOT ")
-
-    @property
-    def label(self) -> str:
-        """Return the change in words: `Leave out “knee”`, `Add papers by Ada Ito to Vision`."""
-        field, colon, value = self.clause.partition(" ")[2].partition(":")
-        words = (value if colon else field).strip('"*').replace("*", "")
-        named = {"cat": _("papers in %s"), "au": _("papers by %s")}.get(field, "“%s”") % words
-        if self.drops:
-            return _("Leave out %s") % named
-        return _("Add %(papers)s to %(topic)s") % {"papers": named, "topic": self.topic}
 
     @property
     def sentence(self) -> str:
         """Return the effect, such as `Drops 4 of 31 papers of the last 31 days: A; B; C; and 1 more.`"""
-        count = self.effect
         if not self.titles:
-            return f"{count}."
+            return f"{self.effect}."
         others = self.changed - len(self.titles)
         named = "; ".join([*self.titles, *([_("and %d more") % others] if others > 0 else [])])
-        return f"{count}: {named}."
+        return f"{self.effect}: {named}."
 
     @property
     def effect(self) -> str:
@@ -83,42 +67,92 @@ class TopicProposal:
         return f"{count} {days}"
 
 
-def propose_less(
+def changes_for_less(
     session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
-) -> tuple[TopicProposal, ...]:
-    """Return the changes that would exclude a paper from the topics that match it.
+) -> tuple[TopicChange, ...]:
+    """Return the changes that leave papers like this one out of the topics that match it.
 
     Raises NotFound for an unknown paper.
     """
-    paper = catalog.find(session, str(paper_id))
+    paper, registry = catalog.find(session, str(paper_id)), FilterRegistry(session)
     recent = recent_papers.recent_papers(session, caches, now=now)
     return tuple(
-        topic_proposal(topic, one, recent)
-        for topic, resolved in read_topics(session, subscriber)
+        change
+        for topic, resolved in read_topics(registry, subscriber)
         if topics.explain(resolved, paper).matched
-        for one in topics.propose_exclusions(topic.text, resolved, paper, recent.index, recent.days)
+        for change in changes_to(topic, resolved, narrowed(topic, paper), registry, recent)
     )
 
 
-def propose_more(
+def changes_for_more(
     session: Session, caches: Caches, subscriber: Subscriber, paper_id: int, *, now: datetime
-) -> tuple[TopicProposal, ...]:
-    """Return changes that would add papers like this one to a topic; raise NotFound for an unknown paper.
+) -> tuple[TopicChange, ...]:
+    """Return the change that adds a paper to the topic by example that matches it, or makes such a topic.
 
-    The changed topics are those that match the paper, or all topics if none does.
+    Raises NotFound for an unknown paper.
     """
-    paper = catalog.find(session, str(paper_id))
+    paper, registry = catalog.find(session, str(paper_id)), FilterRegistry(session)
     recent = recent_papers.recent_papers(session, caches, now=now)
-    return tuple(
-        topic_proposal(topic, one, recent)
-        for topic, resolved in matching_or_all(read_topics(session, subscriber), paper)[:MAX_TOPICS]
-        for one in topics.propose_additions(topic.text, resolved, paper, recent.index, recent.days)
+    owned = read_topics(registry, subscriber)
+    for topic, resolved in owned:
+        extended = example_topics.with_example(topic.text, paper)
+        if extended is not None and topics.explain(resolved, paper).matched:
+            return changes_to(topic, resolved, extended, registry, recent)
+    new = topics.topic_like([paper])
+    name = subscriber_topics.free_name(new.name, [topic.name for topic, _ in owned])
+    return (change_of(name, "", new.filter, 0, recent.index.matches(registry.read(new.filter)), recent),)
+
+
+def narrowed(topic: SubscriberTopic, paper: Paper) -> str:
+    """Return the filter of a topic without the papers that are similar to one paper."""
+    is_or = isinstance(topics.parse(topic.canonical).tree, filter_tree.Or)
+    return example_topics.without_similar(topic.text, paper, is_or=is_or)
+
+
+def changes_to(
+    topic: SubscriberTopic, resolved: Filter, after: str, registry: FilterRegistry, recent: RecentPapers
+) -> tuple[TopicChange, ...]:
+    """Return the change of a topic, or () if the new filter is too long or the same."""
+    try:
+        found = recent.index.matches(registry.resolve_text(after))
+    except BadFilter:
+        return ()
+    if after == topic.text:
+        return ()
+    return (change_of(topic.name, topic.text, after, recent.index.matches(resolved), found, recent),)
+
+
+def change_of(
+    name: str, before: str, after: str, matched: int, matches: int, recent: RecentPapers
+) -> TopicChange:
+    """Return a change with the titles of the papers that it drops or adds, latest first."""
+    drops = bool(matched & ~matches)
+    changed = bitsets.members(matched & ~matches if drops else matches & ~matched)
+    changed.sort(key=lambda number: recent.days[number], reverse=True)
+    titles = [display(recent.index.papers[number].title) for number in changed[:MAX_TITLES]]
+    return TopicChange(
+        topic=name,
+        before=before,
+        after=after,
+        drops=drops or " ANDNOT like:" in after.removeprefix(before),
+        papers=matched.bit_count(),
+        changed=len(changed),
+        titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
+        days=recent.day_count,
     )
 
 
-def propose_saved_topic(
-    session: Session, caches: Caches, subscriber: Subscriber, *, now: datetime
-) -> SuggestedTopic | None:
+def changed_topics(
+    session: Session, subscriber: Subscriber, changes: Sequence[TopicChange]
+) -> dict[str, str] | None:
+    """Return the subscriber's topics after these changes; None if there are none, or if a topic differs now."""
+    current = {topic.name: topic.text for topic in subscriber_topics.topics_of(session, subscriber)}
+    if not changes or any(current.get(one.topic, "") != one.before for one in changes):
+        return None
+    return {**current, **{one.topic: one.after for one in changes}}
+
+
+def propose_saved_topic(session: Session, subscriber: Subscriber) -> ExampleTopic | None:
     """Return a topic made from the saved papers that no topic matches; None if fewer than three are left.
 
     Only papers saved since the subscriber last accepted or declined a proposed topic count.
@@ -126,25 +160,15 @@ def propose_saved_topic(
     since = subscriber.saved_topic_decided_at
     saved = saved_papers.list_saved(session, subscriber.id)
     fresh = [paper for paper, at in saved if since is None or at > since][:MAX_EXAMPLES]
-    resolved = [filter_ for _, filter_ in read_topics(session, subscriber)]
+    resolved = [filter_ for _, filter_ in read_topics(FilterRegistry(session), subscriber)]
     unmatched = [paper for paper in fresh if not any(topics.explain(one, paper).matched for one in resolved)]
-    if len(unmatched) < MIN_EXAMPLES:
-        return None
-    recent = recent_papers.recent_papers(session, caches, now=now)
-    return topics.suggest_topic(unmatched, recent.index)
+    return topics.topic_like(unmatched) if len(unmatched) >= MIN_EXAMPLES else None
 
 
-def matching_or_all(
-    found: Sequence[tuple[SubscriberTopic, Filter]], paper: Paper
-) -> Sequence[tuple[SubscriberTopic, Filter]]:
-    """Return the topics that match a paper, or all topics if none does."""
-    return [one for one in found if topics.explain(one[1], paper).matched] or found
-
-
-def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[SubscriberTopic, Filter]]:
+def read_topics(registry: FilterRegistry, subscriber: Subscriber) -> Sequence[tuple[SubscriberTopic, Filter]]:
     """Return the subscriber's unmuted topics with their resolved filters."""
-    registry, found = filter_registry.FilterRegistry(session), []
-    for topic in subscriber_topics.topics_of(session, subscriber):
+    found = []
+    for topic in subscriber_topics.topics_of(registry.session, subscriber):
         try:
             resolved = registry.resolve_text(topic.canonical)
         except BadFilter:  # a pack that the filter uses has been removed
@@ -152,18 +176,3 @@ def read_topics(session: Session, subscriber: Subscriber) -> list[tuple[Subscrib
         if not topic.is_muted:
             found.append((topic, resolved))
     return found
-
-
-def topic_proposal(topic: SubscriberTopic, proposed: ClauseProposal, recent: RecentPapers) -> TopicProposal:
-    """Return a proposal with the titles of the papers that it changes."""
-    titles = [display(recent.index.papers[number].title) for number in proposed.changed[:MAX_TITLES]]
-    return TopicProposal(
-        topic=topic.name,
-        clause=proposed.clause,
-        before=topic.text,
-        after=proposed.filter,
-        papers=proposed.papers,
-        changed=len(proposed.changed),
-        titles=tuple(figures_in_words.cut_at_word(title, MAX_TITLE_LENGTH) for title in titles),
-        days=recent.day_count,
-    )

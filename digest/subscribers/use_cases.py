@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from itertools import count
 
 from sqlalchemy.orm import Session
 
@@ -28,6 +27,7 @@ from digest.subscribers import (
     still_reading,
     subscriber_rows,
     subscriber_topics,
+    topic_feedback,
     undo_changes,
 )
 from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
@@ -35,9 +35,9 @@ from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.operator_acts import record_act
 from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
-from digest.subscribers.topic_feedback import TopicProposal
+from digest.subscribers.topic_feedback import TopicChange
 from digest.subscribers.unsubscribe_and_undo import mark_unsubscribed, undo, unsubscribe
-from digest.topics import SuggestedTopic
+from digest.topics import ExampleTopic
 
 #: States of subscribers who have confirmed and not unsubscribed since.
 HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
@@ -152,7 +152,7 @@ def decide_saved_topic(
     session: Session,
     site: Site,
     subscriber: Subscriber,
-    topic: SuggestedTopic | None,
+    topic: ExampleTopic | None,
     *,
     now: datetime,
 ) -> None:
@@ -163,15 +163,9 @@ def decide_saved_topic(
     subscriber.saved_topic_decided_at = now
     if topic is not None:
         found = {one.name: one.text for one in subscriber_topics.topics_of(session, subscriber)}
-        name = next(name for name in numbered_names(topic.name) if name not in found)
-        save_settings(session, site, subscriber, topics={**found, name: topic.filter.canonical}, now=now)
+        name = subscriber_topics.free_name(topic.name, found)
+        save_settings(session, site, subscriber, topics={**found, name: topic.filter}, now=now)
     session.commit()
-
-
-def numbered_names(name: str) -> Iterator[str]:
-    """Yield a name, then `NAME 2`, `NAME 3` and so on."""
-    yield name
-    yield from (f"{name} {number}" for number in count(2))
 
 
 def save_settings(  # noqa: PLR0913  (settings, by keyword)
@@ -233,15 +227,12 @@ def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: da
     return undone
 
 
-def apply_proposal(
-    session: Session, site: Site, subscriber: Subscriber, proposal: TopicProposal, *, now: datetime
+def change_topics(
+    session: Session, site: Site, subscriber: Subscriber, changes: Sequence[TopicChange], *, now: datetime
 ) -> bool:
-    """Change a topic as proposed; return False if the topic has changed since the proposal was made."""
-    topics = {topic.name: topic.text for topic in subscriber_topics.topics_of(session, subscriber)}
-    if topics.get(proposal.topic) != proposal.before:
-        return False
-    topics[proposal.topic] = proposal.after
-    return save_settings(session, site, subscriber, topics=topics, now=now)
+    """Change topics; return False if one has changed since the changes were found, or if there are none."""
+    changed = topic_feedback.changed_topics(session, subscriber, changes)
+    return bool(changed) and save_settings(session, site, subscriber, topics=changed, now=now)
 
 
 def mail_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:

@@ -2,16 +2,16 @@
 
 A description is reduced to the roots of its words ("generalise" and "generalization" have the same root) and
 to pairs of neighbouring roots. Papers are scored as in BM25; a word that occurs several times in the
-description counts that many times. The weights of the words come from a fixed table (`word_rarity`), so the
-score of a paper is the same alone, in today's batch and in a backtest.
+description counts that many times. One common word is never enough. The weights of the words come from a fixed
+table (`word_rarity`), so the score of a paper is the same alone, in today's batch and in a backtest.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import TypeAlias
 
 from digest.topics import tokenizer, word_rarity, word_roots
@@ -41,20 +41,27 @@ class DescriptionWeights:
     saturation: float = 1.2
     #: a paper matches if its score is at least this share of the description's bits
     enough_share: float = 0.25
-    #: a paper also matches if its score is at least this many bits, about as many as one rare word has
-    enough_bits: float = 5.5
+    #: a paper also matches if its score is at least this many bits
+    enough_bits: float = 7.0
+    #: a single word is reason enough if it has this many bits; of more common words, two are needed
+    rare_bits: float = 6.5
 
-    alike_share: float = 0.08  #: replaces `enough_share` for the weighted words of a paper (`like:`)
+    #: the saturation for the words of examples (`like:`), which are many
+    example_saturation: float = 3.0
+    #: a paper is similar to a single example if the example's words score this share of their weights
+    alike: float = 0.08
+    #: for several examples, this share, and ...
+    alike_least: float = 0.05
+    #: ... this part of the mean similarity of an example to its three nearest other examples
+    alike_part: float = 0.55
 
-    def score(self, frequency: float, length: int) -> float:
+    def score(self, frequency: float, length: int, saturation: float | None = None) -> float:
         """Return the share of a word's bits for `frequency` occurrences in a paper of `length` words."""
         usual = 1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH
-        return frequency / (frequency + self.saturation * usual)
+        return frequency / (frequency + (saturation or self.saturation) * usual)
 
-    def threshold(self, bits: float, *, is_weighted: bool) -> float:
+    def threshold(self, bits: float) -> float:
         """Return the minimum score at which a paper matches a description of this many bits."""
-        if is_weighted:
-            return self.alike_share * bits
         return min(self.enough_share * bits, self.enough_bits)
 
 
@@ -67,21 +74,11 @@ def roots_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(roots[:MAX_ROOTS])
 
 
-def bits_of_roots(roots: Sequence[str], times: Sequence[int] = ()) -> Mapping[Phrase, float]:
-    """Return the bits of each root, times its weight in `times` or else its number of occurrences."""
-    counts: Counter[str] = Counter()
-    for root, count in zip(roots, times or repeat(1), strict=False):
-        counts[root] += count
-    return {(root,): count * word_rarity.bits(root) for root, count in counts.items()}
+def bits_of_roots(roots: Iterable[str]) -> Mapping[Phrase, float]:
+    """Return the bits of each root, times its number of occurrences."""
+    return {(root,): count * word_rarity.bits(root) for root, count in Counter(roots).items()}
 
 
 def bits_of_pairs(roots: Iterable[str]) -> Mapping[Phrase, float]:
     """Return the bits that each pair of neighbouring roots adds: the mean of the bits of its roots."""
     return {pair: sum(map(word_rarity.bits, pair)) / 2 for pair in pairwise(roots)}
-
-
-def bits_of_clause(
-    roots: Sequence[str], times: Sequence[int]
-) -> tuple[Mapping[Phrase, float], Mapping[Phrase, float]]:
-    """Return the bits of a description's roots and the bits of its pairs; weighted words have no pairs."""
-    return bits_of_roots(roots, times), {} if times else bits_of_pairs(roots)

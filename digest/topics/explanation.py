@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +26,7 @@ from digest.topics.filter_tree import (
     CategoryClause,
     DateClause,
     DescriptionClause,
+    ExampleClause,
     Leaf,
     Node,
     Not,
@@ -41,7 +42,8 @@ from digest.topics.word_rows import LazyDict
 MAX_REASON_WORDS = 4  #: maximum number of a description's words that a reason lists
 MAX_FAILED_WORDS = 8  #: maximum number of a description's words listed if a paper does not match
 FILTERS_CACHED = 16384  #: maximum number of filters whose clauses are cached, about 1 kB each
-MAX_WEIGHTED_MARKS = 12  #: maximum number of weighted words that are highlighted in a paper
+MAX_SHARED_WORDS = 2  #: maximum number of words or phrases of an example that a reason lists
+MAX_TOGETHER = 3  #: maximum number of neighbouring words of an example that are one phrase
 #: Matched words as (number of the field, start, negated end). Sorted spans are in reading order; of those with
 #: the same start, the longest comes first.
 WordSpan: TypeAlias = tuple[int, int, int]
@@ -258,21 +260,26 @@ class _IndexedPaper:
         """Return the positions of the paper's words that match a clause."""
         if isinstance(leaf, TextClause):
             return self._near(leaf, leaf.near) if leaf.near is not None else self._in_a_row(leaf)
-        return self._description_marks(leaf) if isinstance(leaf, DescriptionClause) else []
+        if isinstance(leaf, DescriptionClause):
+            return self._marks_of_roots({*filter(word_rarity.is_significant, leaf.roots)})
+        if isinstance(leaf, ExampleClause):
+            _, roots = self.index.nearest_example(leaf, self.number)
+            return self._marks_of_roots({*filter(word_rarity.is_significant, roots)}, MAX_TOGETHER)
+        return []
 
-    def _description_marks(self, leaf: DescriptionClause) -> list[WordSpan]:
-        """Return the positions of significant words in title and abstract whose root is in the description.
-
-        If the words of the description are weighted, only those with the highest weights are searched for.
-        """
-        written = leaf.roots[:MAX_WEIGHTED_MARKS] if leaf.times else leaf.roots
-        roots = {*filter(word_rarity.is_significant, written)}
-        return [
-            self._mark(place, at, 1)
-            for place in (0, 1)
-            for at, word in enumerate(tokenizer.read(self.texts[place]).folded)
-            if word_roots.root(word) in roots
-        ]
+    def _marks_of_roots(self, roots: Collection[str], together: int = 1) -> list[WordSpan]:
+        """Return the positions of the words in title and abstract with these roots, up to `together` as one."""
+        marks = []
+        for place in (0, 1):
+            words = tokenizer.read(self.texts[place])
+            count = 0
+            for at, word in enumerate(words.folded):
+                count = count + 1 if word_roots.root(word) in roots else 0
+                is_last = count == together or words.glue[at : at + 1] in {",", ""}
+                if count and (is_last or word_roots.root(words.folded[at + 1]) not in roots):
+                    marks.append(self._mark(place, at - count + 1, count))
+                    count = 0
+        return marks
 
     def _in_a_row(self, leaf: TextClause) -> list[WordSpan]:
         """Return the positions of every occurrence of a clause's words as a phrase."""
@@ -314,6 +321,11 @@ class _IndexedPaper:
         if isinstance(leaf, DescriptionClause):
             found = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
             return f"about {', '.join([*found][:MAX_REASON_WORDS]) or leaf.canonical}"
+        if isinstance(leaf, ExampleClause):
+            example, _ = self.index.nearest_example(leaf, self.number)
+            shared = dict.fromkeys([self.texts[place][start:-end].lower() for place, start, end in marks])
+            words = ", ".join([*shared][:MAX_SHARED_WORDS])
+            return f"Like “{example.title}”{f': {words}' if words else ''}"
         if marks:
             places = {mark[0]: None for mark in marks}
             return f"{_shown(leaf)} in the {' and '.join([FIELDS[place] for place in places])}"
@@ -355,6 +367,8 @@ class _IndexedPaper:
         elif isinstance(node, Not):
             found = [self.reason(leaf, self.marks(leaf)) for leaf in _parts(node.child) if self.matches(leaf)]
             yield f"excluded: {', '.join(found) or node.child.canonical}"
+        elif isinstance(node, ExampleClause):
+            yield f"not similar enough to {node.canonical.removeprefix('like:')}"
         elif isinstance(node, DescriptionClause):
             yield f"too little about {' '.join(node.words[:MAX_FAILED_WORDS])}"
         else:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from digest import errors
-from digest.topics import arxiv_categories, clauses, filter_tree
+from digest.topics import arxiv_categories, clauses, example_words, filter_tree
 from digest.topics.clauses import ClauseError
 from digest.topics.filter_tree import Node, PackClause
 
@@ -46,12 +46,30 @@ class Filter:
     warnings: tuple[str, ...] = field(compare=False, default=())
     uses: tuple[PackUse, ...] = field(compare=False, default=())  #: references to packs
 
+    @property
+    def stored(self) -> str:
+        """Return the canonical spelling with the words of the filter's examples."""
+        words = {
+            reference: words
+            for leaf in filter_tree.leaves(self.tree)
+            if isinstance(leaf, filter_tree.ExampleClause)
+            for reference, words in leaf.references
+        }
+        return example_words.with_words(self.canonical, words.__getitem__) if words else self.canonical
 
-@lru_cache(maxsize=16384)  # 13 MB; pages, commands and explanations parse the same filters repeatedly
+
 def parse(written: str) -> Filter:
     """Parse a filter; raise `errors.BadFilter` with the column of the error."""
     if len(written) > MAX_CHARACTERS:
-        _refuse_length(written)
+        typed = example_words.without_words(written)
+        if len(typed) > MAX_CHARACTERS or len(written) > example_words.MAX_STORED:
+            _refuse_length(typed)
+        return _FilterParser(written).filter()
+    return _parse_short(written)
+
+
+@lru_cache(maxsize=16384)  # 13 MB; pages, commands and explanations parse the same filters repeatedly
+def _parse_short(written: str) -> Filter:
     return _FilterParser(written).filter()
 
 
@@ -84,8 +102,9 @@ _LEXEME = re.compile(
     |(?P<minus>[-!−–](?=[^\s)]))
     |(?P<phrase>"(?P<quoted>(?:\\"(?=[{A-Za-z])|[^"])*)"(?:~(?P<near>\d+))?)
     |(?P<unclosed>")
+    |(?P<like>(?i:like):(?P<references>REFERENCES))
     |(?P<field>(?P<name>[A-Za-z0-9_]+):(?P<value>\[[^\]()"]*\]|(?:\\"|[^\s()"])*))
-    |(?P<word>(?:\\"|[^\s()"])+)""",
+    |(?P<word>(?:\\"|[^\s()"])+)""".replace("REFERENCES", example_words.REFERENCES),
     re.VERBOSE,
 )
 _OPERATORS = frozenset(("AND", "OR", "NOT", "ANDNOT"))
@@ -183,12 +202,14 @@ class _FilterParser:
         node = self.primary(default)
         return filter_tree.negation(node) if negations % 2 else node
 
-    def primary(self, default: str) -> Node:
+    def primary(self, default: str) -> Node:  # noqa: PLR0911  (one return for each kind of lexeme)
         kind = self.kinds[self.at]
         if kind == "word":
             return self.word(default)
         if kind == "phrase":
             return self.phrase(default)
+        if kind == "like":
+            return self.examples()
         if kind == "field":
             return self.fielded()
         if kind == "open":
@@ -213,6 +234,11 @@ class _FilterParser:
             found = self.take()
             return self.leaf(field, found[0], found.start())
         return self.missing(following, after=found)
+
+    def examples(self) -> Node:
+        """Read `like:` with its references."""
+        found = self.take()
+        return self.leaf("like", found["references"], found.start("references"))
 
     def phrase(self, default: str) -> Node:
         found = self.take()
@@ -250,8 +276,14 @@ class _FilterParser:
             self.warnings.append(
                 f"{value} in lower case is searched for as a word; the operator is {_AS_WORDS[value]}"
             )
+        found: Node
         try:
-            found = clauses.read_quoted_clause(field, value, near) if quoted else clauses.clause(field, value)
+            if field == "like":
+                found = clauses.read_examples(value)
+            elif quoted:
+                found = clauses.read_quoted_clause(field, value, near)
+            else:
+                found = clauses.clause(field, value)
         except ClauseError as mistake:
             begin = start + min(mistake.offset, max(0, len(value) - 1))
             end = begin + mistake.length if mistake.length else start + len(value)
@@ -325,8 +357,8 @@ class _FilterParser:
         ending = "" if message.endswith((".", "?")) else "."
         raise errors.BadFilter(
             on_one_line(message) + ending,
-            text=on_one_line(self.written),
-            column=start + 1,
+            text=on_one_line(example_words.without_words(self.written)),
+            column=len(example_words.without_words(self.written[:start])) + 1,
             length=max(1, end - start),
             suggestion=on_one_line(suggestion) if suggestion else None,
         ) from cause

@@ -14,9 +14,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest import db, topics
-from digest.db.tables import FilterRow, ResolvedFilter
+from digest.db.tables import ExampleRow, FilterRow, ResolvedFilter, filter_fingerprint
 from digest.papers import catalog
-from digest.topics import Filter, PackVersions, stored_packs
+from digest.topics import Filter, PackVersions, example_words, stored_packs
 
 REMEMBERED = 65_536  #: maximum number of filters whose canonical form is cached
 
@@ -33,13 +33,15 @@ class FilterRegistry:
         """Return the published packs, keyed by name and version."""
         return stored_packs.load_packs(self.session)
 
-    def expand_like(self, text: str) -> str:
-        """Replace each `like:PAPER` in a filter with a description in the paper's own words."""
-        return topics.expand_like(text, lambda reference: catalog.find(self.session, reference))
+    def words_of(self, reference: str) -> str:
+        """Return the words of an example: as they are stored, or else those of the paper in the catalog."""
+        stored = self.session.get(ExampleRow, reference)
+        return stored.words if stored else example_words.words_of_paper(catalog.find(self.session, reference))
 
     def read(self, text: str) -> Filter:
         """Parse a filter without resolving references to packs; raise BadFilter if it is invalid."""
-        return topics.parse(self.expand_like(text))
+        is_short = len(example_words.without_words(text)) <= topics.MAX_CHARACTERS
+        return topics.parse(example_words.with_words(text, self.words_of) if is_short else text)
 
     def resolve(self, filter_: Filter) -> Filter:
         """Return a filter with its pack references resolved; raise BadFilter if one cannot be resolved."""
@@ -50,10 +52,10 @@ class FilterRegistry:
         return self.resolve(self.read(text))
 
     def read_canonical(self, text: str) -> str:
-        """Return the canonical form of a filter; raise BadFilter if it is invalid or cannot be resolved."""
+        """Return the stored form of a filter; raise BadFilter if it is invalid or cannot be resolved."""
         filter_ = self.read(text)
         self.resolve(filter_)
-        return filter_.canonical
+        return filter_.stored
 
     def resolved_packs(self, filter_: Filter) -> Mapping[str, str]:
         """Return {pack reference with version: resolved filter} for the packs that a filter uses."""
@@ -91,15 +93,16 @@ def filter_ids(session: Session, canonicals: Collection[str]) -> dict[str, int]:
 
 
 FILTER: Any = FilterRow.__table__
-STORED = select(FILTER.c.canonical, FILTER.c.id).where(
-    db.one_of(FILTER.c.canonical, db.values_param("canonicals", FILTER.c.canonical))
+STORED = select(FILTER.c.fingerprint, FILTER.c.id).where(
+    db.one_of(FILTER.c.fingerprint, db.values_param("fingerprints", FILTER.c.fingerprint))
 )
 
 
 def stored_filter_ids(session: Session, canonicals: Sequence[str]) -> dict[str, int]:
     """Return {canonical filter: id} for the filters that are already stored."""
-    found = session.connection().execute(STORED, {"canonicals": canonicals})
-    return {row[0]: row[1] for row in found}
+    by_fingerprint = {filter_fingerprint(text): text for text in canonicals}
+    found = session.connection().execute(STORED, {"fingerprints": list(by_fingerprint)})
+    return {by_fingerprint[row[0]]: row[1] for row in found}
 
 
 def canonical_filters(session: Session, ids: Collection[int]) -> dict[int, str]:
@@ -109,11 +112,18 @@ def canonical_filters(session: Session, ids: Collection[int]) -> dict[int, str]:
 
 
 def store_filters(session: Session, canonicals: Sequence[str]) -> None:
-    """Store filters; for each filter that uses packs, also store the filter to which it now resolves."""
+    """Store filters and the words of their examples.
+
+    For each filter that uses packs, the filter to which it now resolves is also stored.
+    """
     shared = [text for text in canonicals if "use:" in text]
     resolved = resolve_canonicals(session, shared) if shared else {}
-    rows = [{"canonical": text} for text in sorted({*canonicals, *resolved.values()})]
-    db.insert_many(session, FilterRow, rows, key=("canonical",))
+    texts = sorted({*canonicals, *resolved.values()})
+    rows = [{"canonical": text, "fingerprint": filter_fingerprint(text)} for text in texts]
+    db.insert_many(session, FilterRow, rows, key=("fingerprint",))
+    examples = {name: words for text in canonicals for name, words in example_words.examples_in(text)}
+    named = [{"reference": name, "words": words} for name, words in sorted(examples.items())]
+    db.insert_many(session, ExampleRow, named, key=("reference",))
     if resolved:
         store_resolved_filters(session, resolved)
 
@@ -126,7 +136,7 @@ def resolve_canonicals(session: Session, canonicals: Sequence[str]) -> dict[str,
     stored_packs.lock_packs_shared(session)
     registry = FilterRegistry(session)
     parsed = [topics.parse(text) for text in canonicals]
-    return {one.canonical: registry.resolve(one).canonical for one in parsed if one.uses}
+    return {one.stored: registry.resolve(one).stored for one in parsed if one.uses}
 
 
 def store_resolved_filters(session: Session, resolved: Mapping[str, str]) -> None:

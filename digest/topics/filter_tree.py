@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,34 @@ class AnywhereClause:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionClause:
-    """A clause that matches papers similar to a free-text description or to a paper's weighted words."""
+    """A clause that matches papers that a free-text description describes."""
 
     words: tuple[str, ...]  #: folded
     roots: tuple[str, ...]  #: the roots of all words except stop words
-    times: tuple[int, ...]  #: the weight of each root, if the words are weighted; otherwise empty
     canonical: str
+
+
+class Example(NamedTuple):
+    """The weighted words of an example paper."""
+
+    title: str
+    words: tuple[str, ...]  #: folded, those that weigh most first
+    weights: tuple[tuple[str, float], ...]  #: (root, its share of the weights of all words)
+    counts: tuple[tuple[str, int], ...]  #: (root, its weighted number of occurrences)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleClause:
+    """A clause that matches papers similar to its examples: `like:2401.01234,2402.00001`."""
+
+    references: tuple[tuple[str, str], ...]  #: (reference, the words of its papers as stored)
+    examples: tuple[Example, ...]
+    known: frozenset[str]  #: hashes of the ids and titles of papers that are not matched
+    canonical: str  #: without the words
+
+    def __hash__(self) -> int:
+        """Hash only the canonical spelling, because clauses are keys of caches."""
+        return hash(self.canonical)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +194,7 @@ Leaf: TypeAlias = (
     | SignalClause
     | AnywhereClause
     | DescriptionClause
+    | ExampleClause
     | PackClause
 )
 Node: TypeAlias = Leaf | Not | And | Or

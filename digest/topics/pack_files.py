@@ -17,7 +17,7 @@ Other filters refer to a filter of the pack as `use:lab/nlp`, or to any of its f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -65,11 +65,8 @@ class _PackLine:
         )
 
 
-def read(text: str, expand_like: Callable[[str], str] = str) -> Pack:
-    """Read a pack file; raise BadPack with the line and column of an error.
-
-    `expand_like` replaces each `like:PAPER` in a filter with a description before the filter is parsed.
-    """
+def read(text: str) -> Pack:
+    """Read a pack file; raise BadPack with the line and column of an error."""
     if len(text) > MAX_CHARACTERS:
         _PackLine(1, "").refuse(
             f"A pack has at most {MAX_CHARACTERS:,} characters; this file has {len(text):,}."
@@ -83,7 +80,7 @@ def read(text: str, expand_like: Callable[[str], str] = str) -> Pack:
         head[-1].refuse("Add a filter below, after an empty line.", suggestion="nlp = LLM OR ICL")
     filters: dict[str, str] = {}
     for paragraph in others:
-        called, canonical = _filter(paragraph, expand_like)
+        called, canonical = _filter(paragraph)
         if called in filters:
             paragraph[0].refuse(f"Two filters are called {called}.", 0, len(called))
         if len(filters) == MAX_FILTERS:
@@ -158,7 +155,7 @@ def _plain_name(name: str) -> str | None:
 _NAMED = re.compile(r"(?P<name>[^=:()\"]*?)\s*=(?P<filter>.*)", re.DOTALL)
 
 
-def _filter(lines: list[_PackLine], expand_like: Callable[[str], str]) -> tuple[str, str]:
+def _filter(lines: list[_PackLine]) -> tuple[str, str]:
     """Return the name and the canonical filter of a paragraph."""
     first = lines[0]
     found = _NAMED.fullmatch(first.text)
@@ -170,7 +167,7 @@ def _filter(lines: list[_PackLine], expand_like: Callable[[str], str]) -> tuple[
     _check_name(first, name, found.start("name"))
     written = "\n".join([found["filter"], *(line.text for line in lines[1:])])
     try:
-        return name, parse(expand_like(written)).canonical
+        return name, parse(written).canonical
     except BadFilter as mistake:
         line, column = _place(lines, found.start("filter"), mistake.column - 1)
         line.refuse(

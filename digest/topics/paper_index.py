@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import chain
 from operator import and_, or_
@@ -21,13 +21,15 @@ from digest.papers import Paper
 from digest.topics import (
     about_clauses,
     author_names,
+    example_words,
     language_detection,
     relevance,
     tokenizer,
+    word_rarity,
     word_roots,
     word_rows,
 )
-from digest.topics.about_clauses import DescriptionWeights
+from digest.topics.about_clauses import USUAL_LENGTH, DescriptionWeights
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
@@ -37,6 +39,8 @@ from digest.topics.filter_tree import (
     CategoryClause,
     DateClause,
     DescriptionClause,
+    Example,
+    ExampleClause,
     IdClause,
     LanguageClause,
     Leaf,
@@ -53,6 +57,10 @@ from digest.topics.word_rows import LazyDict
 
 #: Maximum number of cached results before they are discarded; a result for 4,000 papers takes up to 3 kB.
 MAX_RESULTS = 10_000
+
+NEAREST = 3  #: number of nearest examples whose mean similarity is the score of a paper
+
+SHARED_ROOTS = 4  #: number of roots of an example that explain why a paper is similar
 
 #: The fields of n papers are numbered as documents: titles 0..n-1, abstracts n..2n-1, and so on.
 FIELDS = ("title", "abstract", "comment", "journal", "organization")
@@ -88,6 +96,7 @@ class PaperIndex:
             SignalClause: self._signal,
             AnywhereClause: self._anywhere,
             DescriptionClause: self._about,
+            ExampleClause: self._about,
         }
 
     def _posted(self) -> Postings:
@@ -109,12 +118,13 @@ class PaperIndex:
 
     def forget_results(self) -> None:
         """Discard the cached results of all clauses."""
-        self._leaves: dict[str, int] = {}
+        self._leaves: dict[Leaf, int] = {}
         self._matches_by_clause: dict[str, int] = {}
         self._counted: dict[str, Mapping[int, int]] = {}
         self._mentions: Mapping[tuple[str, ...], Mapping[int, float]] = LazyDict(self._mention)
-        self._scored_sets: dict[str, ScoredSets] = {}
-        self._description_scores: dict[str, Mapping[int, float]] = {}
+        self._scored_sets: dict[ScoredClause, ScoredSets] = {}
+        self._scores: dict[DescriptionClause | ExampleClause, Mapping[int, float]] = {}
+        self._shares: Mapping[str, Sequence[tuple[int, float]]] = LazyDict(self._share)
 
     @property
     def clauses_cached(self) -> int:
@@ -144,23 +154,15 @@ class PaperIndex:
 
     def leaf(self, leaf: Leaf) -> int:
         """Return the set of papers that one clause matches, cached for all filters."""
-        found = self._leaves.get(leaf.canonical)
+        found = self._leaves.get(leaf)
         if found is None:
-            found = self._leaves[leaf.canonical] = self._look_up_leaf(leaf)
+            found = self._leaves[leaf] = self._look_up_leaf(leaf)
         return found
 
     def _look_up_leaf(self, leaf: Leaf) -> int:
         if type(leaf) is not TextClause:
             return self._lookup[type(leaf)](leaf)
         return self._papers_of(leaf, self.documents(leaf))
-
-    def has_word(self, word: str) -> bool:
-        """Return whether a folded word occurs in any paper."""
-        return word in self.postings.words
-
-    def look_up(self, leaf: TextClause) -> int:
-        """Return the set of papers that a clause matches, without caching the result."""
-        return self._papers_of(leaf, self._look_up(leaf))
 
     def _papers_of(self, leaf: TextClause, documents: int) -> int:
         """Return the papers that have one of `documents` in a field that the clause searches."""
@@ -197,10 +199,10 @@ class PaperIndex:
 
     def scored_sets(self, leaf: ScoredClause) -> ScoredSets:
         """Return the papers that a clause matches as (score, papers), cached for all filters."""
-        found = self._scored_sets.get(leaf.canonical)
+        found = self._scored_sets.get(leaf)
         if found is None:
             scored = self._score_text(leaf) if isinstance(leaf, TextClause) else self._score_description(leaf)
-            found = self._scored_sets[leaf.canonical] = tuple(scored.items())
+            found = self._scored_sets[leaf] = tuple(scored.items())
         return found
 
     def _score_text(self, leaf: TextClause) -> Mapping[float, int]:
@@ -233,7 +235,7 @@ class PaperIndex:
         found = {count: bits >> field * self.size & self.full for count, bits in having.items()}
         return {**found, 0: self.full & ~reduce(or_, found.values(), 0)}
 
-    def _score_description(self, leaf: DescriptionClause) -> Mapping[float, int]:
+    def _score_description(self, leaf: DescriptionClause | ExampleClause) -> Mapping[float, int]:
         scored: defaultdict[float, int] = defaultdict(int)
         for number, score in self.scores(leaf).items():
             scored[score] |= 1 << number
@@ -267,34 +269,104 @@ class PaperIndex:
 
     # ── descriptions ────────────────────────────────────────────────────────────────────────────
 
-    def _about(self, leaf: DescriptionClause) -> int:
+    def _about(self, leaf: DescriptionClause | ExampleClause) -> int:
         return bitsets.bitset_of(self.scores(leaf))
 
-    def scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        """Return {paper: score} for the papers that match a description, cached for all filters.
+    def scores(self, leaf: DescriptionClause | ExampleClause) -> Mapping[int, float]:
+        """Return {paper: score} for the papers that match a description or examples, cached for all filters.
 
         The score is a share of the description's bits. It may exceed 1, because pairs of neighbouring words
         add to it. The score of a paper does not depend on the other papers of the batch.
         """
-        found = self._description_scores.get(leaf.canonical)
+        found = self._scores.get(leaf)
         if found is None:
-            found = self._description_scores[leaf.canonical] = self.description_scores(leaf)
+            found = self._scores[leaf] = (
+                self._similarities_to(leaf)
+                if isinstance(leaf, ExampleClause)
+                else self._description_scores_of(leaf)
+            )
         return found
 
-    def description_scores(self, leaf: DescriptionClause) -> Mapping[int, float]:
-        """Return {paper: score} for a description, without caching the result."""
-        roots, pairs = about_clauses.bits_of_clause(leaf.roots, leaf.times)
+    def _description_scores_of(self, leaf: DescriptionClause) -> Mapping[int, float]:
+        roots, pairs = about_clauses.bits_of_roots(leaf.roots), about_clauses.bits_of_pairs(leaf.roots)
+        described = self.described
         scores: defaultdict[int, float] = defaultdict(float)
+        reasons: Counter[int] = Counter()
         for phrase, bits in chain(roots.items(), pairs.items()):
-            self._add_scores(scores, bits, self._mentions[phrase])
+            mentions = self._mentions[phrase]
+            for number, frequency in mentions.items():
+                scores[number] += bits * described.score(frequency, self.lengths[number])
+            if len(phrase) == 1:
+                reasons.update(dict.fromkeys(mentions, self._reason_of(*phrase, len(roots))))
         whole = sum(roots.values())
-        threshold = self.described.threshold(whole, is_weighted=bool(leaf.times))
-        return {number: score / whole for number, score in scores.items() if score >= threshold}
+        threshold = described.threshold(whole)
+        return {
+            number: score / whole
+            for number, score in scores.items()
+            if score >= threshold and reasons[number] > 1
+        }
 
-    def _add_scores(self, scores: dict[int, float], bits: float, mentions: Mapping[int, float]) -> None:
-        lengths, score = self.lengths, self.described.score
-        for number, frequency in mentions.items():
-            scores[number] += bits * score(frequency, lengths[number])
+    def _similarities_to(self, leaf: ExampleClause) -> Mapping[int, float]:
+        """Return {paper: mean similarity to its three nearest examples} for the similar papers."""
+        similar: defaultdict[int, list[float]] = defaultdict(list)
+        for example in leaf.examples:
+            for number, similarity in similarities(example, self._shares).items():
+                similar[number].append(similarity)
+        scores = {number: mean_of_nearest(found, len(leaf.examples)) for number, found in similar.items()}
+        threshold = similarity_needed(leaf.examples, self.described)
+        known = self._having(leaf.known) if leaf.known else 0
+        alike = {
+            number: score
+            for number, score in scores.items()
+            if score >= threshold and not known >> number & 1
+        }
+        roots = {root for example in leaf.examples for root, _ in example.weights}
+        reasons: Counter[int] = Counter()
+        for root in roots:
+            having = [number for number, _ in self._shares[root] if number in alike]
+            reasons.update(dict.fromkeys(having, self._reason_of(root, len(roots))))
+        return {number: score for number, score in alike.items() if reasons[number] > 1}
+
+    def _reason_of(self, root: str, roots: int) -> int:
+        """Return 2 if a word is reason enough by itself, because it is rare or the only one, else 1."""
+        return 2 if roots == 1 or word_rarity.bits(root) >= self.described.rare_bits else 1
+
+    def nearest_example(self, leaf: ExampleClause, number: int) -> tuple[Example, Sequence[str]]:
+        """Return the example nearest to a paper, and the roots that both have and that weigh most."""
+        length, described = self.lengths[number], self.described
+
+        def shared(example: Example) -> list[tuple[float, str]]:
+            found = (
+                (root, weight, self._mentions[root,].get(number, 0.0)) for root, weight in example.weights
+            )
+            return [
+                (weight * described.score(frequency, length, described.example_saturation), root)
+                for root, weight, frequency in found
+                if frequency
+            ]
+
+        nearest = max(leaf.examples, key=lambda example: sum(score for score, _ in shared(example)))
+        return nearest, [root for _, root in sorted(shared(nearest), reverse=True)[:SHARED_ROOTS]]
+
+    def _share(self, root: str) -> Sequence[tuple[int, float]]:
+        """Return (paper, share of the weight of a word with this root) for the papers with such a word."""
+        lengths, described = self.lengths, self.described
+        return [
+            (number, described.score(frequency, lengths[number], described.example_saturation))
+            for number, frequency in self._mentions[root,].items()
+        ]
+
+    def _having(self, hashes: Collection[str]) -> int:
+        """Return the papers of which an id or the title has one of these hashes."""
+        return reduce(or_, [self._hashed.get(name, 0) for name in hashes], 0)
+
+    @cached_property
+    def _hashed(self) -> Mapping[str, int]:
+        found: defaultdict[str, int] = defaultdict(int)
+        for number, paper in enumerate(self.papers):
+            for name in example_words.hashes_of(paper):
+                found[name] |= 1 << number
+        return found
 
     @cached_property
     def lengths(self) -> Sequence[int]:
@@ -445,6 +517,42 @@ class PaperIndex:
         return (
             relevance.by_relevance(relevance.totals_of(self, filter_, found, self.weights)) if found else ()
         )
+
+
+def similarities(example: Example, shares: Mapping[str, Sequence[tuple[int, float]]]) -> Mapping[int, float]:
+    """Return {document: similarity to an example}; `shares` has (document, share) for each root."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for root, weight in example.weights:
+        for number, share in shares[root]:
+            found[number] += weight * share
+    return found
+
+
+def mean_of_nearest(found: list[float], examples: int) -> float:
+    """Return the mean of the three highest similarities; those to the other examples are 0."""
+    if len(found) > NEAREST:
+        found = sorted(found, reverse=True)[:NEAREST]
+    return sum(found) / min(NEAREST, examples)
+
+
+def similarity_needed(examples: Sequence[Example], weights: DescriptionWeights) -> float:
+    """Return the similarity from which a paper matches; the more alike the examples, the higher it is.
+
+    If it were the same for all, a library of 200 papers would match almost every paper, as one of them is alike.
+    """
+    if len(examples) == 1:
+        return weights.alike
+    shares: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for number, example in enumerate(examples):
+        for root, times in example.counts:
+            shares[root].append((number, weights.score(times, USUAL_LENGTH, weights.example_saturation)))
+    similar: list[list[float]] = [[] for _ in examples]
+    for number, example in enumerate(examples):
+        for other, similarity in similarities(example, shares).items():
+            if other != number:
+                similar[other].append(similarity)
+    mean = sum(mean_of_nearest(found, len(examples) - 1) for found in similar) / len(examples)
+    return weights.alike_least + weights.alike_part * mean
 
 
 def fields_of(leaf: TextClause) -> tuple[int, ...]:

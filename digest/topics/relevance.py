@@ -18,7 +18,17 @@ from typing import Protocol, TypeAlias
 from digest import bitsets
 from digest.bitsets import ScoredSets
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_tree import And, AnywhereClause, DescriptionClause, Leaf, Node, Not, Or, TextClause
+from digest.topics.filter_tree import (
+    And,
+    AnywhereClause,
+    DescriptionClause,
+    ExampleClause,
+    Leaf,
+    Node,
+    Not,
+    Or,
+    TextClause,
+)
 
 WORDLESS_SCORE = 0.5  #: the relevance of a filter's matches if no clause of the filter has words to count
 
@@ -41,7 +51,7 @@ class RelevanceWeights:
 WEIGHTS = RelevanceWeights()
 
 #: A clause whose words are counted for the score of a paper.
-ScoredClause: TypeAlias = TextClause | DescriptionClause
+ScoredClause: TypeAlias = TextClause | DescriptionClause | ExampleClause
 
 #: If a clause has more distinct scores than this, as a description has, its papers are handled one by one.
 MANY_SCORES = 32
@@ -134,4 +144,4 @@ def scored_parts(leaf: Leaf) -> Sequence[ScoredClause]:
     """Return the clauses whose words count towards the score of `leaf`: the clause, its parts, or none."""
     if isinstance(leaf, AnywhereClause):
         return [part for part in leaf.parts if isinstance(part, TextClause)]
-    return (leaf,) if isinstance(leaf, TextClause | DescriptionClause) else ()
+    return (leaf,) if isinstance(leaf, TextClause | DescriptionClause | ExampleClause) else ()

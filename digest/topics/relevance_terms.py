@@ -8,7 +8,7 @@ from itertools import chain
 
 from digest.topics import about_clauses, relevance, word_roots
 from digest.topics.filter_parser import Filter
-from digest.topics.filter_tree import DescriptionClause, TextClause
+from digest.topics.filter_tree import DescriptionClause, ExampleClause, TextClause
 from digest.topics.paper_index import FIELDS, PaperIndex, fields_of
 
 
@@ -44,12 +44,16 @@ def score_terms(
 
 
 def _terms(
-    index: PaperIndex, leaf: TextClause | DescriptionClause, weight: float, number: int, best: float
+    index: PaperIndex, leaf: relevance.ScoredClause, weight: float, number: int, best: float
 ) -> Iterator[RelevanceTerm]:
     if not any(papers >> number & 1 for _, papers in index.scored_sets(leaf)):
         return
     share = f"{_weighted(weight)}{{}} ÷ {best:.4g}" if best != 1 else f"{_weighted(weight)}{{}}"
-    if isinstance(leaf, DescriptionClause):
+    if isinstance(leaf, ExampleClause):
+        value = index.scores(leaf)[number]
+        formula = f"{value:.4g} similarity to the nearest examples"
+        yield RelevanceTerm(leaf.canonical, weight * value / best, share.format(formula))
+    elif isinstance(leaf, DescriptionClause):
         for words, value, formula in _description_terms(index, leaf, number):
             yield RelevanceTerm(words, weight * value / best, share.format(formula))
     else:
@@ -82,7 +86,7 @@ def _description_terms(
     index: PaperIndex, leaf: DescriptionClause, number: int
 ) -> Iterator[tuple[str, float, str]]:
     """Yield (words, value, formula) for each root and pair of roots of a description that occurs in a paper."""
-    roots, pairs = about_clauses.bits_of_clause(leaf.roots, leaf.times)
+    roots, pairs = about_clauses.bits_of_roots(leaf.roots), about_clauses.bits_of_pairs(leaf.roots)
     whole = sum(roots.values())
     written = {word_roots.root(word): word for word in reversed(leaf.words)}
     for phrase, bits in chain(roots.items(), pairs.items()):

@@ -214,7 +214,7 @@ def read_with_library(request: Request, form: FormData) -> tuple[SignUpForm, dic
         with library_upload.turn(context.caches):
             library = library_upload.uploaded_library(form, context.clock())
             with db.read_session(context.engine) as session:
-                found = sign_up_suggestions.topics_of_library(context, session, library.papers)
+                found = [sign_up_suggestions.topic_of_library(session, library.papers)]
     except BadField as error:
         return typed, {error.field: error_sentence(error)}
     offered = tuple(dict.fromkeys((*typed.offered, *found)))

@@ -86,7 +86,7 @@ def show_list(request: Request) -> Response:
     with db.read_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "manage")
         saved = subscribers.list_saved(session, reader.id)
-        offer = subscribers.propose_saved_topic(session, context.caches, reader, now=context.clock())
+        offer = subscribers.propose_saved_topic(session, reader)
     return page_rendering.render_page(
         request,
         "saved",
@@ -113,7 +113,7 @@ def handle_list_form(request: Request, form: FormData) -> Response:
         reader = subscriber_of_link(session, request, "manage")
         match field_text(form, "do"):
             case "add-topic":
-                offer = subscribers.propose_saved_topic(session, context.caches, reader, now=now)
+                offer = subscribers.propose_saved_topic(session, reader)
                 use_cases.decide_saved_topic(session, context.site, reader, offer, now=now)
             case "decline-topic":
                 use_cases.decide_saved_topic(session, context.site, reader, None, now=now)

@@ -14,6 +14,7 @@ from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import check_abstracts, check_max_papers
+from digest.topics.example_words import MAX_STORED
 from digest.web import starter_topics
 from digest.web.forms import clean_text, field_text
 
@@ -116,7 +117,7 @@ def paper_ids(values: Iterable[object]) -> list[int]:
 def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
     """Return the topics that an earlier page offered; malformed values are left out."""
     found = dict.fromkeys(
-        OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_FILTER])
+        OfferedTopic(name=" ".join(name.split())[:MAX_NAME], filter=text.strip()[:MAX_STORED])
         for name, _, text in (clean_text(value).replace("\r", "").partition("\n") for value in values)
     )
     return [one for one in found if one.name and one.filter][:MAX_OFFERED]

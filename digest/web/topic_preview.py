@@ -18,7 +18,7 @@ from digest.links import paper_url
 from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
 from digest.subscribers import FilterRegistry, RequestedSettings
-from digest.topics import Backtest, Filter
+from digest.topics import Backtest, Filter, example_words
 from digest.topics.filter_backtest import PerDay
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
@@ -220,7 +220,7 @@ def tried_topic(name: str, chosen: ChosenTopics, filter_: Filter, found: Backtes
     notes = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
     return TriedTopic(
         name=name,
-        filter=chosen.filters[name],
+        filter=example_words.without_words(chosen.filters[name]),
         effects=tuple(effects[:MAX_EFFECTS]),
         notes=tuple(notes[:MAX_NOTES]),
         is_liked=name == chosen.liked,

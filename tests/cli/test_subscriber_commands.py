@@ -197,6 +197,22 @@ def test_an_export_with_packs_is_imported_as_it_stands(digest: Digest, tmp_path:
     assert digest("subscribers", "export").out == written
 
 
+def test_an_export_carries_the_words_of_examples_to_another_installation(
+    digest: Digest, dump: Path, tmp_path: Path
+) -> None:
+    digest("intake", dump)
+    digest("subscribers", "add", "ada@example.org", "--topic", "A=like:1", "--confirmed", "--consent", "x")
+
+    exported = digest("subscribers", "export", "--json").lines[0]["topics"]["A"]
+    elsewhere = exported.replace("like:1{", "like:9999.99999{")
+    digest("subscribers", "edit", "ada@example.org", "--topic", f"A={elsewhere}")
+    shown = digest("subscribers", "show", "ada@example.org", "--json").document
+
+    assert exported.startswith("like:1{")
+    assert shown["topics"] == {"A": "like:9999.99999"}
+    assert digest("subscribers", "export", "--json").lines[0]["topics"]["A"] == elsewhere
+
+
 def test_without_consent_an_import_makes_nobody_active(digest: Digest, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("email,state\nada@example.org,active\n")
 

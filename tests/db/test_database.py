@@ -163,10 +163,12 @@ def test_texts_are_looked_up_as_they_are(engine: Engine) -> None:
 def test_postgresql_compares_no_table_with_every_value_however_often_it_was_asked(
     postgres_engine: Engine, condition: Any
 ) -> None:
-    column = FilterRow.__table__.c.canonical if condition is db.one_of else FilterRow.__table__.c.id
+    column = FilterRow.__table__.c.fingerprint if condition is db.one_of else FilterRow.__table__.c.id
     wanted = select(column).where(condition(column, db.values_param("given", column)))
     with postgres_engine.connect() as connection:
-        connection.exec_driver_sql("INSERT INTO filter (canonical) SELECT 'word' || generate_series(1, 3000)")
+        connection.exec_driver_sql(
+            "INSERT INTO filter (canonical, fingerprint) SELECT 'word' || n, n FROM generate_series(1, 3000) AS n"
+        )
         connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
         connection.exec_driver_sql(f"PREPARE asked AS {wanted.compile(postgres_engine)}" % {"given": "$1"})
         plan = connection.exec_driver_sql("EXPLAIN EXECUTE asked ('{1,2}')").scalars()
@@ -295,7 +297,11 @@ def test_a_failed_pipelined_statement_is_raised_and_stores_nothing(
     def put(session: Session, numbers: list[int]) -> None:
         with db.pipelined(session):
             for number in numbers:
-                db.insert_many(session, FilterRow, [{"id": number, "canonical": f"robot{number}"}])
+                db.insert_many(
+                    session,
+                    FilterRow,
+                    [{"id": number, "canonical": f"robot{number}", "fingerprint": f"{number}"}],
+                )
 
     with db.write_session(engine) as session:
         with pytest.raises(IntegrityError):

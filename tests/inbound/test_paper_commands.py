@@ -126,59 +126,39 @@ def test_a_paper_that_was_hidden_later_is_not_described(
     assert f"> {verb} {number} This paper was removed." in said
 
 
-def test_less_proposes_a_change_which_a_yes_applies_and_undo_reverts(
-    answer: Answer, deliver: Deliver, session: Session
-) -> None:
+def test_less_takes_effect_at_once_and_is_undone(answer: Answer, deliver: Deliver, session: Session) -> None:
     letter = deliver()
     number = number_of(letter, "Flow matching for medical images")
 
-    proposal = answer(letter, f"less {number}\n")
+    applied = answer(letter, f"less {number}\n")
 
-    said = said_in(proposal)
-    assert filters(session) == ['"flow matching"']
-    assert "1. Flows: ANDNOT " in said
-    assert "Drops 1 of 3 papers of the last day: Flow matching for medical images." in said
-    assert "reply “yes" in said
-    assert "Or choose on a page: https://digest.example.org/l/" in said
-    applied = answer(proposal, "yes\n")
+    said = said_in(applied)
     (changed,) = filters(session)
-    assert changed.startswith('"flow matching" ANDNOT ')
-    assert f"> yes Flows is now: {changed}." in said_in(applied)
+    assert changed.startswith('"flow matching" ANDNOT like:')
+    assert "You get fewer papers like this. Flows: Drops " in said
+    assert "of 3 papers of the last day: Flow matching" in said
     undone = answer(applied, "undo\n")
     assert filters(session) == ['"flow matching"']
     assert '> undo “Flows” is now "flow matching".' in said_in(undone)
 
 
-def test_more_proposes_an_addition(answer: Answer, deliver: Deliver, session: Session) -> None:
+def test_more_makes_the_paper_an_example(answer: Answer, deliver: Deliver, session: Session) -> None:
     said = said_in(answer(deliver(), "more 1\n"))
 
-    assert "Adds " in said or "We found no change" in said
-    assert filters(session) == ['"flow matching"']
+    assert "You get more papers like this. Like “" in said
+    assert filters(session)[1].startswith("like:")
 
 
-def test_a_yes_without_a_signature_waits_for_a_click(
+def test_less_without_a_signature_waits_for_a_press(
     answer: Answer, deliver: Deliver, session: Session
 ) -> None:
     letter = deliver()
-    proposal = answer(letter, f"less {number_of(letter, 'Flow matching for medical images')}\n")
+    number = number_of(letter, "Flow matching for medical images")
 
-    said = said_in(answer(proposal, "yes\n", is_signed=False))
+    said = said_in(answer(letter, f"less {number}\n", is_signed=False))
 
     assert filters(session) == ['"flow matching"']
-    assert "Check and save: https://digest.example.org/m/" in said
-
-
-def test_a_yes_after_another_change_changes_nothing(
-    answer: Answer, deliver: Deliver, session: Session
-) -> None:
-    letter = deliver()
-    proposal = answer(letter, f"less {number_of(letter, 'Flow matching for medical images')}\n")
-    answer(letter, "add flows: rectified flow\n")
-
-    said = said_in(answer(proposal, "yes\n"))
-
-    assert filters(session) == ["rectified flow"]
-    assert "This topic was changed after we proposed the filter" in said
+    assert "Less like this: https://digest.example.org/l/" in said
 
 
 def test_save_puts_the_paper_on_the_list_of_a_proven_reader(

@@ -381,7 +381,8 @@ def test_a_row_may_have_a_like_clause(lab: Lab):
     assert load(
         lab, f'{ALICE},active,"{{""Like"": ""like:{paper}""}}",\n{BOB},active,"{{""T"": ""like:999""}}",\n'
     )[0] == (1, 0, 0)
-    assert lab.topics(ALICE)["Like"] == 'about:"grippers^4 soft^4 grasp^3 planning^3"'
+    words = "{Grasp planning for soft grippers|grippers^4 soft^4 grasp^3 planning^3}"
+    assert lab.topics(ALICE)["Like"] == f"like:{paper}{words}"
 
 
 # ── two at once ─────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The rarity of a word comes from a fixed table."""
+"""The rarity of a word in abstracts comes from a fixed table."""
 
 from __future__ import annotations
 
@@ -8,56 +8,45 @@ import pytest
 
 from digest.topics import word_rarity
 from digest.topics.word_roots import root
-from tests.conftest import ROOT
-from tests.topics import english_frequencies
+from tests.topics import abstract_frequencies
+from tests.topics.test_relevance import SHARED
 
 TABLE = Path(word_rarity.__file__).with_suffix(".txt")
 
 
-@pytest.mark.parametrize(
-    ("common", "rare"),
-    [
+def test_a_word_of_most_abstracts_has_fewer_bits_than_a_word_of_few():
+    for common, rare in (
         ("the", "people"),
-        ("people", "kitchen"),
-        ("model", "kitchen"),
+        ("method", "disease"),
         ("neural", "diffusion"),
-        ("dataset", "lora"),
-    ],
-)
-def test_a_common_word_has_fewer_bits_than_a_rare_word(common, rare):
-    assert word_rarity.bits(root(common)) < word_rarity.bits(root(rare))
+        ("model", "lora"),
+    ):
+        assert word_rarity.bits(root(common)) < word_rarity.bits(root(rare)), (common, rare)
 
 
-def test_an_unknown_word_is_rare_and_significant():
+def test_an_unknown_word_is_rare_and_describes_a_subject():
     assert word_rarity.bits("qwertz") == word_rarity.RAREST
     assert word_rarity.is_significant("qwertz")
-    assert not word_rarity.is_significant(root("models"))
+    assert not word_rarity.is_significant(root("extensive"))
 
 
-def test_each_root_is_in_the_table_once():
+def test_the_table_is_small_and_has_each_root_once():
     lines = TABLE.read_text(encoding="utf-8").splitlines()
-    rows = [line.split() for line in lines if not line.startswith("#")]
+    rows = [line.split() for line in lines if not line.startswith(("#", word_rarity.COMMON))]
     roots = [word for _, *words in rows for word in words]
 
-    assert len(roots) == len(set(roots)) > 2000
+    assert len(roots) == len(set(roots)) > 3000
     assert all(0 <= float(bits) < word_rarity.RAREST for bits, *_ in rows)
+    assert TABLE.stat().st_size <= 400_000
+    assert TABLE.read_text(encoding="utf-8").startswith(abstract_frequencies.HEADER)
 
 
-@pytest.mark.parametrize("path", [TABLE, ROOT / "NOTICE", ROOT / "README.md"], ids=lambda path: path.name)
-def test_the_licence_and_the_author_of_the_table_are_named(path):
-    text = " ".join(path.read_text(encoding="utf-8").replace("\n# ", " ").split())
+def test_the_table_is_made_from_the_counted_abstracts(monkeypatch, tmp_path):
+    if not (SHARED / "data" / "abstract_words.tsv").exists():
+        pytest.skip("needs ../shared/data")
+    made = tmp_path / "word_rarity.py"
+    monkeypatch.setattr(word_rarity, "__file__", str(made))
 
-    assert "https://creativecommons.org/licenses/by-sa/4.0/" in text
-    assert "https://github.com/rspeer/wordfreq" in text
-    assert "Robyn Speer" in text
+    abstract_frequencies.main()
 
-
-@pytest.mark.parametrize("path", [TABLE, ROOT / "NOTICE"], ids=lambda path: path.name)
-def test_the_sources_of_wordfreq_are_credited(path):
-    text = " ".join(path.read_text(encoding="utf-8").replace("\n# ", " ").split())
-
-    assert "SUBTLEX, freely available word lists by Marc Brysbaert and others" in text
-
-
-def test_the_table_begins_with_the_header_that_is_written_with_it():
-    assert TABLE.read_text(encoding="utf-8").startswith(english_frequencies.HEADER)
+    assert made.with_suffix(".txt").read_bytes() == TABLE.read_bytes()

@@ -1,4 +1,4 @@
-""" "Less like this" and "more like this" propose changes with their effects, which can be applied and undone."""
+""" "Less like this" and "more like this" change topics by examples, show the effect, and can be undone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from html import unescape
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from digest import inbound, links, publishing, subscribers
-from digest.db.tables import DumpRow, SubscriberState
+from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
@@ -26,10 +27,6 @@ from tests.web.conftest import BASE, path_of, publish_and_deliver
 
 def words(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
-
-
-def choices(page: str) -> list[str]:
-    return [unescape(value) for value in re.findall(r'name="choice" value="([^"]*)"', page)]
 
 
 @pytest.fixture
@@ -58,26 +55,23 @@ def topics_of(served, email: str = "alice@uni.edu") -> dict[str, str]:
         return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
 
 
-def test_less_proposes_a_clause_with_its_effect_and_changes_nothing(served, less_path):
+def test_less_shows_what_it_would_have_left_out_and_changes_nothing(served, less_path):
     before = served.everything()
 
     page = served.client.get(less_path)
 
     assert page.status_code == 200
-    assert choices(page.text)[0].startswith("Vision\tANDNOT ")
-    assert "Drops 4 of 20 papers of the last day: Image tomography of knees 1" in words(page.text)
+    assert "Vision Drops 4 of 20 papers of the last day: Image tomography of knees 1" in words(page.text)
     assert served.everything() == before
 
 
-def test_a_proposal_is_applied_on_consent_reported_and_undone(served, less_path):
-    choice = choices(served.client.get(less_path).text)[0]
-
-    applied = served.client.post(less_path, data={"do": "apply", "choice": choice})
+def test_less_is_applied_on_one_press_reported_and_undone(served, less_path, knees):
+    applied = served.client.post(less_path, data={"do": "apply"})
     page = words(served.client.get(applied.headers["location"]).text)
 
-    clause = choice.partition("\t")[2]
-    assert topics_of(served) == {"Vision": f"title:image* {clause}"}
-    assert f"Saved. “Vision” is now title:image* {clause}. Before: title:image*. Undo" in page
+    narrowed = f"title:image* ANDNOT like:{knees}"
+    assert topics_of(served) == {"Vision": narrowed}
+    assert f"Saved. “Vision” is now {narrowed}. Before: title:image*. Undo" in page
     assert served.letters() == [("changed", "alice@uni.edu")]
 
     undone = served.client.post(less_path, data={"do": "undo"})
@@ -85,29 +79,39 @@ def test_a_proposal_is_applied_on_consent_reported_and_undone(served, less_path)
     assert topics_of(served) == {"Vision": "title:image*"}
 
 
-def test_more_proposes_papers_that_the_topic_lacks(served, papers, alice, knees):
+def test_more_makes_a_topic_by_example_and_then_adds_examples_to_it(served, alice, knees):
     start = links.feedback_url(served.site, alice.id, alice.link_version)
-    path = path_of(links.more_url(start, papers[0]))
+    first, second = (path_of(links.more_url(start, number)) for number in (knees, knees + 1))
 
-    page = served.client.get(path).text
-    choice = choices(page)[0]
-    served.client.post(path, data={"do": "apply", "choice": choice})
+    page = words(served.client.get(first).text)
+    served.client.post(first, data={"do": "apply"})
+    made = topics_of(served)
+    served.client.post(second, data={"do": "apply"})
 
-    assert choice.startswith("Vision\tOR ")
-    assert "Slow Diffusion" in page
-    assert topics_of(served)["Vision"].startswith("title:image* OR ")
+    name = "Like “Image tomography of knees 1”"
+    assert f"{name} Adds 4 papers to the 0 of the last day" in page
+    assert made == {"Vision": "title:image*", name: f"like:{knees}"}
+    assert topics_of(served)[name] == f"like:{knees},{knees + 1}"
+    served.client.post(second, data={"do": "undo"})
+    assert topics_of(served) == made
 
 
-@pytest.mark.parametrize(
-    "choice", ["", "Vision\tANDNOT everything", "Vision\tOR x", "Gone\tANDNOT x", "\0" * 9]
-)
-def test_only_a_proposed_change_is_applied(served, less_path, choice):
-    before = served.everything()
+def test_a_topic_by_example_stays_the_same_when_its_paper_is_removed(served, alice, knees):
+    start = links.feedback_url(served.site, alice.id, alice.link_version)
+    served.client.post(path_of(links.more_url(start, knees)), data={"do": "apply"})
+    with served.writing() as session:
+        before = subscribers.topics_of(session, subscribers.get(session, "alice@uni.edu"))[1]
+        session.execute(update(PaperRow).where(PaperRow.id == knees).values(title="Soups", abstract=""))
+        session.commit()
 
-    answer = served.client.post(less_path, data={"do": "apply", "choice": choice})
+    kept = {**topics_of(served), "Soups": "soup"}
+    with served.writing() as session:
+        reader = subscribers.get(session, "alice@uni.edu")
+        subscribers.edit(session, reader, topics=kept, now=served.clock.now)
+        after = subscribers.topics_of(session, reader)[1]
 
-    assert "so nothing was saved." in served.client.get(answer.headers["location"]).text
-    assert served.everything() == before
+    assert "tomography^" in before.canonical
+    assert after == before
 
 
 def test_a_change_made_in_the_settings_cannot_be_undone_here(served, alice, manage_path, less_path):
@@ -130,20 +134,19 @@ def test_a_reader_without_topics_is_offered_topics(served, alice, manage_path, l
 
 def test_a_topic_that_does_not_match_the_paper_is_not_narrowed(served, alice, papers, knees):
     start = links.feedback_url(served.site, alice.id, alice.link_version)
+    path = path_of(links.less_url(start, papers[0]))
 
-    page = served.client.get(path_of(links.less_url(start, papers[0]))).text
-
-    assert choices(page) == []
-    assert "We found no change of your topics for this paper." in page
+    assert "None of your topics matches this paper." in served.client.get(path).text
+    answer = served.client.post(path, data={"do": "apply"})
+    assert "so nothing was saved." in served.client.get(answer.headers["location"]).text
+    assert topics_of(served) == {"Vision": "title:image*"}
 
 
 def test_an_unsubscribed_reader_sees_only_that(served, alice, unsubscribe_path, less_path):
     served.client.post(unsubscribe_path)
 
     assert "You are unsubscribed." in served.client.get(less_path).text
-    assert (
-        served.client.post(less_path, data={"do": "apply", "choice": "Vision\tANDNOT x"}).status_code == 303
-    )
+    assert served.client.post(less_path, data={"do": "apply"}).status_code == 303
     assert served.subscriber("alice@uni.edu").state == SubscriberState.UNSUBSCRIBED
 
 
@@ -199,22 +202,20 @@ def digest_of_ada(served, knees, common, now) -> EmailMessage:
     return deliver_one(served, common)
 
 
-def test_less_by_mail_and_on_the_page_propose_and_change_the_same(served, common, digest_of_ada):
+def test_less_by_mail_and_on_the_page_change_the_same(served, common, digest_of_ada):
     number, path = numbered_paper(served, digest_of_ada)
+    shown = words(served.client.get(path).text)
 
-    by_mail = answer_to(served, common, digest_of_ada, f"less {number}\n")
-    on_page = choices(served.client.get(path).text)
+    applied = answer_to(served, common, digest_of_ada, f"less {number}\n")
 
-    said = " ".join(body_of(by_mail.as_bytes(), "plain").split())
-    assert on_page
-    for place, choice in enumerate(on_page[:3], 1):
-        assert f"{place}. {choice.replace(chr(9), ': ')}. Drops " in said
-    applied = answer_to(served, common, by_mail, "yes\n")
+    said = " ".join(body_of(applied.as_bytes(), "plain").split())
+    assert "Drops 4 of 20 papers of the last day:" in said
+    assert "Drops 4 of 20 papers of the last day:" in shown
     changed = topics_of(served, ADA)
-    assert changed["Vision"].startswith("title:image* ANDNOT ")
+    assert changed["Vision"].startswith("title:image* ANDNOT like:")
     answer_to(served, common, applied, "undo\n")
     assert topics_of(served, ADA) == {"Vision": "title:image*"}
-    served.client.post(path, data={"do": "apply", "choice": on_page[0]})
+    served.client.post(path, data={"do": "apply"})
     assert topics_of(served, ADA) == changed
 
 

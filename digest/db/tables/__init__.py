@@ -39,6 +39,7 @@ from digest.db.tables.subscribers import (
     AbstractLength,
     Confirmation,
     Consent,
+    ExampleRow,
     FilterRow,
     OperatorAct,
     PackRow,
@@ -50,6 +51,7 @@ from digest.db.tables.subscribers import (
     Subscriber,
     SubscriberState,
     Subscription,
+    filter_fingerprint,
 )
 
 __all__ = [
@@ -74,6 +76,7 @@ __all__ = [
     "DumpState",
     "EarlierVersion",
     "EmergencyStop",
+    "ExampleRow",
     "FilterRow",
     "Fingerprint",
     "FollowupSent",
@@ -107,4 +110,5 @@ __all__ = [
     "Suppression",
     "UnreadDump",
     "WarmUpDay",
+    "filter_fingerprint",
 ]

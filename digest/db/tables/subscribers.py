@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import date, datetime, time
 from enum import IntEnum, StrEnum
 from typing import ClassVar
@@ -117,12 +118,34 @@ class Subscriber(Base):
 
 
 class FilterRow(Base):
-    """A distinct filter in its canonical form, shared by all topics that use it."""
+    """A distinct filter in its canonical form, shared by all topics that use it.
+
+    The form of a topic by example contains the words of its examples, so it can be long.
+    """
 
     __tablename__ = "filter"
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True)
-    canonical: Mapped[str] = mapped_column(String(2000), unique=True)
+    canonical: Mapped[str]
+    fingerprint: Mapped[str] = mapped_column(
+        String(64),
+        unique=True,
+        default=lambda row: filter_fingerprint(row.get_current_parameters()["canonical"]),
+    )
+
+
+def filter_fingerprint(canonical: str) -> str:
+    """Return the key of a filter; an index of PostgreSQL cannot hold long texts."""
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class ExampleRow(Base):
+    """The words of an example of topics, kept so that the topics stay the same when its paper is removed."""
+
+    __tablename__ = "example"
+
+    reference: Mapped[str] = mapped_column(String(1000), primary_key=True)
+    words: Mapped[str]
 
 
 class PackRow(Base):

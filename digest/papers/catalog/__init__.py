@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from digest.papers.catalog.other_versions import delete_old_shingles, earlier_versions
     from digest.papers.catalog.queries import (
         arrivals,
+        as_known,
         current,
         days_with_news,
         evidence,
@@ -29,6 +30,7 @@ __all__ = [
     "CatalogCounts",
     "add",
     "arrivals",
+    "as_known",
     "current",
     "days_with_news",
     "delete_old_shingles",

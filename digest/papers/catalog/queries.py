@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import ColumnElement, Select, Table, func, select
 from sqlalchemy.orm import Session
 
+from digest import db
 from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, SignalRow, SourceRow
 from digest.errors import NotFound
 from digest.papers import Announcement, Organization, Paper, id_in, normalised_id, title_key
@@ -142,6 +143,21 @@ def current(session: Session, paper_id: int) -> Paper | None:
     """Return a paper by its id, or the paper it was merged into; None if there is no such paper."""
     found = papers(session, ids=[resolve(session, [paper_id]).get(paper_id, paper_id)])
     return found[0] if found else None
+
+
+def as_known(session: Session, given: Sequence[Paper]) -> list[Paper]:
+    """Return papers as the catalog has them; those that it lacks, or has without an abstract, as they are given."""
+    keys = [[*paper.ids.items(), ("title", title_key(paper.title))] for paper in given]
+    values = sorted({value for some in keys for _, value in some})
+    rows = (
+        session.execute(select(ALIAS_TABLE).where(db.one_of(ALIAS_TABLE.c.value, values))) if values else ()
+    )
+    owners = {(row.scheme, row.value): row.paper_id for row in rows}
+    numbers = [next((owners[key] for key in some if key in owners), 0) for some in keys]
+    merged = resolve(session, numbers)
+    found = {paper.id: paper for paper in papers(session, ids=sorted({*merged.values(), *numbers} - {0}))}
+    known = [found.get(merged.get(number, number)) for number in numbers]
+    return [old if old and old.abstract else new for old, new in zip(known, given, strict=True)]
 
 
 def candidate_ids(session: Session, reference: str) -> Iterator[int]:

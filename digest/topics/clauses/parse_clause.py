@@ -6,10 +6,18 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
+from digest.topics import about_clauses, example_words, tokenizer, word_rarity, word_roots
 from digest.topics.clauses import authors, dates, field_names, labels, pack_references, signals, text_words
 from digest.topics.clauses.clause_error import ClauseError
-from digest.topics.filter_tree import AnywhereClause, AuthorClause, DescriptionClause, Leaf, TextClause
+from digest.topics.filter_tree import (
+    AnywhereClause,
+    AuthorClause,
+    DescriptionClause,
+    Example,
+    ExampleClause,
+    Leaf,
+    TextClause,
+)
 
 _WEIGHTED_WORD = re.compile(r"(?P<word>[^^]+)\^(?P<times>[1-9]\d?)")
 
@@ -24,11 +32,6 @@ def clause(field: str, value: str) -> Leaf:
 def read_quoted_clause(field: str, value: str, near: int | None) -> Leaf:
     """Return the clause for `field:"value"~near`; raise `ClauseError` if it is invalid."""
     return _clause(field, value, quoted=True, near=near)
-
-
-def text_clause(field: str, value: str, *, quoted: bool) -> TextClause:
-    """Return the clause for words in a text field, without caching it."""
-    return text_words.parse_text(field, value, quoted=quoted, near=None)
 
 
 def _clause(field: str, value: str, *, quoted: bool, near: int | None) -> Leaf:
@@ -60,44 +63,51 @@ def _anywhere(value: str, *, quoted: bool, near: int | None) -> AnywhereClause:
 
 
 def _about(value: str) -> DescriptionClause:
-    if "^" in value:
-        return _weighted_words(value)
     words = tuple(filter(None, tokenizer.read(text_words.without_tex(value)).folded))
     roots = about_clauses.roots_of(words)
     _require_bits(roots)
     shown = " ".join(words)
-    return DescriptionClause(words, roots, (), f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
-
-
-def _weighted_words(value: str) -> DescriptionClause:
-    """Return the clause for `word^times word^times`; the order of the words has no effect."""
-    counted: dict[str, int] = {}
-    for written in value.split():
-        found = _WEIGHTED_WORD.fullmatch(written)
-        parts = tokenizer.read(found["word"]).folded if found else ()
-        if found is None or len(parts) != 1 or not parts[0]:
-            raise ClauseError(
-                "Write each weighted word as word^times, with times from 1 to 99",
-                suggestion='about:"robots^3 kitchens^1"',
-            )
-        counted[parts[0]] = int(found["times"])
-    shown = " ".join(f"{word}^{times}" for word, times in counted.items())
-    roots = tuple(map(word_roots.root, counted))[: about_clauses.MAX_ROOTS]
-    _require_bits(roots)
-    return DescriptionClause(tuple(counted), roots, tuple(counted.values()), f'about:"{shown}"')
+    return DescriptionClause(words, roots, f'about:"{shown}"' if len(words) > 1 else f"about:{shown}")
 
 
 def _require_bits(roots: tuple[str, ...]) -> None:
     """Reject a description whose words are all too common to affect the score."""
-    if not any(map(word_rarity.bits, roots)):
+    if not any(len(root) > 1 and word_rarity.bits(root) for root in roots):
         raise ClauseError("Add a description here", suggestion='about:"robots that learn from people"')
 
 
-def _like(_: str) -> Leaf:
-    raise ClauseError(
-        "like: needs the catalog, which is not available here",
-        suggestion='about:"robots that learn from people"',
-    )
+def read_examples(value: str) -> ExampleClause:
+    """Return the clause for `like:` and references that have the words of their papers in braces."""
+    references = example_words.split_references(value)
+    if not all(words for _, words in references):
+        raise ClauseError(
+            "like: needs the catalog, which is not available here",
+            suggestion='about:"robots that learn from people"',
+        )
+    groups = [group for _, words in references for group in words.strip("{}").split("}{")]
+    examples = tuple([_example(group) for group in groups if not group.startswith("#")])
+    if len(examples) > example_words.MAX_EXAMPLES:
+        raise ClauseError(
+            f"A topic has at most {example_words.MAX_EXAMPLES} examples; this one has {len(examples)}"
+        )
+    known = frozenset(name for group in groups if group.startswith("#") for name in group[1:].split())
+    shown = example_words.join_references([(reference, "") for reference, _ in references])
+    return ExampleClause(tuple(references), examples, known, f"like:{shown}")
+
+
+def _example(written: str) -> Example:
+    title, _, listed = written.partition("|")
+    words, counts = [], []
+    for found in map(_WEIGHTED_WORD.fullmatch, listed.split()[: example_words.MAX_WORDS]):
+        if found is None:
+            raise ClauseError("The words of an example are written as word^times, with times from 1 to 99")
+        root = word_roots.root(tokenizer.fold(found["word"]))
+        words.append(found["word"])
+        counts.append((root, int(found["times"])))
+    weights = [(root, example_words.weight(root, times)) for root, times in counts]
+    whole = sum(weight for _, weight in weights) or 1.0
+    shares = tuple([(root, weight / whole) for root, weight in weights])
+    return Example(title, tuple(words), shares, tuple(counts))
 
 
 _READERS: dict[str, Callable[[str], Leaf]] = {
@@ -111,6 +121,6 @@ _READERS: dict[str, Callable[[str], Leaf]] = {
     "source": labels.source,
     "date": dates.published,
     "about": _about,
-    "like": _like,
+    "like": read_examples,
     "use": pack_references.parse_use,
 }

@@ -1,0 +1,144 @@
+"""Describe papers by their weighted words, for topics by example: `like:2401.01234,2402.00001`.
+
+A stored filter has the words of each example in braces after its reference, so that the topic stays the same
+when a paper is removed, and so that an example need not be in the catalog:
+
+    like:2401.01234{Borrowed Light|relighting^9 photograph^4},2402.00001{...}
+
+What a reader types and sees has no braces. The papers of a library have one reference together, and behind their
+words stand hashes of the library's ids and titles: `like:library-0123456789ab{...}{...}{#hash hash}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from digest import errors, papers
+from digest.papers import Paper
+from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
+
+MAX_EXAMPLES = 200
+MAX_WORDS = 40  #: maximum number of words of one example
+MAX_LIBRARY_WORDS = 2_400  #: maximum number of words of all papers of a library together
+LEAST_WORDS = 12  #: number of words that each paper of the largest library has
+MAX_STORED = 250_000  #: maximum number of characters of a filter with the words of its examples
+MAX_TIMES = 99  #: maximum weight of a word
+LONGEST_WORD = 40  #: words of this many characters or more are ignored
+LONGEST_TITLE = 60
+TITLE_WEIGHT = 3  #: one word in the title counts as much as this many in the abstract
+#: The power of a word's number of occurrences that counts: a repeated word says more, but not twice as much.
+REPETITION = 0.75
+LIBRARY = "library-"
+
+_REFERENCE = r'(?:"[^"{}]*"|[^\s()",{}]+)(?:\{[^{}"]*\})*'
+#: The references behind `like:`, each with its words, if it has any.
+REFERENCES = rf"{_REFERENCE}(?:,{_REFERENCE})*"
+_ONE = re.compile(r'(?:"(?P<quoted>[^"{}]*)"|(?P<bare>[^\s()",{}]+))(?P<words>(?:\{[^{}"]*\})*)')
+_LIKE = re.compile(rf'"[^"]*"|(?i:\blike):(?P<references>{REFERENCES})')
+_PLAIN = re.compile(r'[^\s()",{}]+')
+
+
+def split_references(written: str) -> list[tuple[str, str]]:
+    """Return (reference, words in braces) for each reference behind `like:`."""
+    return [(found["quoted"] or found["bare"] or "", found["words"]) for found in _ONE.finditer(written)]
+
+
+def join_references(references: Iterable[tuple[str, str]]) -> str:
+    """Return references with their words as they stand behind `like:`, quoted where they must be."""
+    return ",".join(
+        [f"{name}{words}" if _PLAIN.fullmatch(name) else f'"{name}"{words}' for name, words in references]
+    )
+
+
+def without_words(written: str) -> str:
+    """Return a filter without the words of its examples, as people see it."""
+    return written if "{" not in written else _with(written, lambda _reference, _words: "")
+
+
+def with_words(written: str, words_of: Callable[[str], str]) -> str:
+    """Return a filter with the words of its examples; raise BadFilter if `words_of` finds no such paper."""
+    if "like:" not in written.lower():
+        return written
+    return _with(written, lambda reference, words: words or words_of(reference))
+
+
+def _with(written: str, words_of: Callable[[str, str], str]) -> str:
+    def replaced(found: re.Match[str]) -> str:
+        if found["references"] is None:
+            return found[0]
+        try:
+            pairs = split_references(found["references"])
+            return "like:" + join_references([(name, words_of(name, words)) for name, words in pairs])
+        except errors.NotFound as error:
+            plain = without_words(written[: found.end()])
+            start = len(without_words(written[: found.start()]))
+            raise errors.BadFilter(
+                str(error), text=plain, column=start + 1, length=len(plain) - start
+            ) from error
+
+    return _LIKE.sub(replaced, written)
+
+
+def examples_in(stored: str) -> Iterator[tuple[str, str]]:
+    """Yield (reference, words) for each example of a stored filter."""
+    if "like:" in stored:
+        for found in _LIKE.finditer(stored):
+            yield from split_references(found["references"] or "")
+
+
+# ── the words of papers ─────────────────────────────────────────────────────────────────────────
+
+
+def words_of_paper(paper: Paper, most: int = MAX_WORDS) -> str:
+    """Return the title and the words of a paper in braces, the words that weigh most first."""
+    words, counts = _counted_words(paper)
+    best = sorted(counts, key=lambda root: (-weight(root, counts[root]), root))[:most]
+    title = re.sub(r'[{}"|\s]+', " ", papers.display(paper.title)).strip()
+    if len(title) > LONGEST_TITLE:
+        title = f"{title[:LONGEST_TITLE].rpartition(' ')[0] or title[:LONGEST_TITLE]}…"
+    written = " ".join([f"{words[root]}^{min(counts[root], MAX_TIMES)}" for root in best])
+    return f"{{{title}|{written}}}"
+
+
+def words_of_library(library: Sequence[Paper], known: Collection[Paper]) -> tuple[str, str]:
+    """Return the reference of a library, and the words of its papers with the hashes of all `known` papers."""
+    share = max(LEAST_WORDS, min(MAX_WORDS, MAX_LIBRARY_WORDS // max(1, len(library))))
+    hashes = sorted({digest for paper in known for digest in hashes_of(paper)})
+    words = "".join([words_of_paper(paper, share) for paper in library]) + f"{{#{' '.join(hashes)}}}"
+    return LIBRARY + hashlib.sha256(words.encode()).hexdigest()[:12], words
+
+
+def hashes_of(paper: Paper) -> list[str]:
+    """Return short hashes of a paper's ids and title, by which a library's papers are recognised."""
+    names = [*map(str.lower, paper.ids.values()), papers.title_key(paper.title)]
+    return [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names if name]
+
+
+def weight(root: str, times: int) -> float:
+    """Return the weight of a word in an example, from its weighted number of occurrences."""
+    return float(times**REPETITION) * word_rarity.bits(root)
+
+
+def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:
+    """Return the first word with each root in title and abstract, and the root's weighted count."""
+    words: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for written, times in ((paper.title, TITLE_WEIGHT), (paper.abstract, 1)):
+        for word in tokenizer.read(papers.display(written)).folded:
+            if _is_descriptive(word):
+                root = word_roots.root(word)
+                words.setdefault(root, word)
+                counts[root] += times
+    return words, counts
+
+
+def _is_descriptive(word: str) -> bool:
+    return (
+        2 < len(word) < LONGEST_WORD
+        and word not in about_clauses.SILENT_WORDS
+        and word.isalnum()
+        and not word.isdigit()
+    )
