@@ -71,19 +71,22 @@ def scheduler() -> None:
 def inbound() -> None:
     """Receive incoming mail (SMTP or LMTP): bounces, complaints, commands.
 
-    Listens on the addresses in DIGEST_INBOUND; without that setting it receives no mail.
+    Listens on the addresses in DIGEST_INBOUND; without that setting it receives no mail. Mail that an earlier version
+    could not read is read again.
 
     Examples:
         digest inbound
         digest --data-dir /srv/digest inbound
     """
     from digest import app_context
-    from digest.inbound import server
+    from digest.inbound import server, stored_mail
 
     settings = command_context.read_settings()
     log_as_role(settings)
     context = app_context.open_context(settings)
     context.check_setup(renders=False)
+    with context.write_session() as session:
+        stored_mail.read_again(session)
     server.serve(context)
 
 

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, failpoints
+from digest import __version__, db, failpoints
 from digest.db.tables import InboundMail, MailState
 from digest.errors import NotFound
 from digest.inbound import storage_quota
@@ -71,10 +71,17 @@ def get_mail(session: Session, number: int) -> InboundMail:
 
 def keep(session: Session, row: InboundMail, reason: str) -> None:
     """Keep a message for the operator to read, with the reason; delete older mail above the limit."""
-    row.state, row.reason = MailState.SHUNTED, reason
+    row.state, row.reason, row.kept_by = MailState.SHUNTED, reason, __version__
     session.flush()
     if deleted := storage_quota.delete_surplus(session, row.purpose):
         log.warning("the inbox is full: %d older messages to %s addresses were deleted", deleted, row.purpose)
+
+
+def read_again(session: Session) -> None:
+    """Set messages that another version kept to new, because this one may understand them; commit."""
+    kept = (InboundMail.state == MailState.SHUNTED, InboundMail.kept_by != __version__)
+    session.execute(update(InboundMail).where(*kept).values(state=MailState.NEW))
+    session.commit()
 
 
 def find_mails(session: Session, *, sender: str | None = None) -> list[int]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
 from digest import bounces, db, inbound, links, subscribers
@@ -30,7 +30,7 @@ from digest.delivery import delivery_run, outbox
 from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
-from digest.inbound import mail_text, server, storage_quota
+from digest.inbound import mail_text, server, storage_quota, stored_mail
 from digest.letters import Templates
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
@@ -228,6 +228,21 @@ def test_a_report_repeated_for_days_is_stored_once_and_suppresses_nobody(
 
     assert not bounces.is_suppressed(session, site, ADA)
     assert len(failures(session)) == 1
+
+
+def test_mail_that_an_earlier_version_kept_is_read_again(
+    session: Session, site: Site, receive: Callable[..., str], now: datetime
+) -> None:
+    receive(sample_mails.A_LETTER, to="postmaster@bounce.example.org")
+    stored_mail.read_again(session)
+    assert [state for state, _ in kept(session)] == [MailState.SHUNTED]
+
+    session.execute(update(InboundMail).values(kept_by="0.0.1", reason="not understood then"))
+    stored_mail.read_again(session)
+    assert [state for state, _ in kept(session)] == [MailState.NEW]
+
+    inbound.process_stored_mails(session, site=site, now=now)
+    assert "not understood then" not in [reason for _, reason in kept(session)]
 
 
 @pytest.mark.parametrize("name", ["abuse", "postmaster"])

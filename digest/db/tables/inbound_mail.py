@@ -44,6 +44,8 @@ class InboundMail(Base):
     content: Mapped[bytes] = mapped_column(LargeBinary)
     state: Mapped[MailState] = mapped_column(String(10), index=True)
     reason: Mapped[str] = mapped_column(default="")
+    #: the version of Digest that kept the message for the operator; a later version reads it again
+    kept_by: Mapped[str] = mapped_column(String(40), default="")
 
     __table_args__ = ({"sqlite_autoincrement": True},)  # the log names messages that are deleted
 
