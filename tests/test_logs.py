@@ -28,6 +28,7 @@ from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
 from tests.support.clock import Clock
 from tests.support.growth import assert_proportional
+from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
 from tests.support.waiting import HANG_SECONDS, current_time
 from tests.web import conftest as web
@@ -162,7 +163,7 @@ def test_a_day_full_of_failures_logs_no_address(
                 session, f"{WHO}@mail.example", state=SubscriberState.ACTIVE, consent="a test", now=now
             )
             number = outbox.queue_letter(
-                session, letter="settings", subscriber_id=reader.id, email=reader.email, decision={}, dedupe_key="one",
+                session, letter=plain_letter("settings", "one"), subscriber_id=reader.id, email=reader.email,
                 site=served.site, now=now,
             )  # fmt: skip
             session.commit()

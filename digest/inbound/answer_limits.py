@@ -9,6 +9,7 @@ from typing import Any
 from digest import addresses, links, subscribers
 from digest.db.tables import Subscriber
 from digest.delivery import limits, outbox
+from digest.delivery.outbox import planned_letters
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
@@ -44,14 +45,17 @@ def queue_answer(
     if not (is_proven or is_command or count_unproven(context, letter, mail.network, in_all=MAX_IN_ALL)):
         raise MailIgnored("its network, or all networks together, got too many answers today")
     same = f"{text_hash(once)}-{now:{period}}" if once else f"{now.isoformat()}-{count}"
-    mark = "-proven" if is_proven else ""
     number = outbox.queue_letter(
         context.session,
-        letter=letter,
+        letter=planned_letters.AnswerLetter(
+            kind=letter,
+            address_hash=links.address_hash(site, addresses.fold_address(email)),
+            mail=same,
+            is_proven=is_proven,
+            contents=decision,
+        ),
         subscriber_id=subscriber.id if subscriber is not None else None,
         email=reader if isinstance(reader, str) else reader.contact_email,
-        decision=decision,
-        dedupe_key=f"answer-{links.address_hash(site, addresses.fold_address(email))}-{same}{mark}",
         site=site,
         now=now,
     )
@@ -78,5 +82,5 @@ def count_unproven(context: MailContext, what: str, network: str, *, in_all: int
 
 
 def text_hash(texts: Sequence[str]) -> str:
-    """Return a hash of these texts as a part of a dedupe key."""
+    """Return a hash of these texts as a part of the identity of a letter."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

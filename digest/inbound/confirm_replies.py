@@ -14,6 +14,7 @@ from sqlalchemy import select
 from digest import links, subscribers
 from digest.db.tables import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.inbound import answer_limits, find_commands, mail_text, words_around_commands, writer_checks
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
@@ -106,16 +107,18 @@ def close_or_ask_again(
     answer_limits.count_answer(context, confirmation.email, is_proven=is_proven)
     number = outbox.queue_letter(
         context.session,
-        letter="confirm",
+        letter=planned_letters.ConfirmLetter(
+            confirmation_id=confirmation.id,
+            reply=answer_limits.text_hash(words),
+            contents={
+                **confirmation_decision(context.session, confirmation, subscriber),
+                **writer_checks.answered_mail(mail.message),
+                "is_answer": True,
+                "is_unproven": not is_proven,
+            },
+        ),
         subscriber_id=subscriber.id,
         email=confirmation.email,
-        decision={
-            **confirmation_decision(context.session, confirmation, subscriber),
-            **writer_checks.answered_mail(mail.message),
-            "is_answer": True,
-            "is_unproven": not is_proven,
-        },
-        dedupe_key=f"confirm-{confirmation.id}-again-{answer_limits.text_hash(words)}",
         site=context.site,
         now=context.now,
         expires_at=confirmation.expires_at,

@@ -14,6 +14,7 @@ from typing import Any
 from digest import addresses, bounces, links
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import limits, outbox
+from digest.delivery.outbox import planned_letters
 from digest.inbound import (
     answer_limits,
     answered_letter,
@@ -166,8 +167,8 @@ def pass_on(context: MailContext, mail: CommandMail, email: str, *, answered_by:
         "mail_subject": one_line(mail_text.header_value(mail.message, "Subject")),
         "lines": [one_line(line) for line in text.splitlines()],
     }
+    letter = planned_letters.PassedOnLetter(writer=who, day=now.date(), number=number, contents=decision)
     outbox.queue_letter(
-        session, letter="passed_on", subscriber_id=None, email=operator, decision=decision,
-        dedupe_key=f"passed-on-{who}-{now.date()}-{number}", site=context.site, now=now,
-    )  # fmt: skip
+        session, letter=letter, subscriber_id=None, email=operator, site=context.site, now=now
+    )
     return True

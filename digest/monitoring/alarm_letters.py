@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.monitoring.check_results import Problem
 from digest.monitoring.figures import DAY
 from digest.site_profile import Site
@@ -35,10 +36,16 @@ def queue_alarm_letters(
             "since": f"{problem.since:%Y-%m-%d %H:%M} UTC" if problem.since else "",
             "facts": list(problem.facts),
         }
+        letter = planned_letters.AlarmLetter(cause=problem.cause, day=now.date(), contents=decision)
         number = outbox.queue_letter(
-            session, letter="alarm", subscriber_id=None, email=operator, decision=decision,
-            dedupe_key=alarm_key(problem.cause, now), site=site, now=now, expires_at=now + DAY,
-        )  # fmt: skip
+            session,
+            letter=letter,
+            subscriber_id=None,
+            email=operator,
+            site=site,
+            now=now,
+            expires_at=now + DAY,
+        )
         queued += number is not None
     session.commit()
     return queued
@@ -46,11 +53,7 @@ def queue_alarm_letters(
 
 def was_reported(session: Session, cause: str, now: datetime) -> bool:
     """Return whether a letter about this cause is less than a day old."""
-    keys = [alarm_key(cause, moment) for moment in (now - DAY, now)]
+    days = (now - DAY, now)
+    keys = [planned_letters.AlarmLetter(cause=cause, day=moment.date()).key for moment in days]
     letters = select(Delivery.id).where(Delivery.dedupe_key.in_(keys), Delivery.dated_at > now - DAY)
     return session.scalar(letters.limit(1)) is not None
-
-
-def alarm_key(cause: str, now: datetime) -> str:
-    """Return the dedupe key of the day's letter about a cause."""
-    return f"alarm-{cause}-{now.date()}"

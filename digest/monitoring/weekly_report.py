@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.editions.time_zones import zone_of
 from digest.monitoring import activity_table
 from digest.monitoring.activity import Activity, activity
@@ -27,11 +28,6 @@ class WeeklyReport:
     monday: date
     activity: Activity
 
-    @property
-    def dedupe_key(self) -> str:
-        """Return the dedupe key, which limits this letter to one a week."""
-        return dedupe_key(self.monday)
-
 
 def due_report(session: Session, *, timezone: str, now: datetime) -> WeeklyReport | None:
     """Return the report on the last week, or None if its letter was queued already.
@@ -39,7 +35,8 @@ def due_report(session: Session, *, timezone: str, now: datetime) -> WeeklyRepor
     If no scheduler runs on Monday morning, the report is due later in the week, with the same figures.
     """
     monday = last_monday(now, timezone)
-    if session.scalar(select(Delivery.id).where(Delivery.dedupe_key == dedupe_key(monday))) is not None:
+    key = planned_letters.WeeklyReportLetter(monday=monday).key
+    if session.scalar(select(Delivery.id).where(Delivery.dedupe_key == key)) is not None:
         return None
     end = datetime.combine(monday, time(), UTC) - timedelta(microseconds=1)
     return WeeklyReport(monday=monday, activity=activity(session, days=WEEK.days, now=end))
@@ -51,19 +48,14 @@ def last_monday(now: datetime, timezone: str) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def dedupe_key(monday: date) -> str:
-    """Return the dedupe key of the weekly report that is due on `monday`."""
-    return f"weekly-report-{monday}"
-
-
 def queue_weekly_report(
     session: Session, report: WeeklyReport, *, site: Site, operator: str, now: datetime
 ) -> bool:
     """Queue the letter with this report, and commit; return False if it was queued already."""
+    letter = planned_letters.WeeklyReportLetter(monday=report.monday, contents=letter_values(report.activity))
     number = outbox.queue_letter(
-        session, letter="weekly_report", subscriber_id=None, email=operator, decision=letter_values(report.activity),
-        dedupe_key=report.dedupe_key, site=site, now=now, expires_at=now + WEEK,
-    )  # fmt: skip
+        session, letter=letter, subscriber_id=None, email=operator, site=site, now=now, expires_at=now + WEEK
+    )
     session.commit()
     return number is not None
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from digest import bitsets, links, papers
 from digest.db.tables import Lane
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.pending_updates import are_overdue, last_mail_at
@@ -57,11 +58,13 @@ def queue_nothing_today_letters(
         reader, edition = decision.reader, decision.edition
         number = outbox.queue_letter(
             session,
-            letter="nothing_today",
+            letter=planned_letters.NothingTodayLetter(
+                subscriber_id=reader.id,
+                edition=edition.name,
+                contents=checked_summary(match_index, gathered, decision, site=site, next_due_at=next_due_at),
+            ),
             subscriber_id=reader.id,
             email=reader.owner_email or reader.email,
-            decision=checked_summary(match_index, gathered, decision, site=site, next_due_at=next_due_at),
-            dedupe_key=f"nothing-today-{reader.id}-{edition.name}",
             site=site,
             now=now,
             expires_at=edition.closes_at,

@@ -28,6 +28,7 @@ from digest.db.tables import (
     SubscriberState,
 )
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.site_profile import Site
@@ -46,11 +47,11 @@ def queue_account_link(session: Session, site: Site, subscriber: Subscriber, *, 
     """Queue a letter with a new link to the subscriber's data, at most once an hour; return whether it was."""
     number = outbox.queue_letter(
         session,
-        letter="account_link",
+        letter=planned_letters.AccountLinkLetter(
+            subscriber_id=subscriber.id, hour=f"{now:%Y-%m-%d-%H}", contents={"made_at": int(now.timestamp())}
+        ),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={"made_at": int(now.timestamp())},
-        dedupe_key=f"account-{subscriber.id}-{now:%Y-%m-%d-%H}",
         site=site,
         now=now,
         expires_at=now + ACCOUNT_LINK_LIFETIME,
@@ -95,26 +96,26 @@ def request_new_address(
     confirmations.check_policy(address.email, may_sign_up)
     if address.folded == subscriber.email_key:
         raise BadField("email", _("Your digests already go to this address."))
-    prefix = f"new-address-{subscriber.id}-"
-    count = count_letters(session, prefix, since=now - timedelta(hours=24))
+    count = count_requests(session, subscriber, since=now - timedelta(hours=24))
     if count >= MAX_NEW_ADDRESSES:
         raise BadField("email", _("Too many requests. Try again tomorrow."))
     outbox.queue_letter(
         session,
-        letter="new_address",
+        letter=planned_letters.NewAddressLetter(
+            subscriber_id=subscriber.id, at=now, number=count, contents={"made_at": int(now.timestamp())}
+        ),
         subscriber_id=subscriber.id,
         email=address.email,
-        decision={"made_at": int(now.timestamp())},
-        dedupe_key=f"{prefix}{now.isoformat()}-{count}",
         site=site,
         now=now,
         expires_at=now + NEW_ADDRESS_LIFETIME,
     )
 
 
-def count_letters(session: Session, prefix: str, *, since: datetime) -> int:
-    """Return the number of letters whose dedupe key begins with `prefix` and that are dated after `since`."""
-    conditions = (Delivery.dedupe_key.startswith(prefix, autoescape=True), Delivery.dated_at > since)
+def count_requests(session: Session, subscriber: Subscriber, *, since: datetime) -> int:
+    """Return how many letters about a new address the subscriber has caused since a time."""
+    kind = planned_letters.NewAddressLetter.kind
+    conditions = (Delivery.subscriber_id == subscriber.id, Delivery.letter == kind, Delivery.dated_at > since)
     return session.scalar(select(func.count()).where(*conditions)) or 0
 
 
@@ -169,11 +170,16 @@ def queue_notice_of_change(
     """
     outbox.queue_letter(
         session,
-        letter="new_address",
+        letter=planned_letters.AddressChangedLetter(
+            subscriber_id=subscriber.id,
+            link_version=subscriber.link_version,
+            contents={
+                "made_at": int(now.timestamp()),
+                "moved_to": addresses.masked_address(subscriber.email),
+            },
+        ),
         subscriber_id=subscriber.id,
         email=old,
-        decision={"made_at": int(now.timestamp()), "moved_to": addresses.masked_address(subscriber.email)},
-        dedupe_key=f"address-changed-{subscriber.id}-{subscriber.link_version}",
         site=site,
         now=now,
         expires_at=now + NEW_ADDRESS_LIFETIME,

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
@@ -29,11 +30,14 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
     outbox.withdraw_letters(session, subscriber.id, "paused", "the pause was changed", now=now)
     outbox.queue_letter(
         session,
-        letter="paused",
+        letter=planned_letters.PausedLetter(
+            subscriber_id=subscriber.id,
+            until=until,
+            day=now.date(),
+            contents={"until": figures_in_words.day_in_words(until) if until else ""},
+        ),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={"until": figures_in_words.day_in_words(until) if until else ""},
-        dedupe_key=f"paused-{subscriber.id}-{until or 'open'}-{now.date()}",
         site=site,
         now=now,
         due_at=now + SEND_AFTER,
@@ -48,21 +52,20 @@ def queue_changed_letter(session: Session, site: Site, subscriber: Subscriber, *
     topics = [topic for topic in subscriber_topics.topics_of(session, subscriber) if not topic.is_muted]
     outbox.withdraw_letters(session, subscriber.id, "changed", "the settings changed again", now=now)
     due = next_digest.edition_status(session, subscriber, now).next.due_at
+    contents = {
+        "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
+        "schedule": figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber)),
+        "max_papers": subscriber.max_papers,
+        "abstracts": figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
+        "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
+        if subscriber.state == SubscriberState.ACTIVE
+        else "",
+    }
     outbox.queue_letter(
         session,
-        letter="changed",
+        letter=planned_letters.ChangedLetter(subscriber_id=subscriber.id, at=now, contents=contents),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={
-            "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
-            "schedule": figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber)),
-            "max_papers": subscriber.max_papers,
-            "abstracts": figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
-            "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
-            if subscriber.state == SubscriberState.ACTIVE
-            else "",
-        },
-        dedupe_key=f"changed-{subscriber.id}-{now.isoformat()}",
         site=site,
         now=now,
         due_at=now + SEND_AFTER,

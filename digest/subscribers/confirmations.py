@@ -22,6 +22,7 @@ from digest import addresses, bounces, db, links
 from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
+from digest.delivery.outbox import planned_letters
 from digest.editions import shown
 from digest.errors import BadField
 from digest.letters import figures_in_words
@@ -225,11 +226,9 @@ def queue_confirmation(
     invitations.withdraw_invitation(session, site, subscriber.email_key, now=now)
     outbox.queue_letter(
         session,
-        letter="confirm",
+        letter=planned_letters.ConfirmLetter(confirmation_id=confirmation.id, contents=decision),
         subscriber_id=subscriber.id,
         email=confirmation.email,
-        decision=decision,
-        dedupe_key=confirmation_key(confirmation.id),
         site=site,
         now=now,
         expires_at=confirmation.expires_at,
@@ -310,25 +309,15 @@ def last_requested(session: Session, subscriber: Subscriber) -> RequestedSetting
     return RequestedSettings.from_json(found) if found else NOTHING_REQUESTED
 
 
-def confirmation_key(confirmation_id: int) -> str:
-    """Return the dedupe key of the letter with a confirmation link."""
-    return f"confirm-{confirmation_id}"
-
-
-def reminder_key(subscriber_id: int) -> str:
-    """Return the dedupe key of a subscriber's reminder, which allows only one reminder."""
-    return f"reminder-{subscriber_id}"
-
-
 def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
     """Queue the settings letter for an active or paused subscriber, at most once a day for the same links."""
     outbox.queue_letter(
         session,
-        letter="settings",
+        letter=planned_letters.SettingsLetter(
+            subscriber_id=subscriber.id, link_version=subscriber.link_version, day=now.date()
+        ),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={},
-        dedupe_key=f"settings-{subscriber.id}-{subscriber.link_version}-{now.date()}",
         site=site,
         now=now,
     )
@@ -340,11 +329,14 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
     queued = (
         outbox.queue_letter(
             session,
-            letter="settings_link",
+            letter=planned_letters.SettingsLinkLetter(
+                subscriber_id=subscriber.id,
+                link_version=subscriber.link_version,
+                day=now.date(),
+                number=number,
+            ),
             subscriber_id=subscriber.id,
             email=subscriber.contact_email,
-            decision={},
-            dedupe_key=f"manage-{subscriber.id}-{subscriber.link_version}-{now.date()}-{number}",
             site=site,
             now=now,
         )
@@ -376,11 +368,12 @@ def queue_reminders(session: Session, site: Site, now: datetime) -> int:
     queued = [
         outbox.queue_letter(
             session,
-            letter="reminder",
+            letter=planned_letters.ReminderLetter(
+                subscriber_id=subscriber.id,
+                contents=confirmation_decision(session, confirmation, subscriber),
+            ),
             subscriber_id=subscriber.id,
             email=confirmation.email,
-            decision=confirmation_decision(session, confirmation, subscriber),
-            dedupe_key=reminder_key(subscriber.id),
             site=site,
             now=now,
             expires_at=confirmation.expires_at,
@@ -401,15 +394,14 @@ def skip_reminders(session: Session, site: Site, reason: str, *, now: datetime) 
         .where(Confirmation.used_at.is_(None), Confirmation.expires_at > now)
         .distinct()
     )
-    ended = {
-        "letter": "reminder",
-        "decision": "{}",
-        "state": DeliveryState.EXPIRED,
-        "reason": reason,
-        "settled_at": now,
-    }
+    ended = {"state": DeliveryState.EXPIRED, "reason": reason, "settled_at": now}
     rows = [
-        {**ended, "subscriber_id": number, "email": email, "dedupe_key": reminder_key(number)}
+        {
+            **ended,
+            **planned_letters.ReminderLetter(subscriber_id=number).columns(),
+            "subscriber_id": number,
+            "email": email,
+        }
         for number, email in session.execute(unanswered)
     ]
     return outbox.queue_bulk_letters(session, rows, site=site, now=now) if rows else 0
@@ -512,7 +504,8 @@ def is_scanner(session: Session, site: Site, token: str, *, network: str, now: d
 
 def letter_sent_at(session: Session, confirmation: Confirmation, now: datetime) -> datetime:
     """Return when the letter or its reminder was last sent, or `now` if either is still being sent."""
-    keys = [confirmation_key(confirmation.id), reminder_key(confirmation.subscriber_id)]
+    asked = planned_letters.ConfirmLetter(confirmation_id=confirmation.id)
+    keys = [asked.key, planned_letters.ReminderLetter(subscriber_id=confirmation.subscriber_id).key]
     letters = select(Delivery.settled_at).where(Delivery.dedupe_key.in_(keys))
     settled = session.scalars(letters).all()
     return max((moment or now for moment in settled), default=confirmation.made_at)
@@ -543,17 +536,13 @@ def activate(session: Session, subscriber: Subscriber, now: datetime) -> None:
     session.flush()
 
 
-def welcome_key(confirmation_id: int) -> str:
-    """Return the dedupe key of the welcome letter."""
-    return f"welcome-{confirmation_id}"
-
-
 def welcome_of(session: Session, confirmation: Confirmation) -> Mapping[str, Any]:
     """Return the content of the welcome letter (`until_then`, `is_on_topics` and `cards`).
 
     The result is empty if the letter was deleted.
     """
-    query = select(Delivery.decision).where(Delivery.dedupe_key == welcome_key(confirmation.id))
+    letter = planned_letters.WelcomeLetter(confirmation_id=confirmation.id)
+    query = select(Delivery.decision).where(Delivery.dedupe_key == letter.key)
     found: Mapping[str, Any] = json.loads(session.scalar(query) or "{}")
     return found
 
@@ -567,20 +556,19 @@ def queue_welcome(
     now: datetime,
 ) -> None:
     """Queue the welcome letter with the first digest's date and some papers, which then count as shown."""
+    contents = {
+        "next_due": next_digest.next_digest_in_words(session, subscriber, now=now),
+        "until_then": papers.sentence,
+        "is_on_topics": papers.is_on_topics,
+        "has_topics": bool(subscriber_topics.typed_topics(session, [subscriber.id])),
+        "cards": [card.to_json() for card in papers.cards.values()],
+        "papers": list(papers.cards),
+    }
     number = outbox.queue_letter(
         session,
-        letter="welcome",
+        letter=planned_letters.WelcomeLetter(confirmation_id=confirmation_id, contents=contents),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={
-            "next_due": next_digest.next_digest_in_words(session, subscriber, now=now),
-            "until_then": papers.sentence,
-            "is_on_topics": papers.is_on_topics,
-            "has_topics": bool(subscriber_topics.typed_topics(session, [subscriber.id])),
-            "cards": [card.to_json() for card in papers.cards.values()],
-            "papers": list(papers.cards),
-        },
-        dedupe_key=welcome_key(confirmation_id),
         site=site,
         now=now,
     )

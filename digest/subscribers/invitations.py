@@ -7,9 +7,8 @@ invitation.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from sqlalchemy.orm import Session
 from digest import db, links
 from digest.db.tables import Confirmation, Delivery, DeliveryState, Lane
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.site_profile import Site
 from digest.subscribers.subscriber_topics import clean_line
 
@@ -55,7 +55,7 @@ def queue_invitations(
     `invited_by` names the person who added the addresses, in the operator's words. The iterator `moments`
     gives the due time of each invitation.
     """
-    by_key = {invitation_key(site, one.email_key): one for one in invitees}
+    by_key = {invitation_to(site, one.email_key).key: one for one in invitees}
     for name in used_keys(session, by_key):
         del by_key[name]
     due = {one.id: next(moments) for one in by_key.values()}
@@ -82,37 +82,35 @@ def queue_invitations(
     )
     numbers = {row.subscriber_id: row.id for row in inserted}
     letters = [
-        invitation_row(one, name, confirmation_id=numbers[one.id], invited_by=invited_by, due_at=due[one.id])
-        for name, one in by_key.items()
+        invitation_row(site, one, confirmation_id=numbers[one.id], invited_by=invited_by, due_at=due[one.id])
+        for one in by_key.values()
     ]
     return outbox.queue_bulk_letters(session, letters, site=site, now=now)
 
 
 def invitation_row(
-    invitee: Invitee, name: str, *, confirmation_id: int, invited_by: str, due_at: datetime
+    site: Site, invitee: Invitee, *, confirmation_id: int, invited_by: str, due_at: datetime
 ) -> dict[str, Any]:
     """Return an invitation as a row of the outbox."""
-    decision = {
+    contents = {
         "confirmation_id": confirmation_id,
         "invited_by": clean_line(invited_by)[:MAX_NAME_LENGTH],
         "topics": invitee.topics[:MAX_NAMED],
         "days": ANSWER_WITHIN.days,
     }
     return {
-        "letter": "invite",
+        **replace(invitation_to(site, invitee.email_key), contents=contents).columns(),
         "subscriber_id": invitee.id,
         "email": invitee.email,
-        "decision": json.dumps(decision, separators=(",", ":")),
-        "dedupe_key": name,
         "dated_at": due_at,
         "due_at": due_at,
         "expires_at": due_at + outbox.LETTER_LIFE,
     }
 
 
-def invitation_key(site: Site, email_key: str) -> str:
-    """Return the dedupe key that prevents a second invitation to an address."""
-    return f"invite-{links.address_hash(site, email_key)}"
+def invitation_to(site: Site, email_key: str) -> planned_letters.InviteLetter:
+    """Return the invitation to an address; its key prevents a second one."""
+    return planned_letters.InviteLetter(address_hash=links.address_hash(site, email_key))
 
 
 DEDUPE_KEY_COLUMN: Any = Delivery.__table__.c.dedupe_key
@@ -145,7 +143,7 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
         select(func.max(Delivery.due_at)).where(
             outbox.IS_OPEN,
             Delivery.lane == Lane.BULK,
-            Delivery.letter == "invite",
+            Delivery.letter == planned_letters.InviteLetter.kind,
             Delivery.state == DeliveryState.QUEUED,
         )
     )
@@ -157,4 +155,4 @@ def free_moments(session: Session, now: datetime) -> Iterator[datetime]:
 
 def withdraw_invitation(session: Session, site: Site, email_key: str, *, now: datetime) -> None:
     """Withdraw a queued invitation whose recipient has signed up."""
-    outbox.withdraw_letter(session, invitation_key(site, email_key), "they signed up themselves", now=now)
+    outbox.withdraw_letter(session, invitation_to(site, email_key), "they signed up themselves", now=now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from sqlalchemy.orm import Session, aliased
 from digest import topics
 from digest.db.tables import FilterRow, ResolvedFilter, Subscriber, SubscriberState, Subscription
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.errors import BadFilter, UsageError
 from digest.site_profile import Site
 from digest.topics import Pack, PackVersions, filter_registry, stored_packs
@@ -201,11 +201,14 @@ def queue_pack_letters(
     }
     letters = (
         {
-            "letter": "changed",
             "subscriber_id": subscriber_id,
             "email": email,
-            "decision": json.dumps({"pack": pack_decision, "topics": changed}, separators=(",", ":")),
-            "dedupe_key": f"pack-{pack.name}-{pack.version}-{subscriber_id}",
+            **planned_letters.PackLetter(
+                pack=pack.name,
+                version=pack.version,
+                subscriber_id=subscriber_id,
+                contents={"pack": pack_decision, "topics": changed},
+            ).columns(),
         }
         for (subscriber_id, email), changed in topics_by_subscriber.items()
     )

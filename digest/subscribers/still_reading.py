@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import pauses, subscriber_rows
@@ -88,11 +89,11 @@ def send_letters(session: Session, site: Site, *, now: datetime) -> None:
     for subscriber in readers_at(session, StillReadingStep.ASKED, asking >= DIGESTS_ASKING):
         outbox.queue_letter(
             session,
-            letter="still_reading",
+            letter=planned_letters.StillReadingLetter(
+                subscriber_id=subscriber.id, day=now.date(), contents={"until": until}
+            ),
             subscriber_id=subscriber.id,
             email=subscriber.contact_email,
-            decision={"until": until},
-            dedupe_key=f"still-reading-{subscriber.id}-{now.date()}",
             site=site,
             now=now,
             lane=Lane.BULK,

@@ -12,6 +12,7 @@ from digest import bounces
 from digest.bounces import OptOutKind
 from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
+from digest.delivery.outbox import planned_letters
 from digest.site_profile import Site
 from digest.subscribers import next_digest
 
@@ -34,11 +35,9 @@ def unsubscribe(
         return True
     outbox.queue_letter(
         session,
-        letter="goodbye",
+        letter=planned_letters.GoodbyeLetter(subscriber_id=subscriber.id, day=now.date()),
         subscriber_id=subscriber.id,
         email=subscriber.contact_email,
-        decision={},
-        dedupe_key=f"goodbye-{subscriber.id}-{now.date()}",
         site=site,
         now=now,
         due_at=due_at,

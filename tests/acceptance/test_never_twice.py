@@ -26,6 +26,7 @@ from digest.db.tables import (
     Subscriber,
     SubscriberState,
 )
+from digest.delivery.outbox.planned_letters import NothingTodayLetter
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence, Schedule
@@ -206,7 +207,9 @@ class SimulatedService(RuleBasedStateMachine):
             empty = session.execute(
                 select(Delivery.subscriber_id, Delivery.edition).where(Delivery.state == DeliveryState.EMPTY)
             )
-            assert set(keys) <= {f"nothing-today-{row[0]}-{row[1]}" for row in empty}
+            assert set(keys) <= {
+                NothingTodayLetter(subscriber_id=row[0] or 0, edition=row[1] or "").key for row in empty
+            }
 
     @invariant()
     def an_open_delivery_is_not_settled(self) -> None:

@@ -27,6 +27,7 @@ from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.bench.world import SITE
 from tests.support.clock import Clock
+from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 
 BEGIN = datetime(2026, 11, 20, 6, tzinfo=UTC)
@@ -98,8 +99,8 @@ def simulate_morning(
     templates = Templates(templates_dir())
     for number in range(readers):
         outbox.queue_letter(
-            session, letter="help", subscriber_id=None, email=f"r{number}@{names[number % domains]}",
-            decision=FACTS, dedupe_key=f"letter-{number}", site=site, now=BEGIN, lane=Lane.BULK,
+            session, letter=plain_letter("help", f"letter-{number}", FACTS), subscriber_id=None, email=f"r{number}@{names[number % domains]}",
+            site=site, now=BEGIN, lane=Lane.BULK,
             due_at=hour_of(number, readers), expires_at=BEGIN + MORNING,
         )  # fmt: skip
     session.commit()
@@ -130,7 +131,9 @@ def figures(session: Session, server: GreylistingServer, readers: int) -> Mornin
     """Count the outcome of every letter."""
     session.expire_all()
     rows = session.scalars(select(Delivery).where(Delivery.state == "sent").order_by(Delivery.id)).all()
-    hours = {f"letter-{number}": hour_of(number, readers) for number in range(readers)}
+    hours = {
+        plain_letter("help", f"letter-{number}").key: hour_of(number, readers) for number in range(readers)
+    }
     waits = [row.settled_at - hours[row.dedupe_key or ""] for row in rows if row.settled_at]
     return MorningOutcome(
         states=Counter(str(state) for state in session.scalars(select(Delivery.state))),

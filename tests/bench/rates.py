@@ -27,6 +27,7 @@ from tests.bench.sink import Sink
 from tests.bench.world import SITE
 from tests.conftest import connected, fresh_database
 from tests.support import real_servers
+from tests.support.plain_letters import plain_letter
 from tests.support.product_processes import installation
 
 SECONDS, SPAN = 120.0, 60.0
@@ -131,8 +132,8 @@ def put_letters(url: str, count: int, site: Site) -> None:
             now = datetime.now(UTC)
             for number in range(count):
                 outbox.queue_letter(
-                    session, letter="help", subscriber_id=None, email=f"r{number}@d{number % 40}.example",
-                    decision=FACTS, dedupe_key=f"letter-{number}", site=site, now=now, lane=Lane.BULK,
+                    session, letter=plain_letter("help", f"letter-{number}", FACTS), subscriber_id=None, email=f"r{number}@d{number % 40}.example",
+                    site=site, now=now, lane=Lane.BULK,
                 )  # fmt: skip
             session.commit()
 

@@ -36,6 +36,7 @@ from tests.bench import process_usage, sink, world
 from tests.bench.world import World
 from tests.conftest import connected, fresh_database
 from tests.support.mail_sink import run_mail_sink
+from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import postgres
 from tests.support.shared_caches import CACHES
 
@@ -280,8 +281,8 @@ def ledger(engine: Engine, count: int, window: int) -> float:
     with db.write_session(engine) as session:
         for number in range(count):
             outbox.queue_letter(
-                session, letter="help", subscriber_id=None, email=f"reader{number}@example.org", decision={},
-                dedupe_key=str(number), site=SITE, now=now, expires_at=now + timedelta(days=1),
+                session, letter=plain_letter("help", str(number)), subscriber_id=None, email=f"reader{number}@example.org",
+                site=SITE, now=now, expires_at=now + timedelta(days=1),
             )  # fmt: skip
         session.commit()
         began = time.perf_counter()

@@ -26,6 +26,7 @@ from digest.delivery import outbox
 from digest.mail_parsing import parse_message
 from digest.site_profile import Site
 from tests.support import sample_mails
+from tests.support.plain_letters import plain_letter
 
 ADA = "ada@uni.example"
 
@@ -267,8 +268,8 @@ def fail(session: Session, site: Site, now: datetime) -> Callable[..., FailureOu
 def letters(session: Session, site: Site, now: datetime) -> Callable[[int], list[int | None]]:
     """Letters in the outbox."""
     return lambda count: [
-        outbox.queue_letter(session, letter="help", subscriber_id=None, email=ADA, decision={},
-                          dedupe_key=f"letter-{number}", site=site, now=now)
+        outbox.queue_letter(session, letter=plain_letter("help", f"letter-{number}"), subscriber_id=None, email=ADA,
+                          site=site, now=now)
         for number in range(count)
     ]  # fmt: skip
 

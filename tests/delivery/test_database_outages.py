@@ -32,6 +32,7 @@ from digest.site_profile import Site
 from tests.conftest import connected, numbers
 from tests.support import real_servers
 from tests.support.absent_server import AbsentServer
+from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause
 
@@ -93,8 +94,8 @@ def write(engine: Engine, site: Site, now: datetime) -> None:
         for email in READERS:
             one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.queue_letter(
-                session, letter="settings", subscriber_id=one.id, email=email, decision={},
-                dedupe_key=f"settings-{one.id}", site=site, now=now, lane=Lane.BULK,
+                session, letter=plain_letter("settings", f"settings-{one.id}"), subscriber_id=one.id, email=email,
+                site=site, now=now, lane=Lane.BULK,
             )  # fmt: skip
         session.commit()
 

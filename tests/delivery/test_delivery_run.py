@@ -33,6 +33,7 @@ from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
+from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 
 ALICE, BOB, CHARLIE = "alice@example.org", "bob@example.org", "charlie@example.org"
@@ -83,8 +84,8 @@ def letters(session: Session, site: Site, now: datetime, cast: dict[str, Subscri
     """One letter to each of the cast."""
     written = {
         email: outbox.queue_letter(
-            session, letter="settings", subscriber_id=one.id, email=email, decision={},
-            dedupe_key=f"settings-{one.id}", site=site, now=now,
+            session, letter=plain_letter("settings", f"settings-{one.id}"), subscriber_id=one.id, email=email,
+            site=site, now=now,
         )
         for email, one in cast.items()
     }  # fmt: skip
@@ -186,8 +187,8 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
     """Ten windows are claimed together, which takes long if a server needs a second for each letter."""
     for number in range(20):
         outbox.queue_letter(
-            session, letter="settings", subscriber_id=cast[ALICE].id, email=ALICE, decision={},
-            dedupe_key=f"bulk {number}", site=site, now=now, lane=Lane.BULK,
+            session, letter=plain_letter("settings", f"bulk {number}"), subscriber_id=cast[ALICE].id, email=ALICE,
+            site=site, now=now, lane=Lane.BULK,
         )  # fmt: skip
     session.commit()
     seconds = [0]
@@ -198,8 +199,8 @@ def test_urgent_letter_overtakes_digests_on_a_slow_server(
             if seconds[0] == 5:
                 with db.write_session(engine) as another:
                     outbox.queue_letter(
-                        another, letter="settings", subscriber_id=cast[BOB].id, email=BOB, decision={},
-                        dedupe_key="prompt", site=site, now=now,
+                        another, letter=plain_letter("settings", "prompt"), subscriber_id=cast[BOB].id, email=BOB,
+                        site=site, now=now,
                     )  # fmt: skip
                     another.commit()
             return super().take(message)
@@ -560,7 +561,7 @@ def test_letter_that_cannot_be_rendered_stops_no_other(
     now: datetime,
 ) -> None:
     outbox.queue_letter(
-        session, letter="nonsense", subscriber_id=None, email="dora@example.org", decision={}, dedupe_key="x",
+        session, letter=plain_letter("nonsense", "x"), subscriber_id=None, email="dora@example.org",
         site=site, now=now,
     )  # fmt: skip
 

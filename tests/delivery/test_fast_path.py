@@ -32,6 +32,7 @@ from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
 from digest.subscribers import use_cases
+from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -64,8 +65,8 @@ def deliver(
         for email in READERS:
             one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.queue_letter(
-                session, letter="welcome", subscriber_id=one.id, email=email, decision={},
-                dedupe_key=email, site=site, now=now,
+                session, letter=plain_letter("welcome", email), subscriber_id=one.id, email=email,
+                site=site, now=now,
             )  # fmt: skip
         session.commit()
 

@@ -23,6 +23,7 @@ from digest.delivery.transports import parse_mail_url
 from digest.errors import BadField
 from digest.settings import load_settings
 from digest.site_profile import Site
+from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql
 
@@ -717,8 +718,8 @@ def test_letters_to_strangers_stop_nothing(
     for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT, None):
         for number in range(40):
             letter = outbox.queue_letter(
-                session, letter="confirm", subscriber_id=None, email=f"x{number}@gone.example", decision={},
-                dedupe_key=f"confirm-{kind}-{number}", site=site, now=now,
+                session, letter=plain_letter("confirm", f"confirm-{kind}-{number}"), subscriber_id=None, email=f"x{number}@gone.example",
+                site=site, now=now,
             )  # fmt: skip
             assert letter
             tried = outbox.AttemptRecord(letter, now, attempt.get(kind, "deferred") if kind else "deferred")

@@ -27,6 +27,7 @@ from digest.letters import Templates
 from digest.settings import load_settings, templates_dir
 from digest.site_profile import Site
 from tests.delivery.test_send_policy import ALARM_DECISION, publish_digests, put_edition
+from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import pause, wait_until
@@ -167,8 +168,8 @@ def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
         for number in range(count):
             domain = (domains or ("example.org",))[number % len(domains or (1,))]
             outbox.queue_letter(
-                session, letter="help", subscriber_id=None, email=f"r{number}@{domain}", decision=ALARM_DECISION,
-                dedupe_key=f"letter-{number}", site=site, now=now, lane=Lane.BULK,
+                session, letter=plain_letter("help", f"letter-{number}", ALARM_DECISION), subscriber_id=None, email=f"r{number}@{domain}",
+                site=site, now=now, lane=Lane.BULK,
             )  # fmt: skip
         session.commit()
 

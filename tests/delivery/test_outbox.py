@@ -19,6 +19,7 @@ from digest.delivery import outbox, stop_and_resume
 from digest.delivery.outbox import Intent, RecipientState
 from digest.editions.schedule import Schedule
 from digest.site_profile import Site
+from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql
 
@@ -41,14 +42,11 @@ def subscriber(session: Session, email: str, now: datetime, **details: Any) -> S
     return row
 
 
-def letter(session: Session, site: Site, now: datetime, key: str = "k", **details: Any) -> int | None:
-    wanted: dict[str, Any] = {
-        "letter": "help",
-        "subscriber_id": None,
-        "email": "alice@example.org",
-        "decision": {},
-    }
-    return outbox.queue_letter(session, **{**wanted, **details}, dedupe_key=key, site=site, now=now)
+def letter(
+    session: Session, site: Site, now: datetime, key: str = "k", kind: str = "help", **details: Any
+) -> int | None:
+    wanted: dict[str, Any] = {"subscriber_id": None, "email": "alice@example.org", **details}
+    return outbox.queue_letter(session, letter=plain_letter(kind, key), **wanted, site=site, now=now)
 
 
 def digest_row(subscriber_id: int, now: datetime, **details: Any) -> dict[str, Any]:
@@ -146,7 +144,7 @@ def test_claimed_delivery_cannot_be_claimed_again(
 
     with another(engine) as rival:
         assert outbox.open_outbox(rival).claim(lane=Lane.PROMPT, now=now, limit=10) == []
-    assert (claimed.identity, claimed.attempts, claimed.in_doubt) == ("k", 0, 0)
+    assert (claimed.identity, claimed.attempts, claimed.in_doubt) == (plain_letter("help", "k").key, 0, 0)
 
 
 def test_many_workers_share_the_work_without_overlap(

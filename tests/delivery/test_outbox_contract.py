@@ -20,6 +20,7 @@ from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
 from digest.subscribers import use_cases
 from tests.conftest import ROOT
+from tests.support.plain_letters import plain_letter
 
 pytestmark = pytest.mark.postgresql
 
@@ -33,7 +34,7 @@ def box(session: Session, site: Site, now: datetime) -> Outbox:
     for email in READERS:
         one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
         outbox.queue_letter(
-            session, letter="settings", subscriber_id=one.id, email=email, decision={}, dedupe_key=email, site=site,
+            session, letter=plain_letter("settings", email), subscriber_id=one.id, email=email, site=site,
             now=now,
         )  # fmt: skip
     session.commit()

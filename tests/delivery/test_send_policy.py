@@ -29,6 +29,7 @@ from tests.bench import greylisting
 from tests.support.absent_server import AbsentServer
 from tests.support.clock import Clock
 from tests.support.fixed_clock import fixed_clock
+from tests.support.plain_letters import plain_letter
 from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import HANG_SECONDS
@@ -54,8 +55,8 @@ def put(session: Session, site: Site, now: datetime) -> Callable[..., None]:
             number = written.count  # type: ignore[attr-defined]
             written.count += 1  # type: ignore[attr-defined]
             outbox.queue_letter(
-                session, letter=letter, subscriber_id=None, email=f"r{number}@example.org", decision=ALARM_DECISION,
-                dedupe_key=f"letter-{number}", site=site, now=now, lane=lane, **more,
+                session, letter=plain_letter(letter, f"letter-{number}", ALARM_DECISION), subscriber_id=None, email=f"r{number}@example.org",
+                site=site, now=now, lane=lane, **more,
             )  # fmt: skip
         session.commit()
 

@@ -35,6 +35,7 @@ from digest.letters import Templates
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.support import sample_mails
+from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import HANG_SECONDS, wait_until
@@ -59,7 +60,7 @@ def ada(session: Session, now: datetime) -> Subscriber:
 def letter(session: Session, site: Site, ada: Subscriber, now: datetime) -> int:
     """A letter to Ada that was sent."""
     number = outbox.queue_letter(
-        session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
+        session, letter=plain_letter("settings", "one"), subscriber_id=ada.id, email=ADA, site=site, now=now
     )  # fmt: skip
     session.commit()
     assert number
@@ -130,7 +131,7 @@ def test_five_days_of_bounces_suppress_the_address_but_keep_the_subscription(
     outcome = ""
     for day in range(5):
         number = outbox.queue_letter(
-            session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key=f"day {day}",
+            session, letter=plain_letter("settings", f"day {day}"), subscriber_id=ada.id, email=ADA,
             site=site, now=now,
         )  # fmt: skip
         assert number

@@ -19,6 +19,7 @@ from digest.site_profile import Site
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
+from tests.support.plain_letters import plain_letter
 
 BOB = "bob@uni.example"
 TRUSTED = "mx.example.org"
@@ -36,7 +37,7 @@ def bob(session: Session, now: datetime) -> Subscriber:
 def token(session: Session, site: Site, ada: Subscriber, deliver: Deliver, now: datetime) -> str:
     """The reply address of a letter that Ada got."""
     outbox.queue_letter(
-        session, letter="settings", subscriber_id=ada.id, email=ADA, decision={}, dedupe_key="one", site=site, now=now
+        session, letter=plain_letter("settings", "one"), subscriber_id=ada.id, email=ADA, site=site, now=now
     )  # fmt: skip
     session.commit()
     (letter,) = deliver()

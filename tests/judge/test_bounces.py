@@ -36,6 +36,7 @@ from digest.site_profile import Site
 from tests.inbound.test_classification import opened
 from tests.judge import postfix
 from tests.judge.installed_programs import program
+from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
 from tests.support.shared_caches import CACHES
 from tests.support.waiting import wait_until
@@ -183,8 +184,8 @@ class BouncePath:
                 email = f"{name}@faraway.example"
                 row = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
                 outbox.queue_letter(
-                    session, letter="settings", subscriber_id=row.id, email=email, decision={},
-                    dedupe_key=name, site=self.site, now=now,
+                    session, letter=plain_letter("settings", name), subscriber_id=row.id, email=email,
+                    site=self.site, now=now,
                 )  # fmt: skip
             session.commit()
             transport = SmtpTransport(

@@ -15,6 +15,7 @@ from digest.db.tables import Delivery, DeliveryState
 from digest.delivery import outbox
 from digest.monitoring import alarm_letters, figures, problems
 from digest.site_profile import Site
+from tests.support.plain_letters import plain_letter
 
 ADA = "ada@uni.example"
 
@@ -25,7 +26,7 @@ def causes(session: Session, now: datetime) -> list[str]:
 
 def put(session: Session, site: Site, now: datetime, key: str = "one") -> int:
     number = outbox.queue_letter(
-        session, letter="settings", subscriber_id=None, email=ADA, decision={}, dedupe_key=key, site=site, now=now
+        session, letter=plain_letter("settings", key), subscriber_id=None, email=ADA, site=site, now=now
     )  # fmt: skip
     assert number
     return number

@@ -30,6 +30,7 @@ from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
 from tests.conftest import NOW
+from tests.support.plain_letters import plain_letter
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -232,7 +233,7 @@ def test_a_letter_sent_only_once_keeps_its_key_but_no_address(world: PublishingW
 
     def put(session: Session, now: datetime) -> int | None:
         return outbox.queue_letter(
-            session, letter=letter, subscriber_id=None, email=READER, decision={}, dedupe_key="once", site=world.site,
+            session, letter=plain_letter(letter, "once"), subscriber_id=None, email=READER, site=world.site,
             now=now,
         )  # fmt: skip
 
@@ -270,7 +271,7 @@ def test_others_can_write_between_batches_and_an_interrupted_run_continues(world
     def write_and_stop() -> bool:
         with db.write_session(world.engine) as other:
             outbox.queue_letter(
-                other, letter="alarm", subscriber_id=None, email=READER, decision={}, dedupe_key=str(next(written)),
+                other, letter=plain_letter("alarm", str(next(written))), subscriber_id=None, email=READER,
                 site=world.site, now=late,
             )  # fmt: skip
             other.commit()

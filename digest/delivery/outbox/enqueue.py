@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE
+from digest.delivery.outbox.planned_letters import PlannedLetter
 from digest.site_profile import Site
 
 LETTER_LIFE = timedelta(days=2)  #: how long a letter other than a digest remains valid, by default
@@ -40,29 +40,25 @@ DIGEST_DEFAULTS: dict[str, Any] = {
 def queue_letter(  # noqa: PLR0913  (the columns of a delivery, by keyword)
     session: Session,
     *,
-    letter: str,
+    letter: PlannedLetter,
     subscriber_id: int | None,
     email: str,
-    decision: Mapping[str, Any],
-    dedupe_key: str,
     site: Site,
     now: datetime,
     due_at: datetime | None = None,
     expires_at: datetime | None = None,
     lane: Lane = Lane.PROMPT,
 ) -> int | None:
-    """Write one letter and return its id, or None if its key was used before.
+    """Write one letter and return its id, or None if the same letter was written before.
 
     The letter is due now or at `due_at`. The prompt lane, the default, is for letters that somebody is
     waiting for.
     """
     row = {
-        "letter": letter,
+        **letter.columns(),
         "lane": lane,
         "subscriber_id": subscriber_id,
         "email": email,
-        "decision": json.dumps(decision, separators=(",", ":")),
-        "dedupe_key": dedupe_key,
         "key_id": site.signing_key_id,
         "dated_at": now,
         "state": DeliveryState.QUEUED,
@@ -80,7 +76,7 @@ def queue_bulk_letters(
 ) -> int:
     """Write many letters to the bulk lane, and return the number of new letters.
 
-    A row has `letter subscriber_id email decision dedupe_key`; a row is skipped if its key was used before.
+    A row has `subscriber_id email` and the columns of a planned letter; the same letter is written once.
     """
     same = {
         **DIGEST_DEFAULTS,

@@ -11,15 +11,16 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import DeliveryState, Lane
 from digest.delivery.outbox.open_deliveries import DELIVERY_TABLE, IS_OPEN
+from digest.delivery.outbox.planned_letters import PlannedLetter
 from digest.delivery.outbox.transitions import NO_LEASE
 from digest.editions.compose import Digest
 
 NO_DIGEST = Digest(sections=(), checked=0).to_json()
 
 
-def withdraw_letter(session: Session, dedupe_key: str, reason: str, *, now: datetime) -> None:
-    """Withdraw the letter with this dedupe key if it is still queued."""
-    waiting = (DELIVERY_TABLE.c.dedupe_key == dedupe_key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
+def withdraw_letter(session: Session, letter: PlannedLetter, reason: str, *, now: datetime) -> None:
+    """Withdraw a letter if it is still queued."""
+    waiting = (DELIVERY_TABLE.c.dedupe_key == letter.key, DELIVERY_TABLE.c.state == DeliveryState.QUEUED)
     values = {"state": DeliveryState.SUPPRESSED, "reason": reason, "settled_at": now}
     session.connection().execute(update(DELIVERY_TABLE).where(*waiting).values(**values))
 
