@@ -30,4 +30,4 @@ def inline(page: str) -> str:
             disable_basic_attributes=WRITTEN_BY_HAND,
             cssutils_logging_level=50,
         ).transform(pretty_print=False)
-    return inlined
+    return f"{inlined}\n"  # a text ends with a line end
