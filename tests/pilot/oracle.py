@@ -288,7 +288,7 @@ def unwanted(letter: Letter, person: Person, diary: Diary) -> Iterator[str]:
     bounced = sorted({act.at.date() for act in person.acts if act.what == "lost"})
     if len(bounced) >= 5 and letter.at.date() > bounced[4]:
         yield "to an address that does not exist"
-    if any(begin <= letter.at < end for begin, end in diary.stops):
+    if any(begin < letter.at < end for begin, end in diary.stops):
         yield "while mail was stopped"
     if letter.kind == "confirm" and not any(
         act.what == "asked" and act.at <= letter.at for act in person.acts

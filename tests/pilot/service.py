@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email import message_from_bytes, policy
@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
-from digest import app_context, links
+from digest import app_context, db, links
 from digest.app_context import AppContext, open_context
 from digest.caches import Caches
 from digest.cli import main
+from digest.db import make_engine
 from digest.inbound.server import MailReceiver
 from digest.settings import load_settings
 from digest.web import create_app
@@ -43,6 +45,7 @@ class Service:
     now: datetime
     settings: dict[str, str] = field(default_factory=dict)
     caches: Caches = field(default_factory=Caches)
+    engines: dict[str, Engine] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)  #: names of the letters that were taken from the outbox
 
     def open(self) -> None:
@@ -63,16 +66,26 @@ class Service:
         """Run a command at this moment, and return what it prints."""
         now = ["--now", self.now.isoformat()] if clock else []
         written = io.TextIOWrapper(io.BytesIO(), write_through=True)
-        with self.environment(), self.one_process(), redirect_stdout(written), redirect_stderr(written):
+        with self.one_process(), redirect_stdout(written), redirect_stderr(written):
             code = main([*arguments, *now])
         text = written.buffer.getvalue().decode()
         if code and not may_fail:
             raise AssertionError(f"digest {' '.join(arguments)} at {self.now}: {code}\n{text}")
         return text
 
-    def one_process(self) -> AbstractContextManager[object]:
-        """Let commands keep between them what a long-running process keeps."""
-        return patch.object(app_context, "AppContext", partial(AppContext, caches=self.caches))
+    @contextmanager
+    def one_process(self) -> Iterator[None]:
+        """Let commands and pages keep between them what a long-running process keeps."""
+        with (
+            self.environment(),
+            patch.object(app_context, "AppContext", partial(AppContext, caches=self.caches)),
+            patch.object(
+                db,
+                "make_engine",
+                lambda url: self.engines.get(url) or self.engines.setdefault(url, make_engine(url)),
+            ),
+        ):
+            yield
 
     @contextmanager
     def environment(self) -> Iterator[None]:
@@ -149,10 +162,8 @@ class Service:
     @contextmanager
     def context(self) -> Iterator[AppContext]:
         """Open what an entry point opens, with this moment as its time."""
-        with self.environment():
-            context = open_context(load_settings(), clock=lambda: self.now, caches=self.caches)
-            yield context
-        context.engine.dispose()
+        with self.one_process():
+            yield open_context(load_settings(), clock=lambda: self.now, caches=self.caches)
 
     @contextmanager
     def browser(self) -> Iterator[TestClient]:
