@@ -200,11 +200,7 @@ class Life:
 
     def work(self, kind: str) -> None:
         """Let the service do its due work, or only the part of it that runs; then readers open their letters."""
-        if kind == "no worker":
-            self.service.run("publish")
-            self.diary.composed.append(self.now)
-            return
-        self.service.work()
+        self.service.work(kind)
         for letter in self.diary.letters[self.read :]:
             self.open(letter)
         self.read = len(self.diary.letters)
@@ -567,6 +563,7 @@ def outages(chance: random.Random, begin: datetime, days: int) -> list[tuple[dat
     found = []
     for share, hours, kind in (
         (0.12, 7, "off"), (0.25, 30, "off"), (0.37, 5, "no worker"), (0.45, 3, "off"), (0.52, 10, "no worker"),
+        (0.58, 6, "no scheduler"),
         (0.75, 74, "off"), (0.9, 2, "off"),
     ):  # fmt: skip
         first = begin + timedelta(days=int(days * share), hours=chance.randrange(24))

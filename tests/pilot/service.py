@@ -100,11 +100,13 @@ class Service:
             os.environ.clear()
             os.environ.update(before)
 
-    def work(self) -> None:
-        """Do all due work, and take the letters from the outbox."""
-        self.run("run")
-        self.diary.composed.append(self.now)
-        self.diary.runs.append(self.now)
+    def work(self, kind: str) -> None:
+        """Do all due work, or the part of the roles that run; then take the letters from the outbox."""
+        self.run({"no worker": "publish", "no scheduler": "deliver"}.get(kind, "run"))
+        if kind != "no scheduler":
+            self.diary.composed.append(self.now)
+        if kind != "no worker":
+            self.diary.runs.append(self.now)
         for path in sorted((self.folder / "outbox").glob("new/*")):
             if path.name not in self.read:
                 self.read.add(path.name)
