@@ -34,7 +34,7 @@ TOPICS = (
 )  # fmt: skip
 QUALITIES = (
     "Patient", "Silent", "Copper", "Northern", "Hollow", "Early", "Bright", "Distant", "Gentle", "Rapid", "Frozen",
-    "Woven", "Crooked", "Amber", "Shallow", "Sturdy", "Restless", "Ancient", "Curved", "LoadedPaper",
+    "Woven", "Crooked", "Amber", "Shallow", "Sturdy", "Restless", "Ancient", "Curved", "Velvet",
 )  # fmt: skip
 PLACES = (
     "Harbours", "Orchards", "Valleys", "Kitchens", "Islands", "Deserts", "Libraries", "Stations", "Meadows", "Attics",
@@ -283,7 +283,7 @@ class Life:
         """The operator adds somebody who agreed."""
         reader = self.new_reader()
         wants = reader.wishes
-        topics = [part for word in wants.words for part in ("--topic", f"{word.title()}={word}")]
+        topics = [part for word in wants.words for part in ("--topic", f"{word}={word}")]
         self.service.run(
             "subscribers", "add", reader.email, *topics, "--cadence", wants.cadence, "--at", wants.at,
             "--timezone", wants.zone, "--confirmed", "--consent", "asked in the seminar",
@@ -296,7 +296,7 @@ class Life:
         path = self.service.folder / f"import-{self.number}.csv"
         lines = [
             f"{one.email},{one.wishes.cadence},{one.wishes.at},{one.wishes.zone},active,"
-            + "; ".join(f"{word.title()}={word}" for word in one.wishes.words)
+            + "; ".join(f"{word}={word}" for word in one.wishes.words)
             for one in few
         ]
         path.write_text("\n".join(["email,cadence,at,timezone,state,topics", *lines]) + "\n")
@@ -387,11 +387,12 @@ class Life:
         if old.words and self.chance.random() < 0.5:
             word = self.chance.choice(old.words)
             words = tuple(one for one in old.words if one != word)
-            self.service.press(link(letter, "t"), {"do": "remove", "topic": name_of(word)})
+            page = self.service.press(link(letter, "t"), {"do": "remove", "topic": word})
         else:
             word = self.chance.choice([one for one in TOPICS if one not in old.words])
             words = (*old.words, word)
-            self.service.press(link(letter, "t"), {"do": "add", "name": name_of(word), "filter": word})
+            page = self.service.press(link(letter, "t"), {"do": "add", "name": word, "filter": word})
+        assert "nothing was saved" not in page, page
         reader.previous, reader.wishes = old, old.changed(words=words)
         self.note("changed", reader)
 
@@ -581,10 +582,6 @@ def link(letter: Letter, purpose: str) -> str:
     found = re.search(rf"{re.escape(SITE)}(/{purpose}/[\w.-]+)", text)
     assert found, (letter.kind, letter.to, purpose, letter.text[-1500:])
     return found[1]
-
-
-def name_of(word: str) -> str:
-    return word.title()
 
 
 def sqlite_databases(folder: Path) -> Iterator[str]:

@@ -345,7 +345,8 @@ def check_due(findings: Findings, email: str, person: Person, diary: Diary) -> N
         state = person.state(due) if due else None
         if due is None or state is None or due_on(day, state.wishes) != due:
             continue
-        run, sent = first(diary.composed, due), first(diary.runs, due)
+        run = first(diary.composed, due)
+        sent = first(diary.runs, run) if run else None
         if run is None or sent is None or sent >= closes(day, state.wishes):
             continue  # the service was off; the papers are in the next digest
         if state.is_active and not person.is_unsettled(run) and not is_lost(person, run):
