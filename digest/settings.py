@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from email.headerregistry import Address
 from email.utils import parseaddr
 from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -201,18 +202,36 @@ def signup_text(domains: frozenset[str] | None) -> str:
 
 
 def parse_inbound(text: str) -> tuple[str, ...]:
-    """Return the URLs at which the inbound LMTP and SMTP servers listen; raise ValueError for other URLs."""
+    """Return the URLs at which the inbound LMTP and SMTP servers listen.
+
+    Raises ValueError for other URLs, and for SMTP on an address that other machines reach.
+    """
     urls = tuple(text.replace(",", " ").split())
     for parts in map(urlsplit, urls):
         is_place = bool(parts.hostname and parts.port) or (parts.scheme == "lmtp" and bool(parts.path))
         if parts.scheme not in {"lmtp", "smtp"} or not is_place:
-            raise ValueError("write lmtp://127.0.0.1:8024, lmtp:///run/digest/lmtp.sock or smtp://0.0.0.0:25")
+            raise ValueError(
+                "write lmtp://127.0.0.1:8024, lmtp:///run/digest/lmtp.sock or smtp://127.0.0.1:8025"
+            )
+        if parts.scheme == "smtp" and not is_loopback(parts.hostname or ""):
+            raise ValueError(
+                f"SMTP is received from this machine only, not at {parts.hostname}. Let a mail server receive mail"
+                " from the internet and pass it on: to smtp://127.0.0.1:8025, or to lmtp://HOST:8024 (docs/deploy.md)"
+            )
     return urls
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def parse_sns_topics(text: str) -> frozenset[str]:
     """Return the ARNs of SNS topics; raise ValueError if one is not an ARN."""
-    from digest.bounces.sns_topic_names import is_topic_arn  # imports cryptography
+    from digest.bounces.ses_notices import is_topic_arn  # imports cryptography
 
     arns = text.replace(",", " ").split()
     for arn in arns:

@@ -100,7 +100,7 @@ WRITTEN = {
     "footer_links": "Imprint https://lab.example/imprint, Our privacy notice https://lab.example/privacy",
     "sender": "Example Lab <digest@example.org>",
     "signup": "lab.example, uni.example",
-    "inbound": "lmtp://127.0.0.1:8024, smtp://0.0.0.0:25",
+    "inbound": "lmtp://0.0.0.0:8024, smtp://127.0.0.1:25",
     "sns_topics": "arn:aws:sns:eu-west-1:123456789012:bounces",
 }
 
@@ -133,6 +133,22 @@ def test_inactive_readers_are_kept_for_months_or_forever() -> None:
     for text in ("inactive readers", "inactive readers 0 months", "inactive readers two years"):
         with pytest.raises(BadField, match="24 months"):
             load_settings({"keep": text})
+
+
+def test_smtp_is_received_from_this_machine_only_and_a_refusal_says_what_to_write() -> None:
+    for url in (
+        "smtp://localhost:25",
+        "smtp://127.0.0.1:8025",
+        "smtp://[::1]:25",
+        "lmtp://0.0.0.0:24",
+        "lmtp:///x",
+    ):
+        assert load_settings({"inbound": url}).inbound == (url,)
+    for url in ("smtp://0.0.0.0:25", "smtp://192.0.2.1:25", "smtp://mail.example.org:25", "smtp://[::]:25"):
+        with pytest.raises(
+            BadField, match=r"DIGEST_INBOUND: SMTP is received from this machine only.*lmtp://"
+        ):
+            load_settings({"inbound": url})
 
 
 def test_send_hours_and_warm_up_are_in_the_time_zone_that_is_set() -> None:

@@ -20,12 +20,13 @@ from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from digest import backups, heartbeats, inbound, subscribers
+from digest import backups, heartbeats, subscribers
 from digest.db import DBAPIError
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
 from digest.dumps import intake, sources
 from digest.errors import DigestError
+from digest.inbound import classification, mail_rules
 from digest.monitoring import alarm_letters, problems, weekly_report
 from digest.monitoring.supervisor import find_supervisor
 from digest.publishing import due_readers
@@ -177,8 +178,8 @@ def process_stored_mail() -> None:
     """Process mail and notices that were stored but not processed when they were received."""
     context = app_context()
     with context.write_session() as session:
-        inbound.process_stored_mails(
-            session, site=context.site, rules=inbound.rules_of(context), now=context.clock()
+        classification.process_stored_mails(
+            session, site=context.site, rules=mail_rules.rules_of(context), now=context.clock()
         )
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         subscriber_hash,
         unsaved_opt_outs,
     )
-    from digest.bounces.provider_reports import NoticeReport, read_notice
     from digest.bounces.report_parser import (
         Complaint,
         Failure,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
         failure_of_reply,
         read_report,
     )
+    from digest.bounces.ses_notices import NoticeReport, read_notice
     from digest.bounces.suppressions import (
         OWNER_CAN_LIFT,
         SuppressionEntry,

@@ -34,15 +34,15 @@ def show_list(work: Workspace, limit: Limit = None) -> CommandResult:
         digest inbox list
         digest inbox list --limit 100 --json
     """
-    from digest import inbound
+    from digest.inbound import stored_mail
 
     return listing(
-        lambda limit: map(as_report, inbound.list_mails(work.session, limit=limit)),
+        lambda limit: map(as_report, stored_mail.list_mails(work.session, limit=limit)),
         "id# received=received_at state from subject reason",
         shrinks="subject reason from",
         empty="The inbox is empty.",
         limit=limit,
-        total=partial(inbound.count_mails, work.session),
+        total=partial(stored_mail.count_mails, work.session),
     )
 
 
@@ -55,9 +55,9 @@ def show(work: Workspace, number: Number) -> CommandResult:
         digest inbox show 7
         digest inbox show 7 --json
     """
-    from digest import inbound
+    from digest.inbound import stored_mail
 
-    row = inbound.get_mail(work.session, number)
+    row = stored_mail.get_mail(work.session, number)
     report, content = as_report(row), row.content.decode("utf-8", "replace")
     fields = (f"{name}: {value}" for name, value in report.items())
     return CommandResult(report | {"content": content}, chain(fields, [""], content.splitlines()))
@@ -86,19 +86,19 @@ def delete(
         digest inbox delete --from @spam.example --yes
         digest inbox delete --all
     """
-    from digest import inbound
+    from digest.inbound import stored_mail
 
     if [number is not None, every, sender is not None].count(True) != 1:
         raise UsageError("Give one of ID, --all and --from.")
     with work.reading() as session:
         if number is None:
-            numbers = inbound.find_mails(session, sender=sender)
+            numbers = stored_mail.find_mails(session, sender=sender)
         else:
-            numbers = [inbound.get_mail(session, number).id]
+            numbers = [stored_mail.get_mail(session, number).id]
     count = plurals.count(len(numbers), "message")
     require_yes(f"{count} will be deleted.", yes=yes)
     with work.writing() as session:
-        inbound.delete_mails(session, numbers)
+        stored_mail.delete_mails(session, numbers)
     return CommandResult({"deleted": numbers}, f"{count} deleted.")
 
 

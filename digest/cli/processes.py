@@ -69,7 +69,7 @@ def scheduler() -> None:
 
 
 def inbound() -> None:
-    """Receive incoming mail (SMTP or LMTP): bounces, complaints, commands.
+    """Receive incoming mail (LMTP, or SMTP on this machine): bounces, complaints, commands.
 
     Listens on the addresses in DIGEST_INBOUND; without that setting it receives no mail. Mail that an earlier version
     could not read is read again.

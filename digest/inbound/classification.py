@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from digest import bounces, failpoints, links, subscribers
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY, failure_of_text
-from digest.bounces.sns_topic_names import is_topic_arn
+from digest.bounces.ses_notices import is_topic_arn
 from digest.db.tables import Delivery, DeliveryState, InboundMail, MailPurpose, MailState, Subscriber
 from digest.inbound import (
     answered_letter,
@@ -32,8 +32,7 @@ from digest.inbound import (
 from digest.inbound.mail_commands import Verb
 from digest.inbound.mail_rules import MailContext, MailRules
 from digest.inbound.mail_text import ReceivedMail
-from digest.inbound.mail_without_command import MailOutcome
-from digest.inbound.reader_request import CommandMail
+from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.sender_proof import SenderProof
 from digest.inbound.storage_quota import purpose_of
 from digest.inbound.writer_checks import MailIgnored
@@ -75,10 +74,6 @@ class IdentifiedRecipient:
             and self.subscriber.is_group
             and answered_letter.is_same_address(self.email or "", self.subscriber.email)
         )
-
-
-class UnclassifiedMail(Exception):
-    """The reason why the operator must read a message."""
 
 
 def is_accepted_recipient(site: Site, recipient: str) -> bool:
@@ -137,19 +132,10 @@ def process_mail(
     `mail` is the message, if it was parsed already.
     """
     try:
-        known = prepare_facts(session, site, number, mail, rules, now)
-        row = session.get(InboundMail, number, with_for_update=True, populate_existing=True)
-        if known is None or row is None:  # another process has processed the message
-            session.rollback()
-            return "gone"
-        row.state = MailState.NEW  # an earlier attempt may have kept the message for the operator
-        outcome = classify_and_apply(session, site, row, rules, known, now)
-        if row.state == MailState.NEW:
-            session.delete(row)
-        failpoints.reach("mail-processed")
-        session.commit()
-        failpoints.reach("mail-committed")
-    except UnclassifiedMail as error:
+        outcome = lock_and_apply(
+            MailContext(session=session, site=site, rules=rules, now=now), number=number, mail=mail
+        )
+    except MailIgnored as error:
         outcome = shunt(session, number, str(error))
     except DataError as error:  # a retry would fail every time and block all other mail
         log.warning("mail %d cannot be stored: %s", number, type(error.orig).__name__)
@@ -163,6 +149,23 @@ def process_mail(
     return outcome
 
 
+def lock_and_apply(context: MailContext, *, number: int, mail: ReceivedMail | None) -> str:
+    """Process a message in one transaction with its deletion, and return the outcome."""
+    session, known = context.session, prepare_facts(context, number, mail)
+    row = session.get(InboundMail, number, with_for_update=True, populate_existing=True)
+    if known is None or row is None:  # another process has processed the message
+        session.rollback()
+        return "gone"
+    row.state = MailState.NEW  # an earlier attempt may have kept the message for the operator
+    outcome = classify_and_apply(context, row, known)
+    if row.state == MailState.NEW:
+        session.delete(row)
+    failpoints.reach("mail-processed")
+    session.commit()
+    failpoints.reach("mail-committed")
+    return outcome
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedFacts:
     """A parsed message and the facts that are slow to determine, prepared before the message is locked."""
@@ -173,12 +176,10 @@ class PreparedFacts:
     choose_papers: ChoosePapers | None = None
 
 
-def prepare_facts(
-    session: Session, site: Site, number: int, mail: ReceivedMail | None, rules: MailRules, now: datetime
-) -> PreparedFacts | None:
+def prepare_facts(context: MailContext, number: int, mail: ReceivedMail | None) -> PreparedFacts | None:
     """Parse a message and query the DNS outside any transaction; return None if the message is gone."""
-    row = session.get(InboundMail, number)
-    session.commit()
+    site, rules, row = context.site, context.rules, context.session.get(InboundMail, number)
+    context.session.commit()
     if row is None:
         return None
     recipient, mail = row.recipient, mail or mail_text.read_mail(row.content)
@@ -187,7 +188,7 @@ def prepare_facts(
     return PreparedFacts(
         mail=mail,
         proof=sender_proof.proof_of_sender(
-            mail, email, to=recipient, authserv_id=rules.authserv_id, lookup=rules.lookup, now=now
+            mail, email, to=recipient, authserv_id=rules.authserv_id, lookup=rules.lookup, now=context.now
         )
         if email
         else None,
@@ -228,53 +229,51 @@ def shunt(session: Session, number: int, reason: str) -> str:
 
 
 def classify_and_apply(  # noqa: PLR0911  (one return for each class of mail)
-    session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
+    context: MailContext, row: InboundMail, known: PreparedFacts
 ) -> str:
-    """Process a message and return the outcome, or raise UnclassifiedMail with the reason."""
-    unsubscribed = links.verify_address(site, "unsubscribe", row.recipient)
+    """Process a message and return the outcome, or raise MailIgnored with the reason to keep it."""
+    unsubscribed = links.verify_address(context.site, "unsubscribe", row.recipient)
     if unsubscribed is not None:
-        return apply_unsubscribe(session, site, unsubscribed, row, now)
+        return apply_unsubscribe(context, unsubscribed, row)
     if is_topic_arn(row.recipient):
-        return apply_notice(session, site, row, now)
+        return apply_notice(context, row)
     report = known.mail.report
-    if report is None and not row.sender and links.verify_address(site, "bounce", row.recipient):
+    if report is None and not row.sender and links.verify_address(context.site, "bounce", row.recipient):
         report = failure_of_text(known.mail.text)
     if report is None:
-        return apply_personal_mail(session, site, row, rules, known, now)
+        return apply_personal_mail(context, row, known)
     if report == AUTOMATIC_REPLY and row.purpose == MailPurpose.ROLE:
         # For example, mail from a blocklist.
-        raise UnclassifiedMail("an automatic message to postmaster or abuse")
+        raise MailIgnored("an automatic message to postmaster or abuse")
     if isinstance(report, NoActionNeeded):
         return report.reason
-    recipient = identify_recipient(session, site, row)
+    recipient = identify_recipient(context, row)
     if recipient is not None:
-        return count_report(session, site, recipient, report, now)
+        return count_report(context, recipient, report)
     if isinstance(report, Complaint):
-        return count_quoted_complaint(session, site, row, report, now)
-    raise UnclassifiedMail("the report is about a letter that we cannot identify")
+        return count_quoted_complaint(context, row, report)
+    raise MailIgnored("the report is about a letter that we cannot identify")
 
 
-def count_quoted_complaint(
-    session: Session, site: Site, row: InboundMail, report: Complaint, now: datetime
-) -> str:
+def count_quoted_complaint(context: MailContext, row: InboundMail, report: Complaint) -> str:
     """Unsubscribe the reader whose letter a complaint quotes, and count it if that letter was a digest."""
-    quoted = reader_of_quoted_letter(session, site, row.content)
+    session, site, now = context.session, context.site, context.now
+    quoted = reader_of_quoted_letter(context, row.content)
     if quoted is None or quoted.subscriber is None:
-        raise UnclassifiedMail("the report is about a letter that we cannot identify")
+        raise MailIgnored("the report is about a letter that we cannot identify")
     if quoted.is_group:
-        return record_members_report(session, site, quoted, report, now)
+        return record_members_report(context, quoted, report)
     if quoted.delivery_id is not None and quoted.email is not None:
         bounces.store_report(session, site, quoted.email, report, now=now, delivery_id=quoted.delivery_id)
     subscribers.unsubscribe(session, site, quoted.subscriber, now=now)
     return f"subscriber {quoted.subscriber.id} unsubscribed: a complaint quoted a letter to this subscriber"
 
 
-def apply_personal_mail(
-    session: Session, site: Site, row: InboundMail, rules: MailRules, known: PreparedFacts, now: datetime
-) -> str:
+def apply_personal_mail(context: MailContext, row: InboundMail, known: PreparedFacts) -> str:
     """Process a message that a person may have written: a confirmation, commands or any other text."""
+    session, site = context.session, context.site
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
-        raise UnclassifiedMail("the mail is neither a report nor a command")
+        raise MailIgnored("the mail is neither a report nor a command")
     subscribers.note_mail(session, row.sender, received_at=row.received_at)
     confirmation = links.read_confirm_address(site, row.recipient)
     read = command_addresses.read_at(site, row.recipient, known.mail)
@@ -286,16 +285,12 @@ def apply_personal_mail(
         answered=answered_letter.find(session, site, row.recipient),
         network=row.network,
     )
-    context = MailContext(session=session, site=site, rules=rules, now=now)
-    try:
-        done = None
-        if confirmation is not None and not mail.leaves:
-            done = apply_confirmation(context, confirmation, mail, known)
-        if done is None and mail.commands:
-            done = command_handlers.run_commands(context, mail)
-        done = done or mail_without_command.answer(context, mail)
-    except MailIgnored as error:
-        raise UnclassifiedMail(str(error)) from error
+    done = None
+    if confirmation is not None and not mail.leaves:
+        done = apply_confirmation(context, confirmation, mail, known)
+    if done is None and mail.commands:
+        done = command_handlers.run_commands(context, mail)
+    done = done or mail_without_command.answer(context, mail)
     if done.needs_human:
         stored_mail.keep(session, row, done.outcome)
     return done.outcome
@@ -308,58 +303,60 @@ def apply_confirmation(
     reply = confirm_replies.apply_reply(context, number, mail, choose_papers=known.choose_papers)
     if reply is None:
         return None
-    others = [one for one in mail.commands if one.verb not in {Verb.APPLY, Verb.CONFIRM, Verb.SUBSCRIBE}]
+    commands = [one for one in mail.commands if one.verb not in {Verb.APPLY, Verb.CONFIRM}]
+    others = [one for one in commands if one.argument or one.verb is not Verb.SUBSCRIBE]
     if reply.confirmed is None or not others:
-        return MailOutcome(outcome=reply.outcome)
+        return reply
     further = replace(mail, commands=others, is_confirmation=True)
-    done = command_handlers.reply_to_reader(context, reply.confirmed, further)
+    try:
+        done = command_handlers.reply_to_reader(context, reply.confirmed, further)
+    except MailIgnored:  # an answer too many does not undo the confirmation
+        return reply
     return MailOutcome(outcome=f"{reply.outcome}; {done.outcome}", needs_human=done.needs_human)
 
 
-def apply_notice(session: Session, site: Site, row: InboundMail, now: datetime) -> str:
+def apply_notice(context: MailContext, row: InboundMail) -> str:
     """Count the bounce or complaint in a provider's notice, whose signature was verified earlier."""
     notice = bounces.read_notice(row.content)
     if notice is None:
-        raise UnclassifiedMail("the mail is not a known SES notice")
+        raise MailIgnored("the mail is not a known SES notice")
     if isinstance(notice.report, NoActionNeeded):
         return notice.report.reason
-    recipient = identify_notice_recipient(session, site, notice)
+    recipient = identify_notice_recipient(context, notice)
     if recipient is None:
-        raise UnclassifiedMail("the report is about an unknown letter")
-    return count_report(session, site, recipient, notice.report, now)
+        raise MailIgnored("the report is about an unknown letter")
+    return count_report(context, recipient, notice.report)
 
 
-def apply_unsubscribe(session: Session, site: Site, subject: str, row: InboundMail, now: datetime) -> str:
+def apply_unsubscribe(context: MailContext, subject: str, row: InboundMail) -> str:
     """Unsubscribe the subscriber to whose unsubscribe address a message was sent, whoever sent it."""
     if not row.sender:
         return "a report on mail to an unsubscribe address"
     number, _, link_version = subject.partition("-")
-    subscriber = session.get(Subscriber, int(number))
+    subscriber = context.session.get(Subscriber, int(number))
     if subscriber is None or subscriber.link_version != int(link_version):
         return "an unsubscribe address of an unknown subscriber"
-    subscribers.unsubscribe(session, site, subscriber, now=now)
+    subscribers.unsubscribe(context.session, context.site, subscriber, now=context.now)
     return f"subscriber {number} unsubscribed"
 
 
-def count_report(
-    session: Session, site: Site, recipient: IdentifiedRecipient, report: Failure | Complaint, now: datetime
-) -> str:
+def count_report(context: MailContext, recipient: IdentifiedRecipient, report: Failure | Complaint) -> str:
     """Count a failure or complaint against the recipient's address; on a complaint, also unsubscribe them."""
     if recipient.email is None or recipient.letter == "alarm":
         return "about a letter that counts against no address"
     if recipient.is_group and is_of_member(report, recipient.email):
-        return record_members_report(session, site, recipient, report, now)
+        return record_members_report(context, recipient, report)
     result = bounces.record_failure(
-        session,
-        site,
+        context.session,
+        context.site,
         recipient.email,
         report,
-        now=now,
+        now=context.now,
         delivery_id=recipient.delivery_id,
         cadence=recipient.subscriber.cadence if recipient.subscriber else "daily",
     )
     if isinstance(report, Complaint) and recipient.subscriber is not None:
-        subscribers.mark_unsubscribed(session, recipient.subscriber, now=now)
+        subscribers.mark_unsubscribed(context.session, recipient.subscriber, now=context.now)
     which = f" on delivery {recipient.delivery_id}" if recipient.delivery_id else ""
     ending = ", frozen" if result.is_frozen else ", suppressed" if result.is_suppressed else ""
     return f"{result.kind}{which}{ending}"
@@ -378,11 +375,7 @@ def is_of_member(report: Failure | Complaint, group: str) -> bool:
 
 
 def record_members_report(
-    session: Session,
-    site: Site,
-    recipient: IdentifiedRecipient,
-    report: Failure | Complaint,
-    now: datetime,
+    context: MailContext, recipient: IdentifiedRecipient, report: Failure | Complaint
 ) -> str:
     """Return the outcome of a report that concerns one member and must not end the whole group's digests.
 
@@ -391,15 +384,16 @@ def record_members_report(
     if isinstance(report, Failure):
         return "a failure at one member of a group; it counts against no address"
     bounces.store_report(
-        session, site, recipient.email or "", report, now=now, delivery_id=recipient.delivery_id
-    )
+        context.session, context.site, recipient.email or "", report,
+        now=context.now, delivery_id=recipient.delivery_id,
+    )  # fmt: skip
     return "a complaint of one member of a group, whose digests continue"
 
 
 # ── the recipient ───────────────────────────────────────────────────────────────────────────────
 
 
-def identify_recipient(session: Session, site: Site, row: InboundMail) -> IdentifiedRecipient | None:
+def identify_recipient(context: MailContext, row: InboundMail) -> IdentifiedRecipient | None:
     """Return the recipient that a report's bounce address identifies.
 
     Only mail servers see bounce addresses, so the address identifies the recipient reliably.
@@ -407,21 +401,21 @@ def identify_recipient(session: Session, site: Site, row: InboundMail) -> Identi
     content = SOFT_BREAK.sub(b"", row.content)
     shown = (found[0].decode() for found in BOUNCE_ADDRESS.finditer(content))
     for address in (row.recipient, *shown):
-        number = links.verify_address(site, "bounce", address)
+        number = links.verify_address(context.site, "bounce", address)
         if number is not None:
-            return recipient_of_delivery(session, int(number))
+            return recipient_of_delivery(context.session, int(number))
     return None
 
 
-def reader_of_quoted_letter(session: Session, site: Site, content: bytes) -> IdentifiedRecipient | None:
+def reader_of_quoted_letter(context: MailContext, content: bytes) -> IdentifiedRecipient | None:
     """Return the subscriber whose letter a report quotes, and the digest that it was, if it was one.
 
     Mailbox providers remove the recipient and the envelope from a complaint, so any value that we signed
     counts. Digests are forwarded, so a quoted letter proves only that the sender had a copy. The report
     therefore has the same effect as opening the letter's unsubscribe link, and counts as one complaint.
     """
-    content = SOFT_BREAK.sub(b"", content)
-    subjects = list(dict.fromkeys(islice(signed_subjects(site, content), MAX_QUOTED)))
+    session, content = context.session, SOFT_BREAK.sub(b"", content)
+    subjects = list(dict.fromkeys(islice(signed_subjects(context.site, content), MAX_QUOTED)))
     for subject in sorted(subjects, key=lambda subject: subject.count("-") < 2):  # editions first
         number, link_version, *edition = subject.split("-", 2)
         subscriber = session.get(Subscriber, int(number))
@@ -460,23 +454,17 @@ def recipient_of_digest(session: Session, subscriber: Subscriber, edition: str =
     return IdentifiedRecipient(email=subscriber.email, subscriber=subscriber)
 
 
-def identify_notice_recipient(
-    session: Session, site: Site, notice: NoticeReport
-) -> IdentifiedRecipient | None:
+def identify_notice_recipient(context: MailContext, notice: NoticeReport) -> IdentifiedRecipient | None:
     """Return the recipient that a notice is about, found by provider id, envelope sender or address."""
-    if notice.provider_id:
-        named = select(Delivery.id).where(Delivery.provider_id == notice.provider_id.partition("@")[0])
-        if (number := session.scalar(named)) is not None:
-            return recipient_of_delivery(session, number)
-    signed = links.verify_address(site, "bounce", notice.sender)
-    if signed is not None:
-        return recipient_of_delivery(session, int(signed))
-    if notice.recipient:
-        is_recipient = func.lower(Delivery.email) == notice.recipient.strip("<> ").lower()
-        last = select(Delivery.id).where(is_recipient).order_by(Delivery.id.desc()).limit(1)
-        if (number := session.scalar(last)) is not None:
-            return recipient_of_delivery(session, number)
-    return None
+    session, last = context.session, select(Delivery.id).order_by(Delivery.id.desc()).limit(1)
+    number = session.scalar(last.where(Delivery.provider_id == notice.provider_id.partition("@")[0]))
+    if number is None and (signed := links.verify_address(context.site, "bounce", notice.sender)):
+        number = int(signed)
+    if number is None and notice.recipient:
+        number = session.scalar(
+            last.where(func.lower(Delivery.email) == notice.recipient.strip("<> ").lower())
+        )
+    return recipient_of_delivery(session, number) if number is not None else None
 
 
 def recipient_of_delivery(session: Session, number: int) -> IdentifiedRecipient:

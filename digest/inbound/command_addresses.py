@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 
 from digest import links
 from digest.inbound import find_commands
 from digest.inbound.find_commands import ReadMail
-from digest.inbound.mail_commands import Command, Verb
+from digest.inbound.mail_commands import KIND_OF_WORD, Command, Verb
 from digest.inbound.mail_text import ReceivedMail
 from digest.site_profile import Site
 
 #: The commands that the address of a message alone can give, keyed by the word after the mailbox's name, as
 #: in Mailman.
-VERBS = MappingProxyType(
-    {
-        "subscribe": Verb.SUBSCRIBE,
-        "join": Verb.SUBSCRIBE,
-        "unsubscribe": Verb.UNSUBSCRIBE,
-        "leave": Verb.UNSUBSCRIBE,
-        "help": Verb.HELP,
-    }
-)
+VERBS = {word: KIND_OF_WORD[word].verb for word in ("subscribe", "join", "unsubscribe", "leave", "help")}
 REQUEST = "request"  #: the word in Mailman's address for commands that are in the text
 
 

@@ -10,7 +10,7 @@ from itertools import dropwhile
 from digest.editions import schedule, time_zones
 from digest.errors import BadField
 from digest.inbound import words_around_commands
-from digest.inbound.words_around_commands import SENTENCE_WORDS
+from digest.inbound.words_around_commands import PHRASES, SENTENCE_WORDS, alternatives, pattern_of, words_of
 from digest.letters import figures_in_words
 from digest.letters.figures_in_words import MONTHS, day_in_words
 
@@ -22,19 +22,17 @@ MAX_NAMES = 3  #: maximum number of words in the writer's name after `subscribe`
 DEFAULT_PAUSE = timedelta(days=7)
 
 NAMED_FILTER = re.compile(r"(?P<name>[^:\"()]{1,80}):\s+(?P<filter>.+)")
+PHRASE = re.compile(r'"[^"]*"')
 OPERATORS = re.compile(r"[\"&|*()]|\b(?:AND|OR|NOT|NEAR)\b|\w:\w")
 #: Matches the beginning of a filter that follows a name, such as `"`, `(`, `ti:`, NOT or a word with a
 #: wildcard.
 BEGIN_OF_FILTER = re.compile(r"(?<!\S)(?:[-\"(]|\w+:\S|\w*\*|NOT\b)")
 
-#: Words around the topic in `add a topic on robots` and `subscribe me to papers about robots`.
-BEFORE_TOPIC = re.compile(
-    r"(?:(?:me|us|to|for)\s+)*"
-    r"(?:(?:(?:a|an|the|new|my|this|following|all|recent)\s+)*topics?(?:\s+(?:called|named|on|about|for))*:?\s+"
-    r"|(?:(?:a|an|the|new|your|daily|all|recent)\s+)*(?:papers?|articles?|preprints?|publications?|research|work|news"
-    r"|updates?|digests?)\s+(?:on|about|in|for|regarding|related to|dealing with)\s+(?:the topic (?:of )?)?)",
-    re.IGNORECASE,
-)
+#: Words around the topic: `add a topic on robots`, `subscribe me to papers about robots`, `the robots topic`.
+BEFORE_TOPIC, AROUND_TOPIC = pattern_of("before_topic"), pattern_of("around_topic", after="$")
+WITH_FILTER = pattern_of(
+    "with_filter", before=r"\s+", after=r":?\s+"
+)  #: as in `add Robots with filter robot*`
 #: Words that begin an ordinary sentence after `subscribe`, rather than a topic.
 NO_TOPIC_WORDS = words_around_commands.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 
@@ -44,7 +42,7 @@ DATE = (
     r"|(?P<day_number>\d{1,2})(?P<mark>[./-])(?P<month_number>\d{1,2})(?:(?P=mark)(?P<year>\d{2,4})?)?(?![\w./-])"
     r"|(?:the\s+)?(?:end|beginning|start)(?P<ends>\s+of\s+(?:the|this|next)?\s*(?:week|month|year))"
     r"|next\s+(?P<next>week|month|year)\b"
-    r"|(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})(?:,?\s+(?P<their_year>\d{4}))?"
+    r"|(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})(?:,?\s+(?P<their_year>\d{4}))?"
     r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{4}))?"
     r"|(?:next\s+)?(?P<day_or_month>[a-z]{3,9})\b"
 )
@@ -55,24 +53,11 @@ PAUSE = re.compile(
 PAUSE_IN_SENTENCE = re.compile(
     rf"\b(?:(?:(?:un)?til{{1,2}}|through)\s+(?:{DATE})|for\s+(?:the\s+next\s+)?{LENGTH})"
 )
-ENDLESS = re.compile(
-    r"(?:until )?(?:forever|indefinitely|further notice|i (?:resume|say so|come back|am back|return))"
-)
+ENDLESS = pattern_of("endless", before="(?:until )?")
 #: Words between `pause` and its length: `pause my digests for 2 weeks`.
-PAUSED_THINGS = re.compile(
-    r"(?:(?:my|the|all|your|it|them|everything|digests?|e?-?mails?|letters?|delivery|sending|me|subscription|please)[ ,]+)*"
-)
-REASON = re.compile(r"\s*(?:[,.;(–-]|(?:as|because|since|while|due|i|we|i['’]m|i['’]ll)\b)")
-NUMBERS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-        ),
-        1,
-    )
-    for name in names.split()
-}  # fmt: skip
+PAUSED_THINGS = re.compile(rf"(?:(?:{alternatives('paused_things')})[ ,]+)*")
+REASON = re.compile(r"(?:\s+please)?\s*(?:[,.;(–-]|(?:as|because|since|while|due|i|we|i['’]m|i['’]ll)\b)")
+NUMBERS = {"a": 1, "an": 1, **{name: number for number, name in enumerate(PHRASES["numbers"].split())}}
 UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 NO_END = date.max  #: the end of a pause that lasts until the reader resumes
 
@@ -86,10 +71,8 @@ NAMED_CADENCES = dict.fromkeys(("workdays", "mon-fri", "monday-friday", "mo-fr")
 PERIODS = {"day": "daily", "morning": "daily", "week": "weekly", "month": "monthly", "weekday": "weekdays"}
 ZONE = re.compile(r"[a-z]+(?:/[\w+-]+)+|utc", re.IGNORECASE)
 #: Words of a schedule that set nothing: `change the time of my digest to 7:30`.
-SCHEDULE_FILLERS = words_around_commands.words_of("schedule_fillers")
-PAPER_NUMBER = re.compile(
-    r"(?:(?:did|do|i|get|got|receive|is|was|paper|number|like)\s+)*(?:no\.?\s*|#)?(?P<number>\d{1,3})"
-)
+SCHEDULE_FILLERS = words_of("schedule_fillers")
+PAPER_NUMBER = pattern_of("paper_number")
 PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word with a digit
 
 
@@ -98,7 +81,8 @@ PAPER_ID = re.compile(r"\S*\d\S*")  #: matches an identifier or a URL: one word 
 
 def bare_topic(rest: str) -> str:
     """Return the topic in `a topic on robots, please.`: the text without the words around the topic."""
-    return words_around_commands.without_thanks(BEFORE_TOPIC.sub("", rest, count=1))
+    bare = words_around_commands.without_thanks(BEFORE_TOPIC.sub("", rest, count=1))
+    return WITH_FILTER.sub(": ", AROUND_TOPIC.sub(r"\g<the>\g<to>", bare), count=1)
 
 
 def is_topic(topic: str) -> bool:
@@ -119,12 +103,10 @@ def is_filter(topic: str) -> bool:
 
 def parse_topic(topic: str) -> tuple[str, str]:
     """Return the name and filter in `flows: flow matching`; an unnamed filter is named after its text."""
-    named = NAMED_FILTER.fullmatch(topic)
-    return (
-        (named["name"].strip(), named["filter"])
-        if named
-        else (figures_in_words.cut_at_word(topic.strip('"'), 60), topic)
-    )
+    if named := NAMED_FILTER.fullmatch(topic):
+        return named["name"].strip(), named["filter"]
+    name = topic.strip('"') if PHRASE.fullmatch(topic) else topic
+    return figures_in_words.cut_at_word(name, 60), topic
 
 
 def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
@@ -134,6 +116,7 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
     as the topic's name.
     """
     every = [word for word in rest.split() if bare_word(word) not in words_around_commands.POLITE_WORDS]
+    every = every[1:] if [bare_word(word) for word in every[:1]] in (["digest"], ["list"]) else every
     words = list(dropwhile(lambda word: bare_word(word) in names, every))
     words = words[1:] if words and bare_word(words[0]) == "to" else words
     text = bare_topic(" ".join(words))
@@ -141,7 +124,8 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
         return text
     if OPERATORS.search(text):
         return with_name(text)
-    if is_advertising(words):
+    bare = [bare_word(word) for word in words]
+    if bare[0] in NO_TOPIC_WORDS or not words_around_commands.ADVERTISING_WORDS.isdisjoint(bare):
         return None
     if words_around_commands.is_name(text) and is_name_of_writer(every, names):
         return ""
@@ -169,18 +153,9 @@ def with_name(text: str) -> str:
     """Return the text, with a colon inserted between a filter with operators and a name before it."""
     begin = None if NAMED_FILTER.fullmatch(text) else BEGIN_OF_FILTER.search(text)
     name = text[: begin.start()].strip() if begin else ""
-    return f"{name}: {text[len(name) :].lstrip()}" if name and is_filter_name(name) else text
-
-
-def is_filter_name(text: str) -> bool:
-    """Return whether the words before a filter are its name rather than its first clause."""
-    return not re.search(r"\b(?:AND|OR|NOT|NEAR|[&|])$", text) and len(text.split()) <= MAX_NAMES
-
-
-def is_advertising(words: Sequence[str]) -> bool:
-    """Return whether the words after `subscribe` are advertising, such as `and save 50 %`."""
-    bare = [bare_word(word) for word in words]
-    return bare[0] in NO_TOPIC_WORDS or not words_around_commands.ADVERTISING_WORDS.isdisjoint(bare)
+    # Words that end with an operator are the first clause of the filter.
+    is_clause = re.search(r"\b(?:AND|OR|NOT|NEAR|[&|])$", name) or len(name.split()) > MAX_NAMES
+    return f"{name}: {text[len(name) :].lstrip()}" if name and not is_clause else text
 
 
 # ── pauses ──────────────────────────────────────────────────────────────────────────────────────
@@ -212,6 +187,13 @@ def pause_said(rest: str) -> str | None:
         return text
     is_said = found and can_be_pause(found[0]) and REASON.match(text, found.end())
     return found[0] if found and is_said else None
+
+
+def names_only_digests(text: str) -> bool:
+    """Return whether a text names the digests and nothing else, as in `hold my mails`."""
+    return bool(text) and bool(
+        PAUSED_THINGS.fullmatch(f"{words_around_commands.without_thanks(text).lower()} ")
+    )
 
 
 def pause_in(sentence: str) -> str | None:
@@ -324,6 +306,20 @@ def parse_schedule(line: str) -> dict[str, str] | None:
     return {**fields, "timezone": zone} if zone else fields or None
 
 
+def schedule_in(sentence: str) -> str:
+    """Return the longest schedule in a sentence as one writes it in a command: `weekly fri at 9:00`; else ""."""
+    words = sentence.rstrip(".!?").split()
+    parts = ((begin, end) for begin in range(len(words)) for end in range(begin + 1, len(words) + 1))
+    for begin, end in sorted(parts, key=lambda part: part[0] - part[1]):
+        fields = parse_schedule(" ".join(words[begin:end])) or {}
+        if fields.keys() & {"cadence", "at"}:
+            at = f"at {fields['at']}" if "at" in fields else ""
+            return " ".join(
+                filter(None, (fields.get("cadence", "").replace("-", " "), at, fields.get("timezone")))
+            )
+    return ""
+
+
 def schedule_field(word: str, before: str) -> dict[str, str] | None:
     """Return the schedule field that a word sets, {} for a filler word, or None for any other word."""
     cadence = PERIODS.get(word) if before in {"every", "each", "a"} else NAMED_CADENCES.get(word)
@@ -367,7 +363,10 @@ def zone_named(text: str, *, is_alone: bool) -> str | None:
 
 def parse_papers(rest: str) -> list[int | str] | None:
     """Return the papers in `3, 5 and 7`: numbers in the answered letter, or identifiers; None for other text."""
-    text = re.sub(r"^(?:papers?|nos?\.?|numbers?)\s+", "", rest.rstrip(" ?!."), flags=re.IGNORECASE)
+    if (only := parse_paper(rest)) is not None:
+        return [only]
+    bare = words_around_commands.without_thanks(rest).rstrip(" ?")
+    text = re.sub(r"^(?:papers?|nos?\.?|numbers?)\s+", "", bare, flags=re.IGNORECASE)
     found = [parse_paper(part) for part in re.split(r"\s*(?:,|;|&|\band\b|\bund\b|\s)\s*", text) if part]
     papers = [one for one in found if one is not None]
     return papers if papers and len(papers) == len(found) else None
@@ -378,7 +377,7 @@ def parse_paper(rest: str) -> int | str | None:
 
     The result is None if the text is neither a number nor a single word with a digit.
     """
-    text = rest.rstrip(" ?!.")
+    text = words_around_commands.without_thanks(rest).rstrip(" ?!.")
     if found := PAPER_NUMBER.fullmatch(text.lower()):
         return int(found["number"])
     return text if PAPER_ID.fullmatch(text) else None

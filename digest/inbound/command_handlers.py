@@ -23,7 +23,7 @@ from types import MappingProxyType
 from urllib.parse import urlencode
 
 from digest import bounces, subscribers
-from digest.db.tables import Subscriber, SubscriberState
+from digest.db.tables import Subscriber
 from digest.errors import NotFound, UsageError
 from digest.inbound import (
     answer_limits,
@@ -36,14 +36,20 @@ from digest.inbound import (
 )
 from digest.inbound.mail_commands import Command, Unsubscribe, Verb
 from digest.inbound.mail_rules import MailContext
-from digest.inbound.mail_without_command import MailOutcome
-from digest.inbound.reader_request import CommandMail, CommandReply, ReaderRequest, error_text, outcome_of
+from digest.inbound.mail_without_command import RECEIVING_STATES
+from digest.inbound.reader_request import (
+    CommandMail,
+    CommandReply,
+    MailOutcome,
+    ReaderRequest,
+    error_text,
+    outcome_of,
+    topics_of,
+)
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters import figures_in_words
 
 _ = figures_in_words.TRANSLATIONS.gettext
-
-RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
 def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
@@ -58,7 +64,7 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
         raise MailIgnored("the mail is marked as forged")
     if subscriber is not None and mail.leaves and unsubscribe(context, subscriber):
         return MailOutcome(outcome=f"subscriber {subscriber.id} unsubscribed")
-    check_person(mail)
+    check_person(mail, email)
     if len(mail.unclear) == len(mail.commands) and writer_checks.reads_as_automatic(mail.message):
         return mail_without_command.answer(context, mail)
     if reader is not None and not bounces.is_suppressed(context.session, context.site, email):
@@ -67,12 +73,13 @@ def run_commands(context: MailContext, mail: CommandMail) -> MailOutcome:
     return answer(context, mail, email, subscriber)
 
 
-def check_person(mail: CommandMail) -> None:
+def check_person(mail: CommandMail, email: str) -> None:
     """Raise MailIgnored if the message is spam, or if a program or an advertiser may have written it."""
     if writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail is marked as spam")
     is_advertising = any(
-        one.verb is Verb.UNSUBSCRIBE and writer_checks.LINK.search(one.line) for one in mail.unclear
+        one.verb is Verb.UNSUBSCRIBE and writer_checks.LINK.search(one.line.replace(email, ""))
+        for one in mail.unclear
     )
     if mail.unclear and (is_advertising or writer_checks.is_automatic(mail.message)):
         raise MailIgnored("the mail reads like an automatic reply or spam")
@@ -89,9 +96,9 @@ def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | 
     The writer has the letter, but may have got it from its reader. Returns None for any other message.
     """
     reader = context.session.get(Subscriber, mail.answered.subscriber_id) if mail.answered else None
-    if reader is None or reader.state not in RECEIVING_STATES or not mail.wants_to_leave:
+    leaving = next((command for command in mail.commands if command.verb is Verb.UNSUBSCRIBE), None)
+    if reader is None or reader.state not in RECEIVING_STATES or leaving is None:
         return None
-    leaving = next(command for command in mail.commands if command.verb is Verb.UNSUBSCRIBE)
     said = _("Somebody replied to one of your letters, but not provably from your address.")
     decision = {
         "outcomes": [outcome_of(leaving, f"{said} {Unsubscribe.doubt}")],
@@ -106,8 +113,8 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
     # A group's owner writes from another address, so the message was not recorded as the group's activity.
     if subscriber.is_group:
         subscribers.note_activity(context.session, subscriber, now=context.now)
-    reply = CommandReply(is_trusted=mail.is_trusted_from(subscriber))
     own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
+    reply = CommandReply(is_trusted=mail.is_confirmation or bool(mail.proof and own_letter))
     request = ReaderRequest(
         session=context.session,
         site=context.site,
@@ -116,6 +123,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         subscriber=subscriber,
         answered=own_letter,
         reply=reply,
+        listed=list(topics_of(context.session, subscriber)),
     )
     is_changed = run_all(request, mail.commands)
     answered = writer_checks.answered_mail(mail.message)
@@ -151,7 +159,7 @@ def run_all(request: ReaderRequest, commands: Sequence[Command]) -> bool:
     before = subscribers.saved_settings(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
-            reply.add_outcome(command, result)
+            reply.outcomes.append(outcome_of(command, result, is_proven=reply.is_trusted))
     return not reply.has_undone and subscribers.record_change(session, subscriber, before, now=request.now)
 
 
@@ -185,6 +193,6 @@ HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], str]] = MappingProxyT
         Verb.TEST: paper_commands.test_filter,
         Verb.TOPICS: reader_commands.list_topics,
         Verb.UNDO: reader_commands.undo_change,
-        Verb.WHY: paper_commands.explain_paper,
+        Verb.WHY: paper_commands.explain_papers,
     }
 )

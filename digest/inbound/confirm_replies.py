@@ -7,8 +7,6 @@ answered with the same letter again, and so is a `yes` to another address, which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlalchemy import select
 
 from digest import links, subscribers
@@ -17,23 +15,15 @@ from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.inbound import answer_limits, find_commands, mail_text, words_around_commands, writer_checks
 from digest.inbound.mail_rules import MailContext
-from digest.inbound.reader_request import CommandMail
+from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.writer_checks import MailIgnored
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfirmReply:
-    """What a reply to a confirmation letter did."""
-
-    outcome: str
-    confirmed: Subscriber | None = None  #: the subscriber that it has just confirmed
-
-
 def apply_reply(
     context: MailContext, number: int, mail: CommandMail, *, choose_papers: ChoosePapers | None
-) -> ConfirmReply | None:
+) -> MailOutcome | None:
     """Confirm the subscription, close the request or mail the link again.
 
     Returns None if the confirmation has expired, or was used and the message does not say yes. Raises
@@ -50,7 +40,7 @@ def apply_reply(
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
     if not is_yes:
-        return ConfirmReply(outcome=close_or_ask_again(context, confirmation, mail))
+        return MailOutcome(outcome=close_or_ask_again(context, confirmation, mail))
     was_used = confirmation.used_at is not None
     subscriber = subscribers.confirm(
         session, site, token, now, how="confirmed by reply", choose_papers=choose_papers
@@ -59,8 +49,8 @@ def apply_reply(
         raise MailIgnored("the sender's address is suppressed")
     if was_used:
         subscribers.send_link(session, site, subscriber, now)
-        return ConfirmReply(outcome=f"subscriber {subscriber.id} had confirmed before")
-    return ConfirmReply(outcome=f"subscriber {subscriber.id} confirmed", confirmed=subscriber)
+        return MailOutcome(outcome=f"subscriber {subscriber.id} had confirmed before")
+    return MailOutcome(outcome=f"subscriber {subscriber.id} confirmed", confirmed=subscriber)
 
 
 def says_yes(mail: CommandMail) -> bool:
@@ -69,10 +59,12 @@ def says_yes(mail: CommandMail) -> bool:
     if not line or words_around_commands.says_no(line) or writer_checks.reads_as_automatic(mail.message):
         return False
     first, *others = find_commands.sentences_in(line)
+    is_whole = first.endswith((".", "!"))  # `Yes.` is meant, whatever is asked then; `yes, but ...` is not
     return words_around_commands.says_yes(first) and all(
-        words_around_commands.is_polite(other)
+        is_whole
+        or words_around_commands.is_polite(other)
         or words_around_commands.says_yes(other)
-        or find_commands.commands_in(other, frozenset())
+        or find_commands.split_line(other, frozenset())[0]
         for other in others
     )
 

@@ -18,10 +18,15 @@ from digest.inbound.mail_commands import (
     PHRASES,
     Command,
     CommandLine,
+    Subscribe,
     Unsubscribe,
     Verb,
 )
 from digest.inbound.mail_text import ReceivedMail
+from digest.inbound.words_around_commands import pattern_of
+from digest.letters import figures_in_words
+
+_ = figures_in_words.TRANSLATIONS.gettext
 
 MAX_COMMANDS = 20  #: maximum number of commands in one message
 MAX_BARE_WORDS = 4  #: maximum number of words in a schedule without a command word: `fri 9am Europe/Oslo`
@@ -36,24 +41,22 @@ SENTENCE_END = re.compile(
     r"(?<=[\w)*\"'’][.!?;])\s+(?=[A-Z][a-z'’]|I\b)|(?<=\w[!?])\s+(?=[a-z])"
     r"|,\s+(?=(?i:(?:(?:and|but|so|then|also)\s+)*(?:please|kindly|could you|can you|would you|i(?:'d| would) like to|i want to)\b))"
 )
-#: Matches `Yes,` or a greeting before a command.
-YES_AT_START = re.compile(
-    r"(?:yes|yeah|yep|sure|ok|okay|ja|oui|sí|si|sim|да|tak)(?: please| bitte)?[,.!;]\s+"
-    r"|(?:hi|hello|hey|dear|hallo|hei|bonjour|hola|ciao)(?: \w+){0,3}[,!]\s+",
-    re.IGNORECASE,
+#: Matches the first words of a line, which may be `Yes,` or a greeting before a command.
+FIRST_WORDS = re.compile(r"[^,.!;–—]{1,40}?(?:[,.!;]|\s[-–—])\s+")
+#: Matches the beginning of a line that may give a second command after its topic, and where that one may begin.
+FIRST_OF_TWO, SECOND_OF_TWO = (
+    pattern_of("first_of_two", after=r"\b"),
+    pattern_of("second_of_two", before=r",?\s+"),
 )
 INITIAL = re.compile(r"\b[A-Z][.]\s*$|\bal[.]\s*$")  #: matches the end of `Smith, J. ` or `Smith et al. `
-#: Polite beginnings of a command: `I would like to ...`, `could you please ...`.
-LEAD_IN = re.compile(
-    r"(?:(?:and|but|so|then|also)\s+)*"
-    r"(?P<polite>(?:could|can|would|will) you\s+|(?:i(?:'d|’d| would) like(?: you)? to|i want(?: you)? to|i wish to|i need to)\s+)?"
-    r"(?:also\s+|please\s+|kindly\s+)*",
-    re.IGNORECASE,
-)
-LIST_SETTING = re.compile(r"set\s+(?:\S+\s+)?(?P<option>nomail|mail)\W*$", re.IGNORECASE)
+LEAD_IN = pattern_of(
+    "lead_in"
+)  #: polite beginnings of a command: `I would like to ...`, `could you please ...`
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
 QUOTED = re.compile(r'"[^"]*"')
+BULLET = re.compile(r"^(?:[-*•–·]|\d{1,2}[.)])\s+")
+OPENS_LIST = pattern_of("opens_list", after=r"\s*:$")  #: a line above a list of topics: `add these topics:`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,9 +80,9 @@ def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMa
     found = read_lines(lines, [first, *above] if first else above, names)
     found = replace(found, unread=(*(rest if above else ()), *found.unread))
     if not found.commands:
-        mentions = mentions_of_leaving("" if is_answer else subject, *lines)
-        unread = tuple(line for line in found.unread if line not in {one.line for one in mentions})
-        return ReadMail(commands=mentions, unread=unread)
+        mentioned = mentions("" if is_answer else subject, *lines)
+        unread = tuple(line for line in found.unread if line not in {one.line for one in mentioned})
+        return ReadMail(commands=mentioned, unread=unread)
     found = with_length_of_pause(found)
     kept = found.commands[:MAX_COMMANDS]
     return ReadMail(
@@ -93,18 +96,28 @@ def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMa
 
 def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[str]) -> ReadMail:
     """Return the commands of the lines, below the commands of the subject, and the lines left unread."""
-    found, unread, is_signed = list(first), list[str](), False
+    found, unread, is_signed, is_list = list(first), list[str](), False, False
     for line in filter(None, lines):
-        commands, rest = split_line(line, names, takes_topics=takes_topics(found))
+        text, is_item = BULLET.subn("", line)
+        if opens_list(text):
+            is_list = True
+            continue
+        commands, rest = split_line(text, names)
+        # The lines below `subscribe`, and below topics after it, may be topics.
+        follows = bool(found) and found[0].verb is Verb.SUBSCRIBE and found[-1].verb in TOPIC_VERBS
+        if not commands and (is_list or follows) and is_bare_topic(text, is_item=bool(is_item)):
+            argument = command_arguments.with_name(text)
+            commands, rest = [Command(verb=Verb.ADD, line=text, argument=argument)], []
         if unread or is_signed:  # below other text, only what nothing else can mean is a command
             commands = [one for one in commands if is_unmistakable(one)]
         if commands:
-            found += [one for one in commands if not repeats(one, found)]
+            for command in commands:
+                found += [] if repeats(command, found) else [command]
             unread += rest
-        elif words_around_commands.is_polite(line):
+        elif words_around_commands.is_polite(text):
             is_signed = is_signed or bool(found)
-        elif not (is_signed or is_in_signature(line, names, has_commands=bool(found))):
-            unread.append(line)
+        elif not (is_signed or is_in_signature(text, names, has_commands=bool(found))):
+            unread.append(text)
     return ReadMail(commands=tuple(found), unread=tuple(unread))
 
 
@@ -114,8 +127,10 @@ def with_length_of_pause(read: ReadMail) -> ReadMail:
     bare = [one for one in read.commands if one.verb is Verb.PAUSE and one.is_clear and not one.argument]
     if not said or len(bare) != 1:
         return read
+    line = " ".join([*(line for line in read.unread if said in line.lower()), bare[0].line])
+    pause = replace(bare[0], argument=said, line=line)
     return ReadMail(
-        commands=tuple(replace(one, argument=said) if one is bare[0] else one for one in read.commands),
+        commands=tuple(pause if one is bare[0] else one for one in read.commands),
         unread=tuple(line for line in read.unread if said not in line.lower()),
     )
 
@@ -128,11 +143,6 @@ def repeats(command: Command, earlier: Sequence[Command]) -> bool:
         and (one.argument == command.argument or (one.verb is Verb.UNSUBSCRIBE and one.is_clear))
         for one in earlier
     )
-
-
-def takes_topics(found: Sequence[Command]) -> bool:
-    """Return whether the lines below may be topics: below `subscribe`, and below topics after it."""
-    return bool(found) and found[0].verb is Verb.SUBSCRIBE and found[-1].verb in TOPIC_VERBS
 
 
 def is_in_signature(line: str, names: frozenset[str], *, has_commands: bool) -> bool:
@@ -152,21 +162,25 @@ def is_unmistakable(command: Command) -> bool:
 
 def is_certain(command: Command) -> bool:
     """Return whether an `unsubscribe` can only refer to the digests, unlike `stop` or `cancel`."""
-    return not set(unsubscribe_words.COMMAND_WORDS[1:4]).intersection(
-        words_around_commands.words_in(command.line)[:1]
-    )
+    return words_around_commands.words_in(command.line)[:1] not in (["leave"], ["cancel"], ["stop"])
 
 
 def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
     """Return the lines; lines into which a filter was wrapped are joined."""
     found = list[str]()
     for line in lines:
-        joins = found and line and is_topic_line(found[-1]) and goes_on(found[-1], line)
-        if joins and not any(one.is_clear for one in commands_in(line, names)):
+        is_list = bool(BULLET.match(line)) or bool(found and opens_list(found[-1]))
+        joins = found and line and not is_list and is_topic_line(found[-1]) and goes_on(found[-1], line)
+        if joins and not any(one.is_clear for one in split_line(line, names)[0]):
             found[-1] = f"{found[-1]} {line}"
         else:
             found.append(line)
     return found
+
+
+def opens_list(line: str) -> bool:
+    """Return whether a line stands above a list of topics."""
+    return bool(OPENS_LIST.match(words_around_commands.without_please(line)))
 
 
 def is_topic_line(line: str) -> bool:
@@ -210,7 +224,7 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
     """Return whether this command, in this message, may be meant for something other than the digests."""
     if command.verb is Verb.UNSUBSCRIBE:
         return changes or (has_text and not is_certain(command))
-    word = words_around_commands.words_in(command.line, polite=False)[:1]
+    word = words_around_commands.words_in(without_lead_in(command.line)[0], polite=False)[:1]
     is_resume = command.verb is Verb.RESUME and len(command.line.split()) == 1
     is_bare = is_resume or (command.verb is Verb.PAUSE and not command.argument)
     is_schedule = command.verb is Verb.SCHEDULE and not KIND_OF_WORD.keys() & set(word)
@@ -219,32 +233,30 @@ def is_doubtful(command: Command, *, has_text: bool, changes: bool) -> bool:
 
 def leaving_subject(subject: str, names: frozenset[str]) -> list[Command]:
     """Return the command of an empty reply whose subject says to unsubscribe, or ends with that word."""
-    leaves = unsubscribe_words.says_unsubscribe(subject, names) or subject.casefold().split()[-1:] == [
-        "unsubscribe"
-    ]
+    leaves = unsubscribe_words.says_unsubscribe(subject, names) or subject.lower().endswith("unsubscribe")
     return [Command(verb=Verb.UNSUBSCRIBE, line=subject)] if leaves else []
 
 
-def mentions_of_leaving(*lines: str) -> tuple[Command, ...]:
-    """Return a doubtful unsubscribe if a line mentions unsubscribing (`how do I unsubscribe?`)."""
-    return tuple(
-        Command(verb=Verb.UNSUBSCRIBE, line=line, doubt=Unsubscribe.doubt)
-        for line in lines
-        if len(line) <= MAX_SENTENCE_LENGTH and unsubscribe_words.PHRASE.search(line)
-    )[:1]
+def mentions(*lines: str) -> tuple[Command, ...]:
+    """Return a doubtful command if a line mentions unsubscribing, or asks for a pause or another hour."""
+    short = [line for line in lines if len(line) <= MAX_SENTENCE_LENGTH]
+    leaving = next((line for line in short if unsubscribe_words.PHRASE.search(line)), None)
+    if leaving is not None:
+        return (Command(verb=Verb.UNSUBSCRIBE, line=leaving, doubt=Unsubscribe.doubt),)
+    asked = [line for line in short if words_around_commands.ASKS_FOR_DIGESTS.search(line)]
+    for line in asked:
+        pause, at = command_arguments.pause_in(line), command_arguments.schedule_in(line)
+        if pause or at:
+            verb, example = (Verb.PAUSE, f"pause {pause}") if pause else (Verb.SCHEDULE, at)
+            doubt = _("Nothing has changed. Do you mean this? Then write: %s") % example
+            return (Command(verb=verb, line=line, doubt=doubt),)
+    return ()
 
 
 # ── one line ────────────────────────────────────────────────────────────────────────────────────
 
 
-def commands_in(line: str, names: frozenset[str]) -> tuple[Command, ...]:
-    """Return the commands of a line."""
-    return tuple(split_line(line, names)[0])
-
-
-def split_line(
-    line: str, names: frozenset[str], *, takes_topics: bool = False
-) -> tuple[list[Command], list[str]]:
+def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[str]]:
     """Return the commands of a line, and its sentences that are none."""
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
@@ -252,27 +264,39 @@ def split_line(
     if len(found) == 1 and found[0].verb is Verb.APPLY:  # `Yes, lovely papers` says yes to nothing
         sentences, read = [line], [(line, parse_command(line, names))]
         found = [command for _, command in read if command is not None]
-    rest = [one for one, command in read if command is None and not words_around_commands.is_polite(one)]
+    is_empty = words_around_commands.is_polite, words_around_commands.says_yes
+    rest = [one for one, command in read if not (command or any(test(one) for test in is_empty))]
     if len(sentences) > 1 and not any(command.is_clear for command in found):
-        found, rest = [one for one in [parse_command(line, names)] if one is not None], [line]
-        return found, [] if found else rest
-    if not found and takes_topics and is_bare_topic(line):
-        return [Command(verb=Verb.ADD, line=line, argument=command_arguments.with_name(line))], []
+        whole = parse_command(line, names)
+        return ([whole], []) if whole else ([], [line])
     return found, rest
 
 
-def is_bare_topic(line: str) -> bool:
-    """Return whether a line below `subscribe` is a topic: a filter, or a few words in lower case."""
-    is_plain = line[:1].islower() and not line.endswith(".")
+def is_bare_topic(line: str, *, is_item: bool) -> bool:
+    """Return whether a line below `subscribe` is a topic: a filter, an item, or a few words in lower case."""
+    is_plain = (is_item or line[:1].islower()) and not line.endswith(".")
     return command_arguments.is_topic(line) and (is_plain or command_arguments.is_filter(line))
 
 
 def sentences_in(line: str) -> Iterator[str]:
+    """Yield the sentences of a line, and apart from them a second command, as in `subscribe robots weekly`."""
+    for sentence in whole_sentences(line):
+        begins = SECOND_OF_TWO.finditer(sentence) if FIRST_OF_TWO.match(without_lead_in(sentence)[0]) else ()
+        parsed = ((begin, parse_command(sentence[begin.end() :])) for begin in begins)
+        second = next((begin for begin, command in parsed if command and command.is_clear), None)
+        if second:
+            yield sentence[: second.start()]
+        yield sentence[second.end() :] if second else sentence
+
+
+def whole_sentences(line: str) -> Iterator[str]:
     """Yield the sentences of a line, and the clauses with which a request begins."""
-    yes = YES_AT_START.match(line)
-    begin = yes.end() if yes else 0
-    if yes:
-        yield yes[0].rstrip(" ,;")
+    first, begin = FIRST_WORDS.match(line), 0
+    if first and (
+        words_around_commands.says_yes(first[0]) or words_around_commands.is_greeting(first[0].strip())
+    ):
+        begin = first.end()
+        yield first[0].rstrip(" ,;-–—")
     for end in SENTENCE_END.finditer(line, begin):
         if INITIAL.search(line, begin, end.start() + 1) is None:
             yield line[begin : end.start() + 1].strip(" ,")
@@ -280,27 +304,30 @@ def sentences_in(line: str) -> Iterator[str]:
     yield line[begin:]
 
 
+def without_lead_in(line: str) -> tuple[str, bool]:
+    """Return a line without a polite beginning, and whether it begins with `could you` or `I would like to`."""
+    bare = words_around_commands.without_please(line)
+    lead = LEAD_IN.match(bare)
+    return bare[lead.end() if lead else 0 :], bool(lead and lead["polite"])
+
+
 def parse_command(line: str, names: frozenset[str] = frozenset()) -> Command | None:
     """Return the command that a line contains, or None.
 
     For a sentence that begins like a command, a doubtful command is returned.
     """
-    lead = LEAD_IN.match(words_around_commands.without_please(line))
-    bare = words_around_commands.without_please(line)[lead.end() if lead else 0 :]
+    bare, is_request = without_lead_in(line)
     if unsubscribe_words.says_unsubscribe(bare, names):
         return Command(verb=Verb.UNSUBSCRIBE, line=line)
-    setting = LIST_SETTING.match(bare)
-    if setting:
-        is_pause = setting["option"].lower() == "nomail"
-        return Command(verb=Verb.PAUSE if is_pause else Verb.RESUME, line=line, argument="forever")
-    is_request = bool(lead and lead["polite"])
-    first, _, rest = (
-        bare.rstrip("?") if is_request and not bare.startswith("subscribe") else bare
-    ).partition(" ")
+    for pattern, words in PHRASES:
+        if said := pattern.match(line) or pattern.match(bare):
+            # `sign me up for papers on coral reefs` names a topic; after other phrases, more words add nothing.
+            rest = said.string[said.end() :].strip(" .!?") if words == Subscribe.words[0] else ""
+            command = parse_command(f"{words} {rest}".rstrip(), names)
+            return command and replace(command, line=line)
+    bare = bare.rstrip("?") if is_request and not bare.startswith("subscribe") else bare
+    first, _, rest = bare.partition(" ")
     word = words_around_commands.strip_punctuation(first).casefold()
-    for pattern, kind in PHRASES:
-        if pattern.match(line) or pattern.match(bare):
-            return Command(verb=kind.verb, line=line)
     if kind_named := KIND_OF_WORD.get(word):
         return kind_named.read(
             CommandLine(

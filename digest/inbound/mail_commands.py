@@ -66,7 +66,7 @@ class CommandLine:
     bare: str  #: the line without polite words at the start
     word: str  #: the first word in lower case
     rest: str  #: the text after the first word of `bare`
-    is_question: bool  #: whether the line asks something, other than `could you ...?`
+    is_question: bool = False  #: whether the line asks something, other than `could you ...?`
     names: frozenset[str] = frozenset()  #: the words in the writer's name and address
 
     def command(self, verb: Verb, argument: str | None = None) -> Command:
@@ -89,7 +89,8 @@ class MailCommand:
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command if the line has no further words; None for a sentence."""
-        has_more = words_around_commands.words_in(line.rest) or line.is_question
+        rest = set(words_around_commands.words_in(line.rest)) - words_of("command_fillers")
+        has_more = rest or line.is_question
         return None if has_more else line.command(cls.verb)
 
     @classmethod
@@ -164,9 +165,7 @@ class ChangeSchedule(MailCommand):
     verb = Verb.SCHEDULE
     words = ("at", "daily", "weekdays", "weekly", "monthly", "timezone")
     #: Words that begin the command only if the rest of the line is a schedule.
-    verbs = (
-        "change", "set", "move", "switch", "send", "deliver", "make", "every", "on", "once", "time", "get", "have", "receive"
-    )  # fmt: skip
+    verbs = words_of("schedule_verbs")
     usage = "weekly fri at 8:00"
     effect = _("Change the day or the hour.")
     description = _("Examples: at 9am; weekdays at 7:30 Europe/Oslo; daily; monthly.")
@@ -184,7 +183,7 @@ class PauseDigests(MailCommand):
     """Pause the digests."""
 
     verb = Verb.PAUSE
-    words = ("pause", "vacation", "nomail", "suspend")
+    words = ("pause", "vacation", "nomail", "suspend", "snooze")
     verbs = ("hold", "put")  #: words that begin the command only if a length or an end follows
     usage = "pause 2 weeks"
     effect = _("Pause for two weeks.")
@@ -202,6 +201,8 @@ class PauseDigests(MailCommand):
         said = None if line.is_question else command_arguments.pause_said(line.rest)
         if line.word in cls.verbs:
             said = command_arguments.pause_in(line.rest)
+            if said is None and command_arguments.names_only_digests(line.rest):
+                said = ""
             return None if said is None else line.command(cls.verb, said)
         return cls.unless_long(line) if said is None else line.command(cls.verb, said)
 
@@ -246,7 +247,16 @@ class PaperCommand(MailCommand):
         return line.command(cls.verb) if has_paper else None
 
 
-class ExplainPaper(PaperCommand):
+class PapersCommand(PaperCommand):
+    """A command about one paper or several."""
+
+    @classmethod
+    def read(cls, line: CommandLine) -> Command | None:
+        """Return the command of a line that names papers and nothing else."""
+        return line.command(cls.verb) if command_arguments.parse_papers(line.rest) else None
+
+
+class ExplainPaper(PapersCommand):
     """Explain why a paper was or was not sent."""
 
     verb = Verb.WHY
@@ -276,7 +286,7 @@ class MoreLikeThis(PaperCommand):
     description = _("Our reply says which papers are added, and has a link to undo it.")
 
 
-class KeepPaper(PaperCommand):
+class KeepPaper(PapersCommand):
     """Save a paper to the reader's list."""
 
     verb = Verb.SAVE
@@ -284,11 +294,6 @@ class KeepPaper(PaperCommand):
     usage = "save 3"
     effect = _("Save paper 3 to your list.")
     description = _("Several papers: save 3, 5 and 7.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line that names papers and nothing else."""
-        return line.command(cls.verb) if command_arguments.parse_papers(line.rest) else None
 
 
 class SayYes(MailCommand):
@@ -331,7 +336,9 @@ class Subscribe(MailCommand):
     words = ("subscribe", "sub", "join")
     usage = "subscribe flows: flow matching"
     effect = _("Subscribe to a daily digest (here, on one topic).")
-    doubt = _("We subscribe only the address from which you write. Its owner can write: subscribe")
+    doubt = _(
+        "We subscribe only the address from which you write. The owner of another address can write: subscribe"
+    )
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
@@ -374,12 +381,16 @@ class Unsubscribe(MailCommand):
     effect = _("Unsubscribe.")
     description = _("You can also write unsubscribe, cancel or stop. The answer has a link to undo it.")
 
-    doubt = _("Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.")
+    doubt = _("Do you want to unsubscribe? Then use the link below. Nothing has changed yet.")
 
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
-        """Return a doubtful command: `find_commands` has recognised each line that only says to unsubscribe."""
-        return cls.unless_long(line)
+        """Return a doubtful command, since `find_commands` has recognised each line that only says to unsubscribe.
+
+        `stop the mails until March` is a pause.
+        """
+        said = None if line.word == "leave" else command_arguments.pause_in(line.rest)
+        return cls.unless_long(line) if said is None else line.command(Verb.PAUSE, said)
 
 
 class Help(MailCommand):
@@ -412,9 +423,12 @@ KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
     | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
     | dict.fromkeys(PauseDigests.verbs, PauseDigests)
 )
-#: Sentences without a command word at the start.
+#: Sentences without a command word at the start, and the command that says the same.
 PHRASES = (
-    (pattern_of("asks_for_topics"), ShowTopics),
-    (pattern_of("asks_to_subscribe"), Subscribe),
-    (pattern_of("changes_address"), MyData),
+    (pattern_of("asks_for_topics"), "list"),
+    (pattern_of("asks_to_subscribe"), "subscribe"),
+    (pattern_of("changes_address"), "forget me"),
+    (pattern_of("asks_for_help"), "help"),
+    (pattern_of("stops_list_mail"), "nomail"),
+    (pattern_of("starts_list_mail"), "resume"),
 )

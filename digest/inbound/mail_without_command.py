@@ -8,7 +8,6 @@ be forged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from digest import addresses, bounces, links
@@ -23,10 +22,18 @@ from digest.inbound import (
     reader_commands,
     writer_checks,
 )
-from digest.inbound.mail_commands import ChangeSchedule, MailCommand, MyData, ShowTopics, Subscribe
+from digest.inbound.mail_commands import (
+    AddTopic,
+    ChangeSchedule,
+    MailCommand,
+    MyData,
+    ShowTopics,
+    Subscribe,
+    Verb,
+)
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
-from digest.inbound.reader_request import CommandMail
+from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.words_around_commands import pattern_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters.headers import one_line
@@ -34,18 +41,9 @@ from digest.letters.headers import one_line
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 #: Maximum number of messages passed on to the operator per day: of one writer, and in all.
 MAX_PASSED_ON_A_DAY, MAX_PASSED_ON_IN_ALL = 5, 50
-READER_EXAMPLES: tuple[type[MailCommand], ...] = (ShowTopics, ChangeSchedule, MyData)
+READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, ShowTopics, ChangeSchedule, MyData)
 REQUEST, PRAISE, REMARK = pattern_of("request"), pattern_of("praise"), pattern_of("remark")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MailOutcome:
-    """How a message that a person may have written was processed."""
-
-    outcome: str
-    #: Whether the message is kept for the operator, because it may not be meant as a command.
-    needs_human: bool = False
 
 
 def answer(context: MailContext, mail: CommandMail) -> MailOutcome:
@@ -98,7 +96,11 @@ def answer_stranger(
         "word": Subscribe.words[0],
         "example": Subscribe.usage,
         "address": addresses.readable_address(email),
-        "is_for_readers": bool(mail.commands) and not mail.is_sign_up,
+        "is_for_readers": not mail.is_sign_up
+        and any(
+            one.verb is Verb.UNSUBSCRIBE or (one.is_clear and one.verb is not Verb.HELP)
+            for one in mail.commands
+        ),
         "problem": problem,
     }
     answered = pass_on_and_answer(context, mail, email, "how_to_subscribe", decision)

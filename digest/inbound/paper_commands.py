@@ -49,9 +49,14 @@ def reference_of(request: ReaderRequest, named: int | str | None) -> str:
     return str(papers[named - 1])
 
 
-def explain_paper(request: ReaderRequest, command: Command) -> str:
-    """Explain to the reader why they did or did not get a paper."""
-    paper = paper_of(request, command_arguments.parse_paper(command.argument))
+def explain_papers(request: ReaderRequest, command: Command) -> str:
+    """Explain to the reader why they did or did not get these papers."""
+    named = command_arguments.parse_papers(command.argument) or ()
+    return " ".join(explained(request, paper_of(request, one)) for one in named)
+
+
+def explained(request: ReaderRequest, paper: Paper) -> str:
+    """Return the title of a paper, and why the reader did or did not get it."""
     if request.rules.templates is None:
         return match_sentence(request, paper)
     found = why(
@@ -87,34 +92,31 @@ def test_filter(request: ReaderRequest, command: Command) -> str:
     return f"{matches_in_words(request, text)} {_('To get such papers: add %s') % text}"
 
 
-def matches_in_words(context: MailContext, text: str) -> str:
-    """Return how a filter was read, and what it finds among the recent papers; nothing found is said first.
+def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str:
+    """Return how a filter was read and what it finds among the recent papers, after other sentences.
 
-    Raises BadFilter if the filter is invalid.
+    A filter that finds nothing is said first of all. Raises BadFilter if the filter is invalid.
     """
     filter_ = subscribers.FilterRegistry(context.session).resolve_text(text)
     recent = recent_papers.recent_papers(context.session, context.rules.caches, now=context.now)
-    found, count, of_all = (
-        recent.backtest(filter_),
-        recent.index.matches(filter_).bit_count(),
-        len(recent.days),
-    )
-    read = [_("Read as: %s.") % filter_.canonical] if filter_.canonical != text.strip() else []
-    notes = [
-        note if note.endswith("?") else f"{note}."
-        for note in (*filter_.warnings, *found.warnings)
-        if not note.startswith("Based on")
-    ][:MAX_NOTES]
-    if not of_all:
-        return " ".join([*read, *notes, _("There are no papers yet to test it on.")])
-    if not count:
-        nothing = (
-            _("None of the last %s papers matches. Try fewer words, or OR between words.") % f"{of_all:,}"
+    found, count = recent.backtest(filter_), recent.index.matches(filter_).bit_count()
+    read = _("Read as: %s.") % filter_.canonical if filter_.canonical != text.strip() else ""
+    noted = [note for note in (*filter_.warnings, *found.warnings) if not note.startswith("Based on")]
+    notes = [note if note.endswith("?") else f"{note}." for note in noted[:MAX_NOTES]]
+    of_all = f"{len(recent.days):,}"
+    if not recent.days:
+        said = [after, read, *notes, _("There are no papers yet to test it on.")]
+    elif not count:
+        nothing = _(
+            "None of the last %s papers matches. Try fewer or more general words, or OR between words."
         )
-        return " ".join([nothing, *read, *notes])
-    counted = _("It matches %(count)s of the last %(all)s papers")
-    latest = _("the latest: %s.") % cards.display_title(recent.index.papers[found.last[0]])
-    return " ".join([*read, f"{counted % {'count': f'{count:,}', 'all': f'{of_all:,}'}}; {latest}", *notes])
+        said = [nothing % of_all, after, read, *notes]
+    else:
+        matches = _("It matches %(count)s of the last %(all)s papers; the latest: %(title)s")
+        latest = cards.display_title(recent.index.papers[found.last[0]])
+        latest = latest if latest.endswith(("?", "!", ".")) else f"{latest}."
+        said = [after, read, matches % {"count": f"{count:,}", "all": of_all, "title": latest}, *notes]
+    return " ".join(filter(None, said))
 
 
 def save_papers(request: ReaderRequest, command: Command) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from digest import subscribers
@@ -82,31 +82,39 @@ def add_topic(request: ReaderRequest, command: Command) -> str:
     topics = topics_of(request.session, request.subscriber)
     known = next((each for each in topics if each.casefold() == name.casefold()), None)
     subscribers.check_topics({name: text}, subscribers.FilterRegistry(request.session))
+    if known and text.casefold() == known.casefold() != topics[known].casefold():
+        return _("You have that topic already: %(name)s: %(filter)s") % {
+            "name": known,
+            "filter": topics[known],
+        }
     done = (_("Changed: %s.") if known else _("Added: %s.")) % (known or name)
     changed = {**topics, known or name: text}
     said = save_or_prefill(request, done, ("name", name), ("filter", text), topics=changed)
-    return f"{said} {paper_commands.matches_in_words(request, text)}"
+    return paper_commands.matches_in_words(request, text, after=said)
 
 
 def drop_topic(request: ReaderRequest, command: Command) -> str:
-    """Remove the topic with this name or with this number in the list."""
+    """Remove the topics with these names or with these numbers in the list: all of them, or none."""
     topics = topics_of(request.session, request.subscriber)
-    name = named_topic(command.argument, list(topics))
+    whole = named_topic(command.argument, topics, request.listed)
+    parts = re.split(r"\s*(?:,|&|\band\b)\s*", command.argument)
+    names = [whole] if whole else [named_topic(part, topics, request.listed) for part in parts]
+    gone = [name for name in dict.fromkeys(names) if name is not None]
     if not topics:
         return _("You have no topics. You get trending papers.")
-    if name is None:
-        return _("You have no topic of that name. Yours are: %s") % ", ".join(topics)
-    del topics[name]
-    return save_or_prefill(request, _("Removed: %s.") % name, ("drop", name), topics=topics)
+    if None in names:
+        return _("You have no topic of that name. Yours are: %s.") % ", ".join(topics)
+    kept = {name: text for name, text in topics.items() if name not in gone}
+    done = _("Removed: %s.") % ", ".join(gone)
+    return save_or_prefill(request, done, *(("drop", name) for name in gone), topics=kept)
 
 
-def named_topic(given: str, names: list[str]) -> str | None:
-    """Return the topic with this name, in any case, or with this number; None if there is none."""
-    folded = given.casefold().rstrip(".")
-    found = next((name for name in names if name.casefold() == folded), None)
-    if found is None and folded.isdecimal() and 1 <= int(folded) <= len(names):
-        return names[int(folded) - 1]
-    return found
+def named_topic(given: str, names: Collection[str], listed: Sequence[str]) -> str | None:
+    """Return the topic with this name, in any case, or with this number in the list; None if there is none."""
+    folded = re.sub(r"^(?:number|no|nr|#)\W*(?=\d)", "", given.casefold().rstrip("."))
+    if folded.isdecimal() and 1 <= int(folded) <= len(listed):
+        folded = listed[int(folded) - 1].casefold()
+    return next((name for name in names if name.casefold() == folded), None)
 
 
 def list_topics(request: ReaderRequest, command: Command) -> str:
@@ -170,14 +178,15 @@ def state_sentences(request: ReaderRequest) -> list[str]:
     )
     said = [sentence % {"when": when, "about": about}]
     if subscriber.state == SubscriberState.PAUSED:
-        return said if request.reply.has_paused else [*said, pause_sentence(subscriber.paused_until)]
+        until = subscriber.paused_until
+        pause = (
+            _("It is paused until %s.") % figures_in_words.day_in_words(until)
+            if until
+            else _("It is paused.")
+        )
+        return said if request.reply.has_paused else [*said, pause]
     next_due = subscribers.next_digest_in_words(session, subscriber, now=request.now)
     return [*said, _("Next digest: %s.") % next_due]
-
-
-def pause_sentence(until: date | None) -> str:
-    """Return the sentence about a pause, which has no end if `until` is None."""
-    return _("It is paused until %s.") % figures_in_words.day_in_words(until) if until else _("It is paused.")
 
 
 def explain_command(request: ReaderRequest, command: Command) -> str:

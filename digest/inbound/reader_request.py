@@ -24,6 +24,16 @@ ngettext = figures_in_words.TRANSLATIONS.ngettext
 MAX_UNREAD_QUOTED = 6  #: maximum number of unread lines that an answer quotes
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MailOutcome:
+    """How a message that a person may have written was processed."""
+
+    outcome: str
+    #: Whether the message is kept for the operator, because it may not be meant as a command.
+    needs_human: bool = False
+    confirmed: Subscriber | None = None  #: the subscriber that it has just confirmed
+
+
 @dataclass(kw_only=True, slots=True)
 class CommandReply:
     """The outcomes of the commands in one message, and the changes to fill in on the settings page."""
@@ -37,10 +47,6 @@ class CommandReply:
     has_paused: bool = False  #: whether an outcome says until when the digests are paused
     prefilled: list[tuple[str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)  #: further links, as {label, url}
-
-    def add_outcome(self, command: Command, result: str) -> None:
-        """Record the result of a command."""
-        self.outcomes.append(outcome_of(command, result, is_proven=self.is_trusted))
 
     def add_link(self, label: str, url: str) -> None:
         """Add a link, which the reply shows below the outcomes."""
@@ -66,6 +72,9 @@ class ReaderRequest(MailContext):
     #: The letter that the message answers, if that letter was sent to this reader.
     answered: AnsweredLetter | None
     reply: CommandReply
+    listed: Sequence[
+        str
+    ]  #: the names of the reader's topics when the message arrived, in the order of their numbers
 
 
 def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
@@ -108,11 +117,6 @@ class CommandMail:
         """Return whether the message certainly asks to unsubscribe the writer."""
         return any(command.verb is Verb.UNSUBSCRIBE and command.is_clear for command in self.commands)
 
-    @property
-    def wants_to_leave(self) -> bool:
-        """Return whether the message may ask to unsubscribe the writer."""
-        return any(command.verb is Verb.UNSUBSCRIBE for command in self.commands)
-
     def quoted_unread(self, *, is_proven: bool = False) -> list[str]:
         """Return the first lines that were left unread, for our answer, and how many more there are."""
         more = len(self.unread) - MAX_UNREAD_QUOTED
@@ -126,7 +130,3 @@ class CommandMail:
     def is_proven_from(self, subscriber: Subscriber) -> bool:
         """Return whether the writer can sign for this subscriber's domain, or has one of their letters."""
         return self.is_confirmation or self.proof is not None or self.answers_letter_of(subscriber)
-
-    def is_trusted_from(self, subscriber: Subscriber) -> bool:
-        """Return whether it is proven that this subscriber sent the message."""
-        return self.is_confirmation or (self.proof is not None and self.answers_letter_of(subscriber))

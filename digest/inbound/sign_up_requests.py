@@ -9,8 +9,7 @@ from digest.errors import UsageError
 from digest.inbound import command_arguments, mail_without_command, paper_commands
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailContext
-from digest.inbound.mail_without_command import MailOutcome
-from digest.inbound.reader_request import CommandMail, error_text, outcome_of
+from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
 from digest.letters import figures_in_words
 from digest.subscribers.requested_settings import Remark
 

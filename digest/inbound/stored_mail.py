@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import __version__, db, failpoints
-from digest.db.tables import InboundMail, MailState
+from digest.db.tables import InboundMail, MailState, ReceivedNotice
 from digest.errors import NotFound
 from digest.inbound import storage_quota
 from digest.inbound.storage_quota import purpose_of
@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 #: How long mail is kept for the operator to read.
 KEEP_SHUNTED_FOR = timedelta(days=90)
+#: How long the ids of notices are stored: longer than a notice stays valid, so that no notice counts twice.
+REMEMBER_NOTICES_FOR = timedelta(days=3)
+SNS_SENDER = "sns"  #: the value stored as the envelope sender of a notice, which has none
 
 
 def store_mail(
@@ -47,6 +50,19 @@ def store_mail(
     session.commit()
     failpoints.reach("mail-stored")
     return [row.id for row in rows]
+
+
+def store_notice(session: Session, *, notice_id: str, topic: str, content: str, now: datetime) -> list[int]:
+    """Store a provider's verified notice as a message, and return a list with its id; [] for a repeated notice.
+
+    Commits.
+    """
+    new = db.upsert(session, ReceivedNotice).values(id=notice_id[:100], at=now).on_conflict_do_nothing()
+    if session.execute(new.returning(ReceivedNotice.id)).first() is None:
+        session.rollback()
+        return []
+    session.execute(delete(ReceivedNotice).where(ReceivedNotice.at < now - REMEMBER_NOTICES_FOR))
+    return store_mail(session, sender=SNS_SENDER, recipients=[topic], content=content.encode(), now=now)
 
 
 def list_mails(session: Session, *, limit: int | None = None) -> Iterator[InboundMail]:

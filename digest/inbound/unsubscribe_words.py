@@ -15,10 +15,7 @@ MAX_WITHOUT_SPACES = 20  #: maximum number of characters in a line of a language
 LIST_WORDS, PHRASE = words_of("list_words"), pattern_of("leaving_in_sentence")
 NOW = frozenset({"now", "immediately", "asap", "today"})
 #: What `cancel` and `leave` must name, if they name anything, and what `stop` may name, too.
-SUBSCRIPTIONS = frozenset(
-    f"{word}{plural}" for word in ("subscription", "digest", "newsletter") for plural in ("", "s")
-) | {"list"}
-MAILS = SUBSCRIPTIONS | {"email", "emails", "mail", "mails", "messages"}
+SUBSCRIPTIONS, MAILS = words_of("subscriptions"), words_of("subscriptions") | words_of("mails")
 
 
 def says_unsubscribe(line: str, names: frozenset[str]) -> bool:

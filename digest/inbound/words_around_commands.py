@@ -47,6 +47,7 @@ DATED_ATTRIBUTION = pattern_of("dated_attribution")
 GREETING = pattern_of("greeting", after=r"\b(?:[ ,][^,.!?:]{0,40})?[,.!:]?$")
 CLOSING = pattern_of("closing", after=r"\b.{0,80}$")
 AUTOMATIC_SUBJECT = pattern_of("automatic_subject", before=r"\W*")
+ASKS_FOR_DIGESTS = pattern_of("asks_for_digests")
 CHALLENGE, AUTOMATIC_REPLY_PHRASE = pattern_of("challenge"), pattern_of("automatic_reply_phrase")
 
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address, ip_network
 
-from digest import addresses
+from digest import addresses, mail_parsing
 from digest.errors import BadField
 from digest.inbound import mail_text, words_around_commands
 from digest.inbound.mail_text import ReceivedMail
-from digest.inbound.words_around_commands import MAX_CHARS_SEARCHED
+from digest.inbound.words_around_commands import MAX_CHARS_SEARCHED, pattern_of
 from digest.letters.figures_in_words import cut_at_word
 from digest.letters.headers import one_line
 from digest.letters.subject_lines import MAX_SUBJECT_LENGTH
 from digest.site_profile import Site
 
 #: Local parts of addresses at which no person reads mail (RFC 3834, 5.2).
-AUTOMATIC_SENDERS = re.compile(
-    r"(?:mailer-daemon|postmaster|.*\bno-?reply|.*do-?not-?reply|owner-.*|.*-(?:request|owner|bounces?))(?:\+.*)?$",
-    re.IGNORECASE,
-)
+AUTOMATIC_SENDERS = pattern_of("automatic_senders", after=r"(?:\+.*)?$")
 #: Text that mail programs may turn into links, but not `cs.CL`, `2411.01234`, `7.30` or `Europe/Oslo`.
 LINK = re.compile(
     r"\S*(?:://|\\\\|@|www\.)\S*"
-    r"|(?<![\w.])(?!(?:\w+:)?(?:cs|math|stat|eess|econ|nlin|physics|q-bio|q-fin|astro-ph|cond-mat)\.[A-Za-z-]{2,}\b)"
+    r"|(?<![\w.-])(?!(?:\w+:)?(?:cs|math|stat|eess|econ|nlin|physics|q-bio|q-fin|astro-ph|cond-mat)\.[A-Za-z-]{2,}\b)"
     r"[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}(?:/\S*)?"
     r"|\+\d[\d ()-]{6,}|\b(?!\d{4}-\d\d-\d\d\b)\d[\d ()-]{8,}",
     re.IGNORECASE,
 )
+#: Matches an address in a Received header.
+BRACKETED = re.compile(r"\[(?:IPv6:)?([0-9A-Fa-f.:]{2,45})\]")
 MAX_QUOTED = 300  #: maximum number of characters of a line that an answer quotes
 WEB_ADDRESS = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 MAX_LINES_SEARCHED = 200  #: maximum number of lines in a stranger's mail that are searched for links
@@ -55,6 +55,22 @@ def address_of_writer(site: Site, message: ReceivedMail) -> str:
     if AUTOMATIC_SENDERS.match(email.rpartition("@")[0]) or site.is_own_address(email):
         raise MailIgnored("no person would read a reply")
     return email
+
+
+def sending_network(message: ReceivedMail | None) -> str:
+    """Return the network that sent a message: an IPv4 address or an IPv6 /64; "" if it is unknown.
+
+    The mail server in front adds the topmost Received header, in which its client's address is the last in
+    brackets before `by`.
+    """
+    received = next(iter(mail_parsing.raw_headers(message.message, "Received") if message else ()), "")
+    found = BRACKETED.findall(received.partition(" by ")[0])
+    try:
+        address = ip_address(found[-1] if found else "")
+    except ValueError:
+        return ""
+    address = getattr(address, "ipv4_mapped", None) or address
+    return str(address) if address.version == 4 else str(ip_network(f"{address}/64", strict=False))
 
 
 def is_marked_as_spam(message: ReceivedMail) -> bool:
@@ -89,10 +105,8 @@ def reads_as_automatic(message: ReceivedMail) -> bool:
 
 def has_links(message: ReceivedMail) -> bool:
     """Return whether the subject or the text that the sender wrote contains a web address."""
-    text = "\n".join(
-        [mail_text.header_value(message, "Subject"), *mail_text.written_lines(message, MAX_LINES_SEARCHED)]
-    )
-    return bool(WEB_ADDRESS.search(text))
+    lines = mail_text.written_lines(message, MAX_LINES_SEARCHED)
+    return bool(WEB_ADDRESS.search("\n".join([mail_text.header_value(message, "Subject"), *lines])))
 
 
 def answered_mail(message: ReceivedMail) -> dict[str, str]:

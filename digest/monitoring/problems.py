@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, inbound, plurals, subscribers
+from digest import bounces, plurals, subscribers
 from digest.bounces import FailureKind
 from digest.db.tables import (
     Attempt,
@@ -27,6 +27,7 @@ from digest.db.tables import (
 from digest.delivery import limits
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
+from digest.inbound import storage_quota
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
@@ -327,7 +328,7 @@ def missing_papers(session: Session, now: datetime) -> Iterator[Problem]:
 
 def full_inbox(session: Session) -> Iterator[Problem]:
     """Yield a problem if so much unread mail is stored that old mail is deleted for new mail."""
-    if inbound.is_full(session):
+    if storage_quota.is_full(session):
         yield Problem(
             cause="full-inbox",
             severity=Severity.FAILURE,

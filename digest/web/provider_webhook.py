@@ -19,10 +19,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from digest import __version__, inbound
+from digest import __version__
 from digest.app_context import AppContext
+from digest.bounces.ses_notices import SnsMessage, UntrustedNotice, confirmation_url, verify_message
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, Resolve, addresses_of
-from digest.inbound.provider_signatures import SnsMessage, UntrustedNotice, verify_message
+from digest.inbound import classification, stored_mail
 from digest.web import request_context
 
 log = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ def apply_message(context: AppContext, fetch: Fetch, message: SnsMessage, now: d
     """Confirm the subscription to a topic, or store and process a notice."""
     match message.kind:
         case "SubscriptionConfirmation":
-            fetch(inbound.provider_notices.confirmation_url(message))
+            fetch(confirmation_url(message))
             log.info("subscribed to the topic %s", message.topic)
         case "UnsubscribeConfirmation":
             log.warning(
@@ -138,10 +139,12 @@ def apply_message(context: AppContext, fetch: Fetch, message: SnsMessage, now: d
 def store_and_process(context: AppContext, message: SnsMessage, now: datetime) -> None:
     """Store a notice, then process it; if processing fails, the scheduler processes it later."""
     with context.write_session() as session:
-        numbers = inbound.provider_notices.store_notice(session, message, now=now)
+        numbers = stored_mail.store_notice(
+            session, notice_id=message.id, topic=message.topic, content=message.message, now=now
+        )
     try:
         with context.write_session() as session:
             for number in numbers:
-                inbound.process_mail(session, site=context.site, number=number, now=now)
+                classification.process_mail(session, site=context.site, number=number, now=now)
     except Exception:
         log.exception("notices %s could not be processed; the scheduler tries again", numbers)

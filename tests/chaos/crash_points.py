@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlalchemy import Engine, func, select
 
-from digest import child_processes, db, failpoints, inbound, links, publishing
+from digest import child_processes, db, failpoints, links, publishing
 from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
 from digest.dumps import intake
 from digest.editions.compose import Digest
+from digest.inbound import classification, stored_mail
 from digest.letters import Templates
 from digest.settings import templates_dir
 from tests.chaos.worker import SITE
@@ -48,16 +49,18 @@ def run(errand: Errand) -> None:
         failpoints.armed_failpoints[errand.failpoint] = 0
     engine, now = db.make_engine(errand.database), datetime.now(UTC)
     with db.write_session(engine) as session:
-        inbound.process_stored_mails(session, site=HOME, now=now)  # as the inbound server does when it starts
+        classification.process_stored_mails(
+            session, site=HOME, now=now
+        )  # as the inbound server does when it starts
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             intake.load(session, path, now=now)
         publishing.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
         returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
         session.commit()
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender="", recipients=[returned], content=sample_mails.dsn(), now=now
         )
-        inbound.process_mail(session, site=HOME, number=number, now=now)
+        classification.process_mail(session, site=HOME, number=number, now=now)
     engine.dispose()
 
 

@@ -22,10 +22,11 @@ import pytest
 import redis
 from sqlalchemy import text
 
-from digest import db, heartbeats, inbound
+from digest import db, heartbeats
 from digest.cli import dkim_keys
 from digest.delivery.transports import parse_mail_url
 from digest.dns_records import DnsUnavailable
+from digest.inbound import stored_mail
 from digest.letters.dkim_signing import Signer
 from digest.monitoring import dkim_checks, mail_path_checks, probes
 from digest.monitoring.check_results import Check
@@ -854,7 +855,7 @@ def test_an_unparsable_mail_is_listed_and_shown(digest: Digest, tmp_path: Path) 
         db.write_session(engine) as session,
     ):
         for content in [*odd, *[sample_mails.A_LETTER] * 20]:
-            inbound.store_mail(
+            stored_mail.store_mail(
                 session, sender="a@x.example", recipients=["postmaster@localhost"], content=content, now=NOW
             )
 
@@ -932,7 +933,7 @@ def test_unclassified_mail_can_be_listed_shown_and_deleted(digest: Digest, tmp_p
         connected(f"sqlite:///{tmp_path / 'data' / 'digest.sqlite3'}") as engine,
         db.write_session(engine) as session,
     ):
-        inbound.store_mail(
+        stored_mail.store_mail(
             session, sender="", recipients=["postmaster@x"], content=sample_mails.A_LETTER, now=NOW
         )
 
@@ -955,7 +956,7 @@ def test_mail_of_one_sender_or_all_mail_can_be_deleted(digest: Digest, tmp_path:
         db.write_session(engine) as session,
     ):
         for sender in ("A@x.example", "a@x.example.org", "b@x.example", "c@y.example", "ba@x.example"):
-            inbound.store_mail(
+            stored_mail.store_mail(
                 session, sender=sender, recipients=["abuse@x"], content=b"", network=f"net-{sender[0]}", now=NOW
             )  # fmt: skip
 

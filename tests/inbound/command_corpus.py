@@ -76,7 +76,7 @@ def machine(
 
 
 SAVE = "Open the link below and press Save to confirm."
-EXAMPLES = "Three examples"
+EXAMPLES = "Examples of what"
 SHORT = "Thank you for your message. A program reads this address"
 BIG = b"QUJD" * 350_000  #: a megabyte of an attachment
 

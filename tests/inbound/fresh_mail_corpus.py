@@ -121,7 +121,7 @@ NOTHING: dict[str, Any] = {"letters": ()}
 SHORT: dict[str, Any] = {"letters": ["no_command"], "says": ["Thank you for your message."]}
 EXAMPLES: dict[str, Any] = {
     "letters": ["no_command"],
-    "says": ["Three examples", "list", "weekly fri at 8:00", "change my address", "Unsubscribe:"],
+    "says": ["Examples of what", "list", "weekly fri at 8:00", "change my address", "Unsubscribe:"],
 }
 NEWCOMER: dict[str, Any] = {"sender": STRANGER, "subject": "digest", "topics": (), "state": "", "letters": ()}
 PENDING: dict[str, Any] = {
@@ -262,4 +262,59 @@ NEWCOMERS = [
     plain("yes to another address", "yes", **{**PENDING, "to": US, "letters": ["confirm"], "says": ["A “yes” counts only as a reply to this email"]}),
 ]  # fmt: skip
 
-ALL = [*UNSUBSCRIBING, *PAUSING, *TOPICS, *SCHEDULES, *QUESTIONS, *NEWCOMERS]
+#: Replies whose sender is proven.
+PROVEN: dict[str, Any] = {"to": LETTER, "is_signed": True}
+CONFIRMED: dict[str, Any] = {**PENDING, "letters": ["welcome", "reply"], "state": "active"}
+SECOND_TRIAL = [
+    plain("a list of topics", "Please add the following topics:\n\n1. Gaussian processes\n2. active learning\n\nBest\nAda", **PROVEN,
+          topics=["Flows", "Gaussian processes", "active learning"]),
+    plain("a quoted author", 'add au:"Ada Ito"', **PROVEN, topics=["Flows", 'au:"Ada Ito"']),
+    plain("two phrases", 'add "video model" OR "image model"', **PROVEN, topics=["Flows", '"video model" OR "image model"']),
+    plain("numbers as they were listed", "drop Flows\nadd Robots: robot*\ndrop 1", **PROVEN, topics=["Robots"],
+          says=["Removed: Flows.", "You have no topic of that name. Yours are: Robots"]),
+    plain("the topic", "Please delete the Flows topic.", **PROVEN, topics=[]),
+    plain("a number in words", "could you remove number 1?", **PROVEN, topics=[]),
+    plain("two commands in a sentence", "please add quantum sensing and remove flows", **PROVEN, topics=["quantum sensing"]),
+    plain("a topic and its schedule", "add robots, weekly on Friday at 9", **PROVEN, topics=["Flows", "robots"], says=["Every Friday at 09:00"]),
+    plain("a sentence about the week", "please switch me to a weekly digest, friday mornings at 9", **PROVEN, says=["Every Friday at 09:00"]),
+    plain("frequency", "Change frequency to monthly", **PROVEN, says=["The first of every month"]),
+    plain("stop until", "I'm on parental leave. Can you stop the mails until March?", **PROVEN, state="paused", says=["Paused until 1 March 2027."]),
+    plain("hold", "holiday until Monday 7 December, please hold my mails", **PROVEN, state="paused",
+          says=["> holiday until Monday 7 December please hold my mails Paused until 7 December 2026."]),
+    plain("travelling", "I'm travelling and will answer when I'm back.", **SHORT),
+    plain("Norwegian, the other way round", "Avmeld meg", **LEFT),
+    plain("from the database", "remove my email address from your database", **LEFT),
+    plain("by address", "please take ada@uni.example off your list", **ASKED),
+    plain("one new address in three sentences", "I have changed my address. My new address is ada@new.example. Please update it.",
+          letters=["account_link"]),
+    plain("list", "list my topics", says=["1. Flows"]),
+    plain("help in a sentence", "help me please, how does it work?", letters=["help"]),
+    plain("a paper in a sentence", "save paper 2 please", **PROVEN, says=["Saved: "]),
+    plain("why here", "why is paper 1 in here?", **PROVEN, says=["It matches Flows"]),
+    plain("two reasons", "why 1 and 2", **PROVEN, says=["Flow matching on meshes: It matches", "Flow matching for images: It matches"]),
+    plain("yes, gladly", "Ja, gerne.", **{**CONFIRMED, "letters": ["welcome"]}),
+    plain("confirmed and a day", "Confirmed. weekly on Friday at 8 please", **CONFIRMED, says=["Every Friday at 08:00"]),
+    plain("sure and a day", "Sure - and make it weekly on Mondays, please.", **CONFIRMED, says=["Every Monday"]),
+    plain("yes, subscribe me", "Yes please subscribe me, and set it to 7:00 Europe/Zurich.", **CONFIRMED, says=["Every day at 07:00, Zurich"]),
+    plain("yes and subscribe", "Yes, subscribe robots: robot*", **{**CONFIRMED, "topics": ["robots"]}),
+    plain("help for strangers", "help", **{**NEWCOMER, "letters": ["how_to_subscribe"], "says": ["How to subscribe"], "silent_on": ["nothing to do"]}),
+    plain("a word and a schedule", "subscribe robotics weekly", **{**NEWCOMER, "sign_up": '"topics":{"robotics":"robotics"},"cadence":"weekly"'}),
+    plain("signing up for a topic", "Please sign me up for papers on coral reefs, weekly on Friday at 9:00. Thanks, Kim",
+          **{**NEWCOMER, "sign_up": '"topics":{"coral reefs":"coral reefs"},"cadence":"weekly-fri","at":"09:00"'}),
+    plain("German sign-up", "ich möchte mich anmelden", **{**NEWCOMER, "sign_up": "{}"}),
+    plain("from my list", "Please remove Flows from my list", **PROVEN, topics=[]),
+    plain("one of two is missing", "drop Flows and Robots", **PROVEN, says=["You have no topic of that name."]),
+    plain("with filter", "add topic Proteins with filter protein AND (design OR folding)", **PROVEN, topics=["Flows", "Proteins"]),
+    plain("to my topics", "Would you add federated learning to my topics?", **PROVEN, topics=["Flows", "federated learning"]),
+    plain("the same name", "add flows", **PROVEN, says=['You have that topic already: Flows: "flow matching"'], silent_on=["Undo:"]),
+    plain("an hour in a question", "Can I have it at 6?", **PROVEN, says=["Do you mean this? Then write: at 6:00"]),
+    plain("a day in a wish", "I want it on Sundays only.", **PROVEN, says=["Do you mean this? Then write: weekly sunday"]),
+    plain("a reason after a pause", "Pause for two months please, I have a baby!", **PROVEN, state="paused"),
+    plain("remove", "Remove", **ASKED),
+    plain("French, no more", "Je ne souhaite plus recevoir ces mails", **ASKED),
+    plain("LISTSERV's subscribe", "", **{**NEWCOMER, "subject": "SUBSCRIBE digest Kim Writer", "sign_up": "{}"}),
+    plain("yes and a question", "Yes. Can you also send papers on batteries?", **{**CONFIRMED, "letters": ["welcome"]}),
+    plain("a category in an answer", "subscribe x: cat:q-bio.XX", **{**NEWCOMER, "sign_up": "cat:q-bio.XX"}),
+]  # fmt: skip
+
+ALL = [*UNSUBSCRIBING, *PAUSING, *TOPICS, *SCHEDULES, *QUESTIONS, *NEWCOMERS, *SECOND_TRIAL]

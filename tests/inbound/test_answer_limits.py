@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import inbound, subscribers
+from digest import subscribers
 from digest.db.tables import Confirmation, Delivery, InboundMail, SubscriberState
-from digest.inbound import MailRules, answer_limits, mail_without_command
+from digest.inbound import answer_limits, classification, mail_without_command, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
 from tests.inbound.signed_replies import reply
 
@@ -39,10 +40,10 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
         rules = MailRules(may_sign_up=None, operator=OPERATOR)
         for number, sender in enumerate(senders):
             content = reply(US, body, sender=sender, subject=f"Number {number} at {after}")
-            (stored,) = inbound.store_mail(
+            (stored,) = stored_mail.store_mail(
                 session, sender=sender, recipients=[US], content=content, network=network, now=now + after
             )
-            inbound.process_mail(session, site=site, number=stored, rules=rules, now=now + after)
+            classification.process_mail(session, site=site, number=stored, rules=rules, now=now + after)
         return Counter(session.scalars(select(Delivery.letter)))
 
     return arrived

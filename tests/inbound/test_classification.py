@@ -23,14 +23,14 @@ import pytest
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, inbound, links, subscribers
+from digest import bounces, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
-from digest.inbound import mail_text, server, storage_quota, stored_mail
+from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
 from digest.letters import Templates
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
@@ -72,16 +72,16 @@ def receive(session: Session, site: Site, now: datetime) -> Callable[..., str]:
     """Return a function that stores and processes a mail and returns the outcome."""
 
     def arrived(content: bytes, *, to: str, sender: str = "", after: timedelta = timedelta()) -> str:
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender=sender, recipients=[to], content=content, now=now + after
         )
-        return inbound.process_mail(session, site=site, number=number, now=now + after)
+        return classification.process_mail(session, site=site, number=number, now=now + after)
 
     return arrived
 
 
 def kept(session: Session) -> list[tuple[str, str]]:
-    return [(row.state, row.reason) for row in inbound.list_mails(session)]
+    return [(row.state, row.reason) for row in stored_mail.list_mails(session)]
 
 
 def failures(session: Session) -> list[tuple[str, int | None]]:
@@ -242,7 +242,7 @@ def test_mail_that_an_earlier_version_kept_is_read_again(
     stored_mail.read_again(session)
     assert [state for state, _ in kept(session)] == [MailState.NEW]
 
-    inbound.process_stored_mails(session, site=site, now=now)
+    classification.process_stored_mails(session, site=site, now=now)
     assert "not understood then" not in [reason for _, reason in kept(session)]
 
 
@@ -289,7 +289,7 @@ def test_an_erasure_also_deletes_stored_mail(
 
     subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
 
-    assert list(inbound.list_mails(session)) == []
+    assert list(stored_mail.list_mails(session)) == []
 
 
 def test_an_erasure_deletes_no_mail_of_a_longer_address(
@@ -316,7 +316,7 @@ def test_an_erasure_deletes_no_mail_of_a_longer_address(
 
     subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
 
-    assert [row.sender for row in inbound.list_mails(session)] == list(others)
+    assert [row.sender for row in stored_mail.list_mails(session)] == list(others)
 
 
 # ── complaints and unsubscribes ──────────────────────────────────────────────────────────────────────
@@ -442,9 +442,9 @@ def test_an_unclassified_mail_is_kept_with_the_reason_and_can_be_retried(
 
     ((state, reason),) = kept(session)
     assert (state, bool(reason)) == (MailState.SHUNTED, True)
-    (row,) = inbound.list_mails(session)
+    (row,) = stored_mail.list_mails(session)
     assert row.content == sample_mails.A_LETTER
-    assert inbound.process_mail(session, site=site, number=row.id, now=now).startswith("shunted")
+    assert classification.process_mail(session, site=site, number=row.id, now=now).startswith("shunted")
 
 
 def test_a_mail_that_raises_an_exception_is_kept(
@@ -466,15 +466,15 @@ def test_a_mail_that_cannot_be_stored_does_not_block_others(
 ) -> None:
     """PostgreSQL accepts no NUL, not even in a query."""
     notice = b'{"eventType": "Complaint", "complaint": {}, "mail": {"messageId": "a\\u0000b"}}'
-    inbound.store_mail(
+    stored_mail.store_mail(
         session, sender="sns", recipients=["arn:aws:sns:eu-west-1:123456789012:t"], content=notice, now=now
     )
     bad = sample_mails.dsn(diagnostic="550 5.1.1 nobody\0 here")
-    inbound.store_mail(
+    stored_mail.store_mail(
         session, sender="", recipients=[links.bounce_address(site, letter)], content=bad, now=now
     )
 
-    assert inbound.process_stored_mails(session, site=site, now=now) == 2
+    assert classification.process_stored_mails(session, site=site, now=now) == 2
     assert [state for state, _ in kept(session)] == ["shunted"]
     assert failures(session) == [("hard", letter)]
 
@@ -482,7 +482,7 @@ def test_a_mail_that_cannot_be_stored_does_not_block_others(
 def test_mail_left_by_a_crash_is_processed_later(
     session: Session, site: Site, letter: int, now: datetime
 ) -> None:
-    inbound.store_mail(
+    stored_mail.store_mail(
         session,
         sender="",
         recipients=[links.bounce_address(site, letter)],
@@ -491,20 +491,20 @@ def test_mail_left_by_a_crash_is_processed_later(
     )
     assert kept(session) == [(MailState.NEW, "")]
 
-    assert inbound.process_stored_mails(session, site=site, now=now) == 1
+    assert classification.process_stored_mails(session, site=site, now=now) == 1
     assert (failures(session), kept(session)) == ([("hard", letter)], [])
-    assert inbound.process_stored_mails(session, site=site, now=now) == 0
+    assert classification.process_stored_mails(session, site=site, now=now) == 0
 
 
 def test_stored_mails_are_loaded_one_at_a_time(session: Session, now: datetime) -> None:
     for _mail in range(20):
-        inbound.store_mail(
+        stored_mail.store_mail(
             session, sender=ADA, recipients=["x@example.org"], content=b"x" * 1_000_000, now=now
         )
         session.expunge_all()
 
     tracemalloc.start()
-    assert sum(len(row.content) for row in inbound.list_mails(session)) == 20_000_000
+    assert sum(len(row.content) for row in stored_mail.list_mails(session)) == 20_000_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
@@ -516,8 +516,8 @@ def test_unread_mail_is_deleted_after_90_days(
 ) -> None:
     receive(sample_mails.A_LETTER, to="digest@example.org", sender=ADA)
 
-    assert inbound.delete_old_mails(session, now=now + timedelta(days=89)) == 0
-    assert inbound.delete_old_mails(session, now=now + timedelta(days=91)) == 1
+    assert stored_mail.delete_old_mails(session, now=now + timedelta(days=89)) == 0
+    assert stored_mail.delete_old_mails(session, now=now + timedelta(days=91)) == 1
 
 
 # ── the inbound server ────────────────────────────────────────────────────────────────────────────────────
@@ -534,7 +534,7 @@ class RunningServer:
 
     def kept(self) -> list[InboundMail]:
         with db.read_session(self.engine) as session:
-            return list(inbound.list_mails(session))
+            return list(stored_mail.list_mails(session))
 
     def failures(self) -> list[tuple[str, int | None]]:
         with db.read_session(self.engine) as session:
@@ -564,7 +564,7 @@ def accepts(url: str) -> bool:
     )
     with suppress(OSError), socket.socket(family) as line:
         line.connect(address)
-        return True
+        return line.recv(3) == b"220"  # a connection that the server knows, and closes when it stops
     return False
 
 
@@ -721,7 +721,7 @@ def test_a_database_outage_gives_the_sender_a_temporary_error(
     def away(*_: object, **__: object) -> list[int]:
         raise OSError("away")
 
-    monkeypatch.setattr(inbound, "store_mail", away)
+    monkeypatch.setattr(stored_mail, "store_mail", away)
     with (
         smtplib.SMTP("127.0.0.1", running.smtp, timeout=HANG_SECONDS) as client,
         pytest.raises(smtplib.SMTPDataError) as refused,

@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import inbound, subscribers
+from digest import subscribers
 from digest.db.tables import Delivery, SignUp, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.site_profile import Site
 from tests.inbound.command_corpus import (
@@ -52,11 +53,11 @@ def arrive(session: Session, site: Site, templates: Templates, now: datetime) ->
 
     def arrived(case: MailCase, *, operator: str = "", after: timedelta = timedelta()) -> Arrived:
         at = now + after
-        inbound_row = inbound.store_mail(
+        inbound_row = stored_mail.store_mail(
             session, sender=case.envelope, recipients=[case.to], content=case.content(), now=at
         )
         rules = MailRules(may_sign_up=None, operator=operator)
-        outcome = inbound.process_mail(session, site=site, number=inbound_row[0], rules=rules, now=at)
+        outcome = classification.process_mail(session, site=site, number=inbound_row[0], rules=rules, now=at)
         memory = MemoryTransport()
         delivery_run.deliver(
             session, site=site, templates=templates, caches=CACHES, transport=memory, clock=lambda: at

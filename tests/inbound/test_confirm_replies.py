@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import inbound, subscribers
+from digest import subscribers
 from digest.db.tables import Consent, Delivery, Subscriber, SubscriberState
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import reply
@@ -51,11 +52,11 @@ def answer(session: Session, site: Site, question: EmailMessage, now: datetime) 
         to = to or str(question["Reply-To"])
         subject = subject or f"Re: {question['Subject']}"
         content = reply(to, body, sender=sender, subject=subject, **headers)
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender=sender, recipients=[to], content=content, now=now + after
         )
         rules = MailRules(may_sign_up=None)
-        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now + after)
+        return classification.process_mail(session, site=site, number=number, rules=rules, now=now + after)
 
     return arrived
 
@@ -77,8 +78,8 @@ def test_only_a_reply_to_the_letter_closes_the_request(answer: Answer, session: 
 def test_the_letter_says_that_a_reply_confirms(question: EmailMessage, site: Site) -> None:
     assert question["Reply-To"].startswith("digest-confirm+1.")
     assert "Or reply “yes” to this email." in text_of(question)
-    assert inbound.is_accepted_recipient(site, question["Reply-To"])
-    assert not inbound.is_accepted_recipient(site, question["Reply-To"].replace("+1.", "+2."))
+    assert classification.is_accepted_recipient(site, question["Reply-To"])
+    assert not classification.is_accepted_recipient(site, question["Reply-To"].replace("+1.", "+2."))
 
 
 @pytest.mark.parametrize(
@@ -165,9 +166,9 @@ def test_a_bounce_of_the_question_confirms_nothing(
     question: EmailMessage, session: Session, site: Site, now: datetime
 ) -> None:
     to = str(question["Reply-To"])
-    (number,) = inbound.store_mail(session, sender="", recipients=[to], content=reply(to, "yes"), now=now)
+    (number,) = stored_mail.store_mail(session, sender="", recipients=[to], content=reply(to, "yes"), now=now)
 
-    inbound.process_mail(session, site=site, number=number, now=now)
+    classification.process_mail(session, site=site, number=number, now=now)
 
     assert bob(session).state == SubscriberState.PENDING
 
@@ -215,10 +216,10 @@ def test_a_yes_to_the_sender_address_confirms_nothing(
 ) -> None:
     """Without the reply address, anybody could confirm in anybody's name."""
     mail = reply(site.sender_address, "yes", sender=BOB)
-    (number,) = inbound.store_mail(
+    (number,) = stored_mail.store_mail(
         session, sender=BOB, recipients=[site.sender_address], content=mail, now=now
     )
 
-    inbound.process_mail(session, site=site, number=number, now=now)
+    classification.process_mail(session, site=site, number=number, now=now)
 
     assert bob(session).state == SubscriberState.PENDING

@@ -12,9 +12,11 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, inbound, subscribers
+from digest import db, subscribers
+from digest.caches import Caches
 from digest.db.tables import Delivery, SignUp
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.site_profile import Site
 from tests.inbound.conftest import failing
@@ -24,7 +26,6 @@ from tests.inbound.test_sender_proof import key
 from tests.support.delivered_mail import deliver_due
 from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
-from tests.support.shared_caches import CACHES
 
 NOW = at("20T09:00")
 
@@ -83,6 +84,8 @@ def arrive(
         path = Path(str(connection.engine.url.database))
     sqlite_engine.dispose()
 
+    caches = Caches()  # shared ones may hold other papers with the same ids
+
     def arrived(case: FreshMail) -> Answered:
         copy = tmp_path / "copy.sqlite3"
         shutil.copyfile(path, copy)
@@ -96,9 +99,11 @@ def arrive(
         to = world.get(case.to, case.to)
         content = signed(case.content(to)) if case.is_signed else case.content(to)
         known = session.scalars(select(Delivery.id).order_by(Delivery.id.desc())).first() or 0
-        (number,) = inbound.store_mail(session, sender=case.sender, recipients=[to], content=content, now=NOW)
-        rules = MailRules(may_sign_up=None, lookup=lookup, templates=templates, caches=CACHES)
-        outcome = inbound.process_mail(session, site=site, number=number, rules=rules, now=NOW)
+        (number,) = stored_mail.store_mail(
+            session, sender=case.sender, recipients=[to], content=content, now=NOW
+        )
+        rules = MailRules(may_sign_up=None, lookup=lookup, templates=templates, caches=caches)
+        outcome = classification.process_mail(session, site=site, number=number, rules=rules, now=NOW)
         messages = deliver_due(session, site=site, templates=templates, now=NOW)
         texts = [body_of(one.as_bytes(), "plain") for one in messages]
         row = subscribers.find(session, case.sender) or (

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, inbound, links, publishing, subscribers
+from digest import bounces, links, publishing, subscribers
 from digest.bounces import FailureKind
 from digest.db.tables import (
     BounceRow,
@@ -26,7 +26,8 @@ from digest.db.tables import (
 )
 from digest.delivery.transports import MailUrl
 from digest.errors import BadField
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.site_profile import Site
@@ -90,10 +91,10 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
 
     def arrived(content: bytes, to: str, *, sender: str = OWNER, after: timedelta = timedelta()) -> str:
         rules = MailRules(may_sign_up=None, lookup=lookup)
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender=sender, recipients=[to], content=content, now=now + after
         )
-        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now + after)
+        return classification.process_mail(session, site=site, number=number, rules=rules, now=now + after)
 
     return arrived
 

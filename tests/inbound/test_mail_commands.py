@@ -15,11 +15,12 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, inbound, links, subscribers
+from digest import bounces, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
-from digest.inbound import MailRules, command_arguments, find_commands
+from digest.inbound import classification, command_arguments, find_commands, stored_mail
 from digest.inbound.mail_commands import COMMON_KINDS, OTHER_KINDS, MailCommand, Verb
+from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
@@ -232,9 +233,9 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
         open_to: frozenset[str] | None = None,
         at: datetime = now,
     ) -> str:
-        (number,) = inbound.store_mail(session, sender=sender, recipients=[to], content=content, now=at)
+        (number,) = stored_mail.store_mail(session, sender=sender, recipients=[to], content=content, now=at)
         rules = MailRules(may_sign_up=open_to)
-        return inbound.process_mail(session, site=site, number=number, rules=rules, now=at)
+        return classification.process_mail(session, site=site, number=number, rules=rules, now=at)
 
     return arrived
 
@@ -284,11 +285,11 @@ def test_a_sentence_that_begins_like_a_command_changes_nothing_and_is_questioned
     assert ada.state == SubscriberState.ACTIVE
     (answer,) = deliver_mail()
     assert (answer["To"], answer["Subject"]) == (ADA, "Re: The figures")
-    assert "> Stop by my office at noon\nDo you want to unsubscribe? Nothing has changed yet" in text_of(
+    assert "> Stop by my office at noon\nDo you want to unsubscribe? Then use the link below." in text_of(
         answer
     )
     assert f"Unsubscribe:\n{links.unsubscribe_url(site, ada.id, 0)}\n" in text_of(answer)
-    (row,) = inbound.list_mails(session)
+    (row,) = stored_mail.list_mails(session)
     assert (row.state, row.reason) == (MailState.SHUNTED, outcome)  # it may be for a person
 
 
@@ -677,7 +678,7 @@ def test_a_command_over_lmtp_is_applied_and_other_mail_kept_for_a_person(
         assert subscribers.get(session, ADA).state == SubscriberState.PAUSED
         assert waiting(session) == ["reply", "no_command"]
         assert subscribers.send_confirmations(session, site, now) == 1
-        assert [(row.state, row.reason) for row in inbound.list_mails(session)] == [
+        assert [(row.state, row.reason) for row in stored_mail.list_mails(session)] == [
             (MailState.SHUNTED, "it has no command; subscriber 1 was sent examples")
         ]
 
@@ -696,4 +697,4 @@ def test_a_letter_invites_replies_only_if_mail_is_received(
     assert "Or reply with one word: help, pause, unsubscribe." in here.text
     assert "You can also reply with one word: help, pause, unsubscribe." in here.html
     assert "one word" not in there.text + there.html
-    assert not inbound.is_accepted_recipient(replace(site, inbound_domain=elsewhere), US)
+    assert not classification.is_accepted_recipient(replace(site, inbound_domain=elsewhere), US)

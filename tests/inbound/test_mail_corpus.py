@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import inbound, subscribers
+from digest import subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
 from tests.inbound.conftest import empty, failing
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, CorpusMail
@@ -29,10 +30,12 @@ def became(session: Session, site: Site, now: datetime) -> Became:
             session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
         )  # fmt: skip
         row.confirmed_at = now
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender=WRITER, recipients=[US], content=case.content(), now=now
         )
-        inbound.process_mail(session, site=site, number=number, rules=MailRules(may_sign_up=None), now=now)
+        classification.process_mail(
+            session, site=site, number=number, rules=MailRules(may_sign_up=None), now=now
+        )
         state = session.scalars(select(Subscriber.state)).one()
         return state, list(session.scalars(select(Delivery.letter)))
 

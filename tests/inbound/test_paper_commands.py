@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import db, inbound, subscribers
+from digest import db, subscribers
 from digest.db.tables import Subscriber
-from digest.inbound import MailRules
+from digest.inbound import classification, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers.catalog import hidden_papers
 from digest.site_profile import Site
@@ -75,9 +76,9 @@ def answer(session: Session, site: Site, templates: Templates, deliver: Deliver)
     def arrived(letter: EmailMessage, body: str, *, is_signed: bool = True) -> EmailMessage:
         to = str(letter["Reply-To"])
         content = signed_reply(to, body) if is_signed else reply(to, body)
-        (number,) = inbound.store_mail(session, sender=ADA, recipients=[to], content=content, now=NOW)
+        (number,) = stored_mail.store_mail(session, sender=ADA, recipients=[to], content=content, now=NOW)
         rules = MailRules(lookup=lookup, templates=templates, caches=CACHES)
-        inbound.process_mail(session, site=site, number=number, rules=rules, now=NOW)
+        classification.process_mail(session, site=site, number=number, rules=rules, now=NOW)
         return deliver()
 
     return arrived
@@ -195,7 +196,11 @@ def test_the_answer_to_a_digest_keeps_the_numbers_of_the_digest(answer: Answer, 
         ("undo", "There is nothing to undo."),
         ("test robot*", "It matches 1 of the last 4 papers; the latest: Robots that ask."),
         ("test (robot OR", "Add a word after OR."),
-        ("test unicorn", "None of the last 4 papers matches. Try fewer words"),
+        ("test unicorn", "None of the last 4 papers matches. Try fewer or more general words"),
+        (
+            "add Horses: unicorn",
+            "> add Horses: unicorn None of the last 4 papers matches. Try fewer or more general words, or OR between words. Added: Horses.",
+        ),
     ],
 )
 def test_an_answer_explains_what_cannot_be_done(
@@ -234,4 +239,4 @@ def test_export_and_erasure_go_through_a_fresh_link(
     ],
 )
 def test_sentences_about_papers_are_no_commands(body: str, answer: Answer, deliver: Deliver) -> None:
-    assert re.search("Three examples|A program reads this address", said_in(answer(deliver(), f"{body}\n")))
+    assert re.search("Examples of what|A program reads this address", said_in(answer(deliver(), f"{body}\n")))

@@ -10,10 +10,11 @@ import pytest
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from digest import inbound, links, subscribers
+from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.inbound import MailRules, sender_proof
+from digest.inbound import classification, sender_proof, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.site_profile import Site
 from tests.inbound.conftest import Deliver
@@ -53,8 +54,10 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
 
     def arrived(content: bytes, to: str, *, authserv_id: str = "", after: timedelta = timedelta()) -> str:
         rules = MailRules(may_sign_up=None, lookup=lookup, authserv_id=authserv_id)
-        (number,) = inbound.store_mail(session, sender=ADA, recipients=[to], content=content, now=now + after)
-        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now + after)
+        (number,) = stored_mail.store_mail(
+            session, sender=ADA, recipients=[to], content=content, now=now + after
+        )
+        return classification.process_mail(session, site=site, number=number, rules=rules, now=now + after)
 
     return arrived
 
@@ -242,10 +245,10 @@ def test_a_changed_token_is_no_address(site: Site, token: str) -> None:
     local, _, domain = token.partition("@")
     other = f"{local[:-1]}{'0' if local[-1] != '0' else '1'}@{domain}"
 
-    assert inbound.is_accepted_recipient(site, token.upper())
-    assert not inbound.is_accepted_recipient(site, other)
-    assert not inbound.is_accepted_recipient(site, token.replace("reply+", "bounce+"))
-    assert not inbound.is_accepted_recipient(replace(site, keys=(b"another key",)), token)
+    assert classification.is_accepted_recipient(site, token.upper())
+    assert not classification.is_accepted_recipient(site, other)
+    assert not classification.is_accepted_recipient(site, token.replace("reply+", "bounce+"))
+    assert not classification.is_accepted_recipient(replace(site, keys=(b"another key",)), token)
 
 
 # ── the result of the operator's mail server ────────────────────────────────────────────────────

@@ -14,12 +14,13 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from digest import db, inbound, links, subscribers
+from digest import db, links, subscribers
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber, SubscriberState
 from digest.dns_records import DnsUnavailable
-from digest.inbound import MailRules, sender_proof
+from digest.inbound import classification, sender_proof, stored_mail
+from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
@@ -225,9 +226,9 @@ def receive(session: Session, site: Site, now: datetime) -> Receive:
                 raise DnsUnavailable("timed out")
             return zone(*domains).get(name, [])
 
-        (number,) = inbound.store_mail(session, sender=BOB, recipients=[to], content=content, now=now)
+        (number,) = stored_mail.store_mail(session, sender=BOB, recipients=[to], content=content, now=now)
         rules = MailRules(may_sign_up=None, lookup=lookup)
-        return inbound.process_mail(session, site=site, number=number, rules=rules, now=now)
+        return classification.process_mail(session, site=site, number=number, rules=rules, now=now)
 
     return arrived
 
@@ -332,7 +333,7 @@ def test_mail_that_does_not_ask_to_subscribe_queries_no_dns(receive: Receive, se
     for word in ("help", "unsubscribe", "Good morning"):
         mail = read_mail(signed(MAIL.replace("subscribe", word)))
         assert sender_proof.usable_signatures(mail, BOB, to=US, now=current_time())
-        assert not inbound.awaits_proof(
+        assert not classification.awaits_proof(
             Site(url="https://x.example", sender_address=US, keys=(b"k",)), US, mail, current_time()
         )  # fmt: skip
 

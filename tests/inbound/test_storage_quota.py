@@ -11,11 +11,11 @@ from sqlalchemy import Engine, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import db, inbound
+from digest import db
 from digest.db.tables import InboundMail, MailPurpose, MailState, SignUp
-from digest.inbound import InboxFull, storage_quota
-from digest.inbound.connection_limits import sending_network
+from digest.inbound import classification, mail_rules, storage_quota, stored_mail, writer_checks
 from digest.inbound.mail_text import read_mail
+from digest.inbound.storage_quota import InboxFull
 from digest.monitoring import problems
 from digest.site_profile import Site
 
@@ -44,9 +44,9 @@ def is_refused(
     session: Session, site: Site, *, to: str, content: bytes = b"hello", network: str = "192.0.2.1"
 ) -> bool:
     try:
-        inbound.check_storage(
+        storage_quota.check_storage(
             session, sender="bob@uni.example", network=network, recipient=to, size=len(content),
-            may_be_kept=inbound.may_be_kept(site, to, read_mail(content)),
+            may_be_kept=classification.may_be_kept(site, to, read_mail(content)),
         )  # fmt: skip
     except InboxFull:
         return True
@@ -91,11 +91,11 @@ def test_sign_ups_by_mail_wait_with_the_network_that_sent_them(
     site = replace(site, inbound_domain="example.org")
     for number, network in enumerate(("192.0.2.1", "192.0.2.2", "192.0.2.2", "", "")):
         content = f"From: r{number}@uni.example\r\nTo: {US}\r\nSubject: subscribe\r\n\r\n".encode()
-        (mail,) = inbound.store_mail(
+        (mail,) = stored_mail.store_mail(
             session, sender=f"r{number}@uni.example", recipients=[US], content=content, network=network, now=now
         )  # fmt: skip
-        inbound.process_mail(
-            session, site=site, number=mail, rules=inbound.MailRules(may_sign_up=None), now=now
+        classification.process_mail(
+            session, site=site, number=mail, rules=mail_rules.MailRules(may_sign_up=None), now=now
         )
 
     first, *second, third, fourth = session.scalars(select(SignUp.network).order_by(SignUp.id))
@@ -109,7 +109,7 @@ def test_a_mail_that_the_database_refuses_blocks_no_later_mail(
     session: Session, site: Site, now: datetime
 ) -> None:
     for sender in ("eve@x.example", "bob@x.example"):
-        inbound.store_mail(session, sender=sender, recipients=[ROLE], content=b"x", now=now)
+        stored_mail.store_mail(session, sender=sender, recipients=[ROLE], content=b"x", now=now)
     refuse = (
         "CREATE TRIGGER no BEFORE UPDATE ON inbound_mail WHEN new.id = 1 BEGIN SELECT raise(abort, 'no'); END"
     )
@@ -117,7 +117,7 @@ def test_a_mail_that_the_database_refuses_blocks_no_later_mail(
     session.commit()
 
     with pytest.raises(DBAPIError):
-        inbound.process_stored_mails(session, site=site, now=now)
+        classification.process_stored_mails(session, site=site, now=now)
 
     assert session.scalars(select(InboundMail.state).order_by(InboundMail.id)).all() == ["new", "shunted"]
 
@@ -138,11 +138,16 @@ def test_above_the_total_limit_the_largest_network_loses_its_oldest_mail(
     assert [row.id for row in left][:2] == [1, 4]
 
 
-def test_the_sending_network_is_that_of_the_client_of_our_own_mail_server() -> None:
-    postfix = "from mx.else.example (unknown [198.51.100.7]) by mail.example.org (Postfix) with ESMTP id 1"
-    forged = "from [203.0.113.9] (mx.else.example [IPv6:2001:db8:0:1::7]) by mail.example.org with ESMTP"
-
-    assert sending_network("127.0.0.1", postfix) == "198.51.100.7"
-    assert sending_network("", forged) == "2001:db8:0:1::/64"
-    assert sending_network("10.1.2.3", "by localhost (Postfix, from userid 0)") == ""
-    assert sending_network("8.8.8.8", postfix) == "8.8.8.8"
+def test_the_sending_network_is_that_of_the_client_of_the_mail_server_in_front() -> None:
+    networks = {
+        "from mx.else.example (unknown [198.51.100.7]) by mail.example.org (Postfix) with ESMTP id 1": "198.51.100.7",
+        "from [203.0.113.9] (mx [IPv6:2001:db8:0:1::7]) by mail.example.org": "2001:db8:0:1::/64",
+        "from mx.else.example ([::ffff:192.0.2.1]) by mail.example.org": "192.0.2.1",
+        "from mx.else.example ([fe80::1]) by mail.example.org": "fe80::/64",
+        "by localhost (Postfix, from userid 0)": "",
+    }
+    forged = "Received: from mx.else.example ([203.0.113.1]) by mx.else.example"
+    for received, network in networks.items():
+        mail = read_mail(f"Received: {received}\r\n{forged}\r\n\r\nhello".encode())
+        assert writer_checks.sending_network(mail) == network, received
+    assert writer_checks.sending_network(None) == ""

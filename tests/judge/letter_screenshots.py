@@ -196,7 +196,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "outcomes": [
                 {
                     "command": "please stop",
-                    "result": "Do you want to unsubscribe? Nothing has changed yet. If you do, use the link below.",
+                    "result": "Do you want to unsubscribe? Then use the link below. Nothing has changed yet.",
                 }
             ],
             "asks_to_unsubscribe": True,

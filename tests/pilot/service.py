@@ -198,7 +198,7 @@ class Service:
         """Receive a message as `digest inbound` does."""
         with self.context() as context:
             receiver = MailReceiver(context)
-            receiver.store_and_process("192.0.2.25", sender, [to], content)
+            receiver.store_and_process(sender, [to], content)
             receiver.provers.shutdown()
 
     def write(self, sender: str, text: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from digest import inbound, links, subscribers
+from digest import links, subscribers
 from digest.db.tables import SubscriberState
+from digest.inbound import classification, mail_rules, stored_mail
 from digest.subscribers import use_cases
 from tests.inbound.command_corpus import MailCase
 from tests.support.clock import Clock
@@ -34,12 +35,12 @@ def deliver(served: ServedSite) -> None:
 def receive(served: ServedSite, mail: MailCase, now: datetime) -> None:
     """Process a mail to us, and store another that nobody understands."""
     with served.writing() as session:
-        rules = inbound.rules_of(served.context)
+        rules = mail_rules.rules_of(served.context)
         for content in (mail.content(), f"From: x@else.example\r\n\r\nWhere is {OLD}?\r\n".encode()):
-            (number,) = inbound.store_mail(
+            (number,) = stored_mail.store_mail(
                 session, sender=mail.envelope, recipients=[mail.to], content=content, now=now
             )
-            inbound.process_mail(session, site=served.site, number=number, rules=rules, now=now)
+            classification.process_mail(session, site=served.site, number=number, rules=rules, now=now)
 
 
 def account_path_after_a_move(served: ServedSite, now: datetime) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from digest import inbound, links, publishing, subscribers
+from digest import links, publishing, subscribers
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
+from digest.inbound import classification, mail_rules, stored_mail
 from digest.papers import Record, catalog
 from digest.topics import recent_papers
 from tests.inbound.signed_replies import ADA, lookup, signed_reply
@@ -244,11 +245,13 @@ def answer_to(served, common, letter: EmailMessage, body: str) -> EmailMessage:
     """Let Ada reply to a letter with a signed mail, and return our answer."""
     to = str(letter["Reply-To"])
     with served.writing() as session:
-        (number,) = inbound.store_mail(
+        (number,) = stored_mail.store_mail(
             session, sender=ADA, recipients=[to], content=signed_reply(to, body), now=served.clock.now
         )
-        rules = inbound.MailRules(lookup=lookup, templates=common["templates"], caches=CACHES)
-        inbound.process_mail(session, site=common["site"], number=number, rules=rules, now=served.clock.now)
+        rules = mail_rules.MailRules(lookup=lookup, templates=common["templates"], caches=CACHES)
+        classification.process_mail(
+            session, site=common["site"], number=number, rules=rules, now=served.clock.now
+        )
     return deliver_one(served, common)
 
 

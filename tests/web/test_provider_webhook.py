@@ -493,7 +493,7 @@ def test_any_notice_is_parsed_without_an_exception(content: bytes) -> None:
 
 
 def test_a_mail_that_imitates_a_notice_is_not_one(served: ServedSite) -> None:
-    from digest import inbound
+    from digest.inbound import classification
 
-    assert not inbound.is_accepted_recipient(served.site, TOPIC)
-    assert not inbound.is_accepted_recipient(replace(served.site, inbound_domain=TOPIC), f"x@{TOPIC}")
+    assert not classification.is_accepted_recipient(served.site, TOPIC)
+    assert not classification.is_accepted_recipient(replace(served.site, inbound_domain=TOPIC), f"x@{TOPIC}")

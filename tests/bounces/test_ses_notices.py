@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from digest.bounces import Complaint, Failure, FailureKind, NoActionNeeded
-from digest.bounces.provider_reports import NoticeReport, read_notice
+from digest.bounces.ses_notices import NoticeReport, read_notice
 
 ADA = "ada@uni.example"
 MAIL = {"messageId": "0100-ab", "source": "bounce+7@example.org", "destination": [ADA]}
