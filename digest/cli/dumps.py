@@ -92,16 +92,14 @@ def intake(
     with error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))):
         loads.extend(load(work, path, now, url, options) for path in paths)  # one by one
     is_any_loaded = any(is_loaded for _, is_loaded in loads)
-    first_seen = Note(
+    first_seen = (
         f"The papers count as first seen on {observed} at 00:00 UTC, as --date says: "
         "they are not news to readers who subscribed later or had that day's digest."
     )
+    note = first_seen if observed and is_any_loaded and not as_history else ""
     return CommandResult(
-        {"dumps": [loaded for loaded, _ in loads]},
-        chain(
-            (loaded_text(loaded, dry_run=dry_run) for loaded, _ in loads),
-            [first_seen] if observed and is_any_loaded and not as_history else [],
-        ),
+        {"dumps": [loaded for loaded, _ in loads]} | ({"note": note} if note else {}),
+        chain((loaded_text(loaded, dry_run=dry_run) for loaded, _ in loads), [Note(note)] if note else []),
         code=int(not is_any_loaded),
     )
 

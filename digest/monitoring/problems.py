@@ -27,6 +27,7 @@ from digest.db.tables import (
 from digest.delivery import limits
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
+from digest.dumps import intake
 from digest.inbound import storage_quota
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
@@ -73,6 +74,7 @@ def find_problems(
         *policy_refusals(session, now),
         *broken_domains(session, now),
         *held_dumps(session, now),
+        *repeated_lists(session, now),
         *late_lists(figures.late_lists),
         *missing_papers(session, now),
         *failing_sources(session),
@@ -273,6 +275,17 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
             message="A dump is incomplete and was not loaded",
             fix="Get the complete file, or load the incomplete dump: digest dumps retry ID --incomplete-ok.",
             facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in held),
+        )
+
+
+def repeated_lists(session: Session, now: datetime) -> Iterator[Problem]:
+    """Yield a problem if a list of a new day brought only papers of earlier days."""
+    if found := intake.repeated_lists(session, since=now - DAY):
+        yield Problem(
+            cause="repeated-lists",
+            message="A list of a new day has no new papers",
+            fix="Compare it with the source's list: digest dumps show ID. If the source sends an old list, poll it later: digest sources poll SOURCE.",
+            facts=tuple(f"dump {number}, {Path(path).name}: {reason}" for number, path, reason in found),
         )
 
 

@@ -29,7 +29,9 @@ def test_intake_reports_the_result_of_each_dump(digest: Digest, dump: Path) -> N
 
     loaded = {"id": 1, "path": str(dump), "format": "page", "date": "2026-11-20", "state": "loaded"}
     figures = {"papers": 3, "rejected": 0, "problems": [], "reason": ""}
-    assert first.document == {"dumps": [loaded | figures | {"new": 3, "updated": 0, "unchanged": 0}]}
+    document = first.document
+    assert document.pop("note").startswith("The papers count as first seen on 2026-11-20 at 00:00 UTC")
+    assert document == {"dumps": [loaded | figures | {"new": 3, "updated": 0, "unchanged": 0}]}
     assert second.document == {"dumps": [loaded | figures | {"new": 0, "updated": 0, "unchanged": 3}]}
     assert (first.err, second.code) == ("", 0)
 

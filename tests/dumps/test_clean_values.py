@@ -50,6 +50,11 @@ TEXTS = {
 } | dict.fromkeys(NO, "")
 
 
+def only(content: str) -> Record:
+    (found,) = (one for one in items(content) if isinstance(one, Record))
+    return found
+
+
 def read_one(**fields: Any) -> Record:
     (found,) = (
         one
@@ -209,3 +214,29 @@ def test_institutions_of_the_authors_are_the_organisation_of_a_paper() -> None:
         (found,) = items(json.dumps(content))
         assert isinstance(found, Record)
         assert found.organization == Organization(handle="Kite University; Owl Lab", name="Kite University")
+
+
+def test_a_summary_stands_in_for_a_missing_abstract_and_is_kept_beside_another() -> None:
+    for abstract in ("We fly kites by night and measure the wind.", None):
+        paper = {
+            "paperId": "a" * 40,
+            "title": "On Kites",
+            "year": 2026,
+            "abstract": abstract,
+            "tldr": {"text": "Kites fly."},
+        }
+        found = only(json.dumps({"data": [paper]}))
+        expected = (
+            (abstract, "", "AI summary, Semantic Scholar: Kites fly.")
+            if abstract
+            else ("Kites fly.", "Semantic Scholar", "")
+        )
+        assert (found.abstract, found.summary_by, found.comment) == expected
+    for urls, journal in (
+        ("https://arxiv.org/abs/2611.01234", "https://arxiv.org/abs/2611.01234"),
+        ("", "Journal of Kites"),
+    ):
+        found = only(
+            f"@article{{k, title={{On Kites}}, year=2026, doi={{10.5555/k}}, journal={{{journal}}}}}"
+        )
+        assert found.journal == ("" if urls else journal)

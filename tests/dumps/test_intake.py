@@ -19,6 +19,7 @@ from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow,
 from digest.dumps import intake
 from digest.dumps.intake import accept_or_reject, load_dump
 from digest.errors import NotFound
+from digest.monitoring import problems
 from digest.papers import catalog
 from tests.dumps import abstract, blocks, meta, pairs
 
@@ -601,6 +602,12 @@ def test_a_dated_list_without_new_papers_is_reported(session: Session, folder: P
     (reported,) = (problem.reason for problem in loaded.problems)
     assert reported.startswith("none of its 3 papers is new; the last was first seen on Friday, 2026-11-13")
     assert (loaded.state, first.problems, fresh.problems) == (DumpState.LOADED, (), ())
+    (problem,) = (
+        one for one in problems.find_problems(session, now=moments[1]) if one.cause == "repeated-lists"
+    )
+    assert problem.facts == (f"dump {loaded.id}, {monday}.xml: {reported}",)
+    later = problems.find_problems(session, now=moments[1] + timedelta(days=2))
+    assert "repeated-lists" not in {one.cause for one in later}
 
 
 def test_a_mail_or_a_web_archive_is_decoded_wherever_it_is_loaded(session: Session, folder: Path) -> None:

@@ -105,6 +105,14 @@ def test_fields_with_text_that_are_not_used_are_named() -> None:
         for one in SUBJECTS
     )
     assert remarks(entries) == ["not used (number of texts): annote (20)"]
+    elements = "".join(
+        f"<item><title>On {one}</title><link>https://arxiv.org/abs/2611.{n:05d}</link><description>{abstract(one)}</description>"
+        f"<pubDate>Fri, 20 Nov 2026 00:00:00 GMT</pubDate><editorial>Read this about {one} by Monday</editorial></item>"
+        for n, one in enumerate(SUBJECTS)
+    )
+    assert remarks(f"<rss><channel>{elements}</channel></rss>") == [
+        "not used (number of texts): editorial (20)"
+    ]
 
 
 #: What a misread record looks like.

@@ -72,6 +72,7 @@ def paper(  # noqa: PLR0913  (one argument for each field)
     urls: Iterable[Any] = (),
     signals: Mapping[str, Any] = MappingProxyType({}),
     announcement: Announcement = Announcement.NEW,
+    summary: Any = "",
     summary_by: str = "",
     comment: Any = "",
     journal: Any = "",
@@ -79,11 +80,16 @@ def paper(  # noqa: PLR0913  (one argument for each field)
     """Return the record of the values that a reader found, without markup and placeholders.
 
     Values of a wrong type count as missing. `ids` are (scheme, id), and `addresses` may contain further ids.
-    The number of authors is that of the names, unless it is given or some authors are not named. A paper whose
+    The number of authors is that of the names, unless it is given or some authors are not named. A summary by
+    `summary_by` stands in for a missing abstract; beside an abstract it is kept with the comment. A paper whose
     comment or abstract says so is withdrawn.
     """
     abstract = clean_text(field_parsing.as_prose(abstract))
     comment = clean_text(field_parsing.as_text(comment))
+    if summary := clean_text(field_parsing.as_prose(summary)):
+        comment = f"{comment} AI summary, {summary_by}: {summary}".lstrip() if abstract else comment
+    summary_by = summary_by if summary and not abstract else ""
+    abstract = abstract or summary
     journal = clean_text(field_parsing.as_text(journal))
     names, number = clean_names(tuple(filter(None, authors)))
     known = field_parsing.ids_in_urls(*addresses) | field_parsing.normalised_ids(ids)

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 
 from digest.dumps.formats import field_parsing
 from digest.dumps.formats.page_counts import stated_count
@@ -137,6 +138,7 @@ class MetadataLine:
     is_labelled: bool = False  #: whether a label or a bullet precedes the date, as in `Published on ...`
 
 
+@lru_cache(maxsize=2_000)  # several steps ask about the same line, and many lines occur again and again
 def parse_metadata_line(line: str) -> tuple[MetadataLine, ...]:
     """Return the items of metadata on a line, separated by dots or bars; none if the line is prose."""
     if len(line) > MAX_LINE_LENGTH or is_plain(line):
@@ -234,6 +236,7 @@ def parse_date(text: str) -> MetadataLine | None:
     return None
 
 
+@lru_cache(maxsize=2_000)  # as above
 def is_navigation(text: str) -> bool:
     """Return whether a line belongs to the site and not to a paper."""
     words = text.lstrip("# ").casefold()

@@ -41,7 +41,12 @@ CITATION = re.compile(
     r"(?:volume|issue|page|vol\.?) \d|\bdoi:|\bEarlyView\b|, ahead of print|\b\d+: \d+-\d+", re.IGNORECASE
 )
 LONGEST_CITATION = 250  #: characters
+ADDRESSES = ("guid", "id", "identifier", "link", "DOI", "doi")
 TEXTS = ("description", "summary", "encoded", "content")
+#: Elements that are read in another form, or that say nothing about a paper.
+KNOWN = frozenset(
+    (*ADDRESSES, *TEXTS, "pubDate", "published", "updated", "date", "rights", "license", "copyright")
+)
 
 
 def recognises(head: str) -> bool:
@@ -55,7 +60,15 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     before = source.head[: start.start()] if start else source.head
     dated = FEED_DATE.search(before)
     header = Header(date=field_parsing.parse_day(dated[1]) if dated else None, announced=None if start else 0)
-    return header, xml_stream.records(source, record_of, "item", "entry")
+
+    def convert(entry: Element, position: int, line: int) -> Record:
+        texts = {
+            one.tag.rpartition("}")[2]: xml_stream.one_line(one) for one in entry if isinstance(one.tag, str)
+        }
+        fields = {name: text for name, text in texts.items() if name not in KNOWN}
+        return source.note_fields(fields, record_of(entry, position, line))
+
+    return header, xml_stream.records(source, convert, "item", "entry")
 
 
 def record_of(entry: Element, position: int, line: int) -> Record:
@@ -103,8 +116,12 @@ def record_of(entry: Element, position: int, line: int) -> Record:
 
 def identifiers_of(entry: Element) -> list[str]:
     """Return the texts of all elements that may identify the paper."""
-    named = ("guid", "id", "identifier", "DOI", "doi")
-    return [xml_stream.one_line(one) for name in named for one in xml_stream.children(entry, name)]
+    return [
+        xml_stream.one_line(one)
+        for name in ADDRESSES
+        if name != "link"
+        for one in xml_stream.children(entry, name)
+    ]
 
 
 def ids_of(names: Iterable[str], *, is_arxiv: bool) -> list[tuple[str, str]]:

@@ -55,6 +55,7 @@ class JsonFormat:
 def snapshot_record(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one line of arXiv's snapshot, with the date of its first version."""
     dois = as_text(found.get("doi")).split()
+    versions = as_list(found.get("versions"))
     return clean_values.paper(
         title=found.get("title"),
         abstract=found.get("abstract"),
@@ -62,7 +63,7 @@ def snapshot_record(found: dict[str, Any], position: int, line: int) -> Record:
         authors=map(parsed_name, as_list(found.get("authors_parsed")))
         if found.get("authors_parsed")
         else split_names(found.get("authors")),
-        published=next(iter(values_at(found, "versions.created")), None),
+        published=as_mapping(versions[0]).get("created") if versions else None,
         categories=as_text(found.get("categories")).split(),
         comment=found.get("comments"),
         journal=found.get("journal-ref"),
@@ -102,12 +103,11 @@ def is_huggingface(_head: str, keys: frozenset[str]) -> bool:
 def huggingface_record(found: dict[str, Any], position: int, line: int) -> Record:
     """Return the record for one element; any field may be missing."""
     paper = dict(as_mapping(found.get("paper"))) or found
-    abstract = paper.get("summary") or found.get("summary")
-    summary = None if abstract else paper.get("ai_summary")
     return clean_values.paper(
         title=paper.get("title") or found.get("title"),
-        abstract=abstract or summary,
-        summary_by="Hugging Face" if summary else "",
+        abstract=paper.get("summary") or found.get("summary"),
+        summary=paper.get("ai_summary"),
+        summary_by="Hugging Face",
         ids=[("arxiv", paper.get("id"))],
         authors=[
             as_text(first_at(one, "name") or one)
@@ -165,12 +165,12 @@ def semantic_scholar_record(found: dict[str, Any], position: int, line: int) -> 
         if isinstance(inner := found.get(name), dict):
             found = {key.casefold(): value for key, value in inner.items()}
     outside = as_mapping(found.get("externalids"))
-    summary = first_at(found, "tldr.text")
     pmcid = outside.get("PubMedCentral")
     return clean_values.paper(
         title=found.get("title"),
-        abstract=found.get("abstract") or summary,
-        summary_by="Semantic Scholar" if summary and not found.get("abstract") else "",
+        abstract=found.get("abstract"),
+        summary=first_at(found, "tldr.text"),
+        summary_by="Semantic Scholar",
         ids=[
             *((SCHEMES[key], value) for key, value in outside.items() if key in SCHEMES),
             ("s2", found.get("paperid")),

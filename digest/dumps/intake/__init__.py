@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from digest.dumps.intake.load_report import LATEST, LoadResult, failed_load
     from digest.dumps.intake.retry_dump import retry
     from digest.dumps.intake.sample_content import remove_samples
-    from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records
+    from digest.dumps.intake.stored_dumps import get_dump, list_dumps, list_unread_records, repeated_lists
 else:
     __getattr__ = lazy_exports(__name__, __file__)
 
@@ -35,6 +35,7 @@ __all__ = [
     "load_folder",
     "prune_done",
     "remove_samples",
+    "repeated_lists",
     "report_unread",
     "retry",
 ]

@@ -30,6 +30,7 @@ from digest.dumps.intake.accept_or_reject import (
 )
 from digest.dumps.intake.load_report import LoadOptions, LoadResult, failed_load, whole_dump_problem
 from digest.dumps.intake.open_safely import FileChanged, open_regular_file
+from digest.dumps.intake.stored_dumps import OLD_LIST
 from digest.errors import UnreadableDump
 from digest.papers import Record, catalog
 from digest.papers.catalog import CatalogCounts, lock_catalog_writes
@@ -235,7 +236,7 @@ def old_list_remark(session: Session, row: DumpRow) -> Iterator[RecordProblem]:
         yield RecordProblem(
             line=0,
             reason=f"none of its {plurals.count(row.papers, 'paper')} is new; the last was first seen on {newest:%A, %Y-%m-%d}: "
-            "it may be the list of an earlier day",
+            + OLD_LIST,
         )
 
 
