@@ -14,7 +14,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from digest.dumps import formats
+from digest.dumps import formats, laws
 from digest.dumps.formats import RecordProblem
 from digest.errors import UnreadableDump
 from digest.papers import Record, display
@@ -212,7 +212,7 @@ def read_whatever(content: bytes, format: str | None) -> None:
     """Read a dump to its end, and check every item."""
     try:
         found = formats.read(io.BytesIO(content), name="dump", observed_on=DAY, format=format)
-        for item in found.records:
+        for item in laws.checked(found):
             if isinstance(item, RecordProblem):
                 assert item.reason
                 continue

@@ -524,3 +524,12 @@ def test_a_wrapped_line_with_an_id_belongs_to_the_title_below_it() -> None:
     assert [(one.title[-1], one.ids["arxiv"]) for one in found] == [
         (str(n), f"2611.{n:05d}") for n in range(1, 6)
     ]
+
+
+def test_a_title_that_links_to_two_papers_is_one_paper() -> None:
+    papers = "\n\n".join(
+        f"[Kites](https://arxiv.org/abs/2611.0{n}001) [and Owls](https://arxiv.org/abs/2611.0{n}002)\n\n{abstract('kites')} {n}"
+        for n in range(4)
+    )
+    found = [one for one in items(f"# Daily Papers\n\n{papers}") if isinstance(one, Record)]
+    assert [one.ids["arxiv"] for one in found] == [f"2611.0{n}001" for n in range(4)]

@@ -51,7 +51,7 @@ class Run:
 def segments_of(passages: Sequence[Passage]) -> list[Segment]:
     """Return the segments of a page in order."""
     runs = runs_of(passages)
-    titles = titles_of(passages, runs)
+    titles = sorted(set(titles_of(passages, runs)))  # a text may link to two papers
     if not titles:
         return []
     has_votes = precedes_with_number(passages, titles[0])
