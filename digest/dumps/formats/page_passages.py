@@ -108,7 +108,7 @@ class Passage:
 
 def passages_of(lines: Sequence[PageLine]) -> list[Passage]:
     """Return the passages of a page in order."""
-    split = list(with_captions(with_names(split_passages(lines, wrapping_of(lines)))))
+    split = list(with_captions(split_passages(lines, wrapping_of(lines))))
     bylines = [
         part for index, one in enumerate(split) for part in without_byline(one, split[index + 1 : index + 2])
     ]
@@ -228,8 +228,7 @@ def split_passages(lines: Sequence[PageLine], wrapping: Wrapping) -> Iterator[Pa
             if line.links:
                 yield Passage(first=index, last=index, number=line.number, links=line.links, is_site=True)
             continue
-        is_open = not text and runs_on(lines, index)
-        others = () if text or is_open else other_passages(line, index, cleaned)
+        others = () if text else other_passages(line, index, cleaned)
         if others:
             yield from others
         elif text or not (SIGNS.fullmatch(cleaned) or is_placeholder(cleaned)):
@@ -246,15 +245,6 @@ def finished(lines: Sequence[PageLine], indices: list[int]) -> tuple[Passage, ..
         if others := other_passages(whole, indices[0], passage.text):
             return tuple(replace(one, last=indices[-1], images=passage.images) for one in others)
     return (passage,)
-
-
-def runs_on(lines: Sequence[PageLine], index: int) -> bool:
-    """Return whether a link on this line continues on the next line."""
-    below = lines[index + 1] if index + 1 < len(lines) else lines[index]
-    return lines[index].is_continued or (
-        any(link.is_bounded and link.last > index for link in lines[index].links)
-        and spans(lines[index], below)
-    )
 
 
 def spans(above: PageLine, line: PageLine) -> bool:
@@ -525,17 +515,6 @@ def phrase_end(words: Sequence[str], start: int) -> int:
     """
     is_apart = words[start + 1 : start + 2] == ["GitHub"] and words[start + 2 : start + 3]
     return start + (1 if is_apart and words[start + 2][0].isdigit() else LONGEST_PHRASE)
-
-
-def with_names(passages: Iterator[Passage]) -> Iterator[Passage]:
-    """Yield the passages, treating a short text after "Submitted by" as the submitter's name."""
-    is_open = False
-    for passage in passages:
-        if is_open and passage.is_text and len(passage.text) <= 40 and not passage.heading:
-            yield replace(passage, is_submitter=True)
-        else:
-            yield passage
-        is_open = (passage.is_submitter and not passage.text) or (is_open and passage.is_site)
 
 
 def with_captions(passages: Iterator[Passage]) -> Iterator[Passage]:  # noqa: PLR0912, PLR0915  (a state machine over passages)
