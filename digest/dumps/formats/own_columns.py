@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from digest.dumps.formats import clean_values, field_parsing, json_stream
+from digest.dumps.formats import clean_values, field_parsing, json_papers, json_stream
 from digest.papers import Announcement, Organization, Record
 
 #: The accepted names of each column, in lower case, without spaces, hyphens or underscores.
@@ -130,8 +130,8 @@ def row_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return {name: value} of an object, with missing fields filled from its inner objects."""
     row = folded_fields(found)
     inner = [one for one in found.values() if isinstance(one, dict)]
-    if inner and not json_stream.has_title(found):
-        named: dict[str, Any] = next(iter(json_stream.objects_with_title(inner)), {})
+    if inner and not json_papers.has_title(found):
+        named: dict[str, Any] = next(iter(json_papers.objects_with_title(inner)), {})
         inner += [one for one in named.values() if isinstance(one, dict)]
         row |= folded_fields(named)
     for name, value in list(row.items()) if inner else ():
@@ -153,7 +153,7 @@ def folded_fields(found: Mapping[str, Any]) -> dict[str, Any]:
 def is_part_of_paper(name: str, inner: Mapping[str, Any]) -> bool:
     """Return whether an inner object contains fields of the paper, not of its venue or another paper."""
     return name in INNER_OBJECTS or (
-        isinstance(inner.get("abstract"), str) and not json_stream.has_title(inner)
+        isinstance(inner.get("abstract"), str) and not json_papers.has_title(inner)
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from digest.dumps.formats import list_entries, page_layout
+from digest.dumps.formats import list_entries, list_tables, page_layout
 from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES
 from digest.papers import Record, title_key
@@ -126,7 +126,7 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
             continue
         if columns is None and "|" in above and "-" in text and DELIMITER_ROW.fullmatch(text):
             yield from entry.papers() if entry else ()
-            entry, columns = None, list_entries.column_names(list_entries.cells_of(above))
+            entry, columns = None, list_tables.column_names(list_tables.cells_of(above))
         elif columns is not None and "|" in text:
             yield from row_papers(columns, text, number)
         elif (begun := beginning_of(text, number, entry)) is not None:
@@ -192,9 +192,9 @@ def is_detail(text: str) -> bool:
 
 def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListPaper]:
     """Yield the paper in a row of a table of papers, or of another table whose row links to a paper."""
-    cells = list_entries.cells_of(text)
-    if list_entries.has_paper_columns(columns):
-        found = list_entries.paper_in_row(columns, cells, 0, number)
+    cells = list_tables.cells_of(text)
+    if list_tables.has_paper_columns(columns):
+        found = list_tables.paper_in_row(columns, cells, 0, number)
     else:
         linked = (cell for cell in cells if any(link.leads_to_paper for link in list_entries.links_in(cell)))
         found = list_entries.paper_of(next(linked, ""), 0, number)
