@@ -130,8 +130,8 @@ def as_markdown(text: str) -> str:
         lines = list(filter(may_have_markup, lines))
     marked = "\n".join(["", *lines])
     signs = signs_in(marked)
-    for sign, pattern, replacement in (*IMAGES, *LINKS, *BLOCKS):
-        if signs_in(sign) in signs and sign in marked:
+    for sign, left, pattern, replacement in RULES:
+        if left in signs and sign in marked:
             text = pattern.sub(with_line_breaks(replacement), text)
     return without_entities(text)
 
@@ -144,6 +144,11 @@ def may_have_markup(line: str) -> bool:
 def signs_in(text: str, ordinary: bytes = ORDINARY) -> bytes:
     """Return a text without ordinary characters, which is much faster to search."""
     return text.encode(errors="replace").translate(None, ordinary)
+
+
+RULES = tuple(
+    (sign, signs_in(sign), pattern, written) for sign, pattern, written in (*IMAGES, *LINKS, *BLOCKS)
+)
 
 
 def with_line_breaks(replacement: str) -> Callable[[re.Match[str]], str]:

@@ -92,7 +92,7 @@ def page_lines(lines: Sequence[tuple[int, str, str]]) -> list[PageLine]:
         )
         for (number, _, fault), text, written in zip(lines, finder.text.split("\n"), bare, strict=True)
     ]
-    breaks = [place for place, sign in enumerate(finder.text) if sign == "\n"] if finder.marks else []
+    breaks = [found.start() for found in re.finditer("\n", finder.text)] if finder.marks else []
     for place, alt in finder.images():
         result[bisect_right(breaks, place - 1)].images.append(alt)
     for start, end, url, mark in finder.links():

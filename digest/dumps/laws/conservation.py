@@ -59,6 +59,7 @@ MAX_LOSS = 0.05  #: maximum share of lost papers in a dump that is loaded
 MIN_SIZE = 4_000  #: a page with more bytes than this is checked against `MIN_SHARE`
 MIN_SHARE = 0.04  #: minimum share of a page that its titles and abstracts must make up
 MIN_MISCOUNT = 3
+MIN_SMALL = 10  #: of so many entries in a structured file, the address of one may belong to another work, such as its book
 
 
 @dataclass(kw_only=True, slots=True)
@@ -163,7 +164,7 @@ def lost_addresses(content: bytes, tally: Tally, *, is_text: bool) -> Items:
         reason=f"{plurals.count(missing + known, 'address', 'addresses')} of papers stand in the file, but only {known:,} "
         f"{'was' if known == 1 else 'were'} read; the first that was not is on line {line}: {address[0]} {'10.' * (address[0] == 'doi')}{address[1]}",
         is_remark=True,
-        is_doubt=missing > MAX_LOSS * total or is_shifted,
+        is_doubt=(missing > MAX_LOSS * total and (is_text or missing > 1 or total < MIN_SMALL)) or is_shifted,
     )
 
 

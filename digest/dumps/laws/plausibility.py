@@ -82,10 +82,11 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
     bare = [one for one in records if not one.abstract]
     if is_page and 0 < len(bare) < len(records):
         broken.append((Law("have no abstract, unlike the others"), bare))
-    if may_be_other_text and not has_marks(records):
-        broken.append(
-            (Law("have no id, date, number or link to a paper: this may be another text"), list(records))
+    if may_be_other_text:
+        other = Law(
+            "have no id, date, number or link to a paper: this may be another text", ordinary=1 - MIN_MARKED
         )
+        broken.append((other, [one for one in records if not has_mark(one)]))
     for law, wrong in broken:
         if len(wrong) > law.ordinary * len(records) and (
             len(wrong) > law.few or 2 * len(wrong) >= len(records) > 1
@@ -227,22 +228,17 @@ def month_of_id(arxiv: str) -> int:
     return 12 * (2000 + int(arxiv[:2])) + int(arxiv[2:4])
 
 
-def has_marks(records: Sequence[Record]) -> bool:
-    """Return whether enough records have a value that ordinary text does not have, such as an id."""
-    marked = sum(
-        bool(
-            one.ids
-            or one.published
-            or one.signals
-            or one.organization
-            or (one.n_authors and not one.authors)
-            or len(one.authors) > 1
-            or one.journal
-        )
-        or any(url.endswith(".pdf") or "openreview.net/forum" in url for url in one.urls)
-        for one in records
-    )
-    return marked >= MIN_MARKED * len(records)
+def has_mark(one: Record) -> bool:
+    """Return whether a record has a value that ordinary text does not have, such as an id."""
+    return bool(
+        one.ids
+        or one.published
+        or one.signals
+        or one.organization
+        or (one.n_authors and not one.authors)
+        or len(one.authors) > 1
+        or one.journal
+    ) or any(url.endswith(".pdf") or "openreview.net/forum" in url for url in one.urls)
 
 
 LAWS = (
