@@ -419,3 +419,18 @@ def test_a_row_that_a_tool_wrapped_is_one_row() -> None:
     assert [(one.title, one.authors, one.ids["arxiv"]) for one in found] == [
         (f"A Study of Kites, Part {n}", ("Ada Okafor", "Kenji Ito"), f"2611.0000{n}") for n in range(4)
     ]
+
+
+def test_items_without_a_link_are_counted_in_a_remark() -> None:
+    linked = "".join(
+        f"- [Kites and Owls, Part {n}](https://arxiv.org/abs/2611.0000{n})\n" for n in range(1, 6)
+    )
+    bare = "- A Study of Looms in the Wind, Ada Okafor, 2026\n- Tides and the Weather of Reefs, Kenji Ito, 2026\n"
+    found = items(f"# Papers\n\n{linked}{bare}- See also\n")
+
+    assert sum(isinstance(one, Record) for one in found) == 5
+    (remark,) = (one for one in found if isinstance(one, RecordProblem))
+    assert (remark.reason, remark.is_remark) == (
+        "2 items without a link were not read; the first is on line 8",
+        True,
+    )

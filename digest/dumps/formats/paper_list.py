@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from digest import plurals
 from digest.dumps.formats import list_entries, list_tables, page_layout
-from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem
+from digest.dumps.formats.reader_interface import DumpInput, Header, Items, RecordProblem, excerpt
 from digest.dumps.formats.rewindable_stream import HEAD_BYTES
 from digest.papers import Record, title_key
 
@@ -32,6 +33,7 @@ LABELLED = re.compile(
     r"\W{0,6}[:：]",
     re.IGNORECASE,
 )
+MIN_WORDS = 4  #: minimum number of spaces in an item that may be a paper
 MAX_LINES = 60  #: maximum number of lines in an entry
 MAX_LINE = 20_000  #: maximum number of characters in a line of an entry
 LONG_PROSE = 240  #: characters
@@ -120,17 +122,18 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
     entry: OpenEntry | None = None
     columns: Sequence[str] | None = None
     above = ""
+    bare: list[RecordProblem] = []  #: items without a link, which may be papers
     for number, text, fault in whole_rows(lines):
         if fault or len(text) > MAX_LINE:
             yield RecordProblem(line=number, reason=fault or f"the line has {len(text):,} characters")
             continue
         if columns is None and "|" in above and "-" in text and DELIMITER_ROW.fullmatch(text):
-            yield from entry.papers() if entry else ()
+            yield from closed(entry, bare)
             entry, columns = None, list_tables.column_names(list_tables.cells_of(above))
         elif columns is not None and "|" in text:
             yield from row_papers(columns, text, number)
         elif (begun := beginning_of(text, number, entry)) is not None:
-            yield from entry.papers() if entry else ()
+            yield from closed(entry, bare)
             entry, columns = begun, None
         elif not text.strip():
             columns = None
@@ -140,10 +143,27 @@ def papers_in(lines: Iterable[tuple[int, str, str]]) -> Iterator[ListPaper | Rec
         elif entry is not None and (not entry.is_closed or text[:1] in " \t"):
             entry.add(text)
         else:
-            yield from entry.papers() if entry else ()
+            yield from closed(entry, bare)
             entry, columns = None, None
         above = text
-    yield from entry.papers() if entry else ()
+    yield from closed(entry, bare)
+    yield from remark_on(bare)
+
+
+def closed(entry: OpenEntry | None, bare: list[RecordProblem]) -> Iterator[ListPaper]:
+    """Yield the paper that an entry names, if any; add an item that may be a paper without a link to `bare`."""
+    papers = list(entry.papers()) if entry else []
+    text = entry.lines[0] if entry and entry.lines else ""
+    if entry and not papers and entry.indent >= 0 and "](" not in text and text.count(" ") >= MIN_WORDS:
+        bare.append(RecordProblem(line=entry.line, reason="", excerpt=excerpt(text), is_remark=True))
+    yield from papers
+
+
+def remark_on(bare: Sequence[RecordProblem]) -> Iterator[RecordProblem]:
+    """Yield a remark that counts the items without a link."""
+    if bare:
+        reason = f"{plurals.count(len(bare), 'item')} without a link {'was' if len(bare) == 1 else 'were'} not read; the first is on line {bare[0].line}"
+        yield replace(bare[0], reason=reason)
 
 
 def whole_rows(lines: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str, str]]:
