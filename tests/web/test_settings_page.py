@@ -142,6 +142,11 @@ def test_a_filter_is_tried_before_it_is_saved(served, papers, manage_path):
         page.text
     )
     assert 'value="Mine"' in page.text
+    # The browser keeps the fragment of the form's address through the redirect, and so shows the result.
+    buttons = re.findall(r'<button[^>]* value="try"[^>]*>', page.text)
+    assert buttons
+    assert all('formaction="#tried"' in button for button in buttons)
+    assert page.text.count('id="tried"') == 1
     assert served.everything() == before
 
 
