@@ -135,7 +135,7 @@ def show_list(
         digest subscribers list --pack lab/nlp --columns email,confirmed_at,consent
     """
     from digest.db.tables import SubscriberState
-    from digest.subscribers.subscriber_search import Criteria
+    from digest.subscribers.subscriber_search import Criteria, count_matching
 
     chosen = parse_choice("--state", state, SubscriberState)
     criteria = Criteria(state=chosen, cadence=cadence, domain=domain, topic=topic, pack=pack, text=text)
@@ -152,6 +152,7 @@ def show_list(
         if is_narrowed
         else "No subscribers. Add one: digest subscribers add EMAIL",
         limit=limit,
+        total=partial(count_matching, work.session, criteria),
     )
 
 

@@ -1,4 +1,4 @@
-"""Find and count subscribers for operators."""
+"""Find subscribers for operators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import addresses
 from digest.db.tables import FilterRow, Subscriber, SubscriberState, Subscription
 
 ROWS_AT_ONCE = 1_000
-COMMON = 10  #: maximum number of values counted for each column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,31 +94,3 @@ def topics_starting(session: Session, text: str, *, limit: int) -> list[str]:
     start = func.lower(Subscription.name).startswith(text.lower(), autoescape=True)
     query = select(Subscription.name).where(start).distinct().order_by(Subscription.name)
     return list(session.scalars(query.limit(limit)))
-
-
-def subscriber_stats(session: Session) -> dict[str, dict[str, int]]:
-    """Count subscribers by state; count active and paused ones by cadence, zone, domain and topic count."""
-    has_digests = Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED))
-    columns: dict[str, Any] = {
-        "cadence": Subscriber.cadence,
-        "time zone": Subscriber.timezone,
-        "domain": domain_column(session),
-    }
-    stats = {"state": count_by(session, Subscriber.state)}
-    stats |= {name: count_by(session, column, has_digests) for name, column in columns.items()}
-    topics = select(func.count(Subscription.id)).where(Subscription.subscriber_id == Subscriber.id)
-    return stats | {"topics": count_by(session, topics.scalar_subquery(), has_digests)}
-
-
-def domain_column(session: Session) -> Any:
-    """Return a column with the domain of each address; each database needs its own SQL functions."""
-    if db.dialect_name(session) == "postgresql":
-        return func.split_part(Subscriber.email_key, "@", 2)
-    return func.substr(Subscriber.email_key, func.instr(Subscriber.email_key, "@") + 1)
-
-
-def count_by(session: Session, column: Any, *where: ColumnElement[bool]) -> dict[str, int]:
-    """Return the most common values of a column, each with its number of subscribers."""
-    counting = select(column, func.count()).where(*where).group_by(column)
-    found = session.execute(counting.order_by(func.count().desc(), column).limit(COMMON))
-    return {str(value): number for value, number in found}

@@ -319,7 +319,7 @@ def test_a_long_export_is_complete_with_the_topics_of_each_subscriber(digest: Di
         (f"r{number:04}@example.org", {f"T{number}": f"word{number}"}) for number in numbers
     ]
     assert len(shown.out.splitlines()) == 21
-    assert "There are more" in shown.err
+    assert shown.err == "1,180 more; --limit 1200 shows them all.\n"
 
 
 @pytest.mark.parametrize(("limit", "reason"), [(2**40, "a line is longer"), (2**20, "longer than 4 GB")])
