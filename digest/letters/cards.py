@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import date
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from digest.letters import excerpts, figures_in_words, line_wrapping
-from digest.letters.excerpts import SKIPPED
 from digest.letters.headers import break_addresses, one_line
 from digest.letters.reason_lines import NO_REASON, PrintedText, ReasonLine, readable
+from digest.letters.sentence_ends import sentence_ends
 from digest.papers import Paper, byline, display, links_of
 
 MAX_TITLE_LENGTH = 300
-MAX_SPOKEN_LENGTH = 40
+MAX_BARE_TITLE = 80  #: maximum length of a title that stands alone
+MAX_HREF = 200  #: a longer address is replaced by that of the paper's page on this site
 MAX_CATEGORY_LENGTH = 40
 _ = figures_in_words.TRANSLATIONS.gettext
 READERS_LABELS = (_("Save"), _("Less like this"))  #: labels of the links whose URLs differ by reader
-ATTRIBUTE_UNSAFE = str.maketrans({'"': "'", "<": " ", ">": " ", "&": "+"})
 URL_SAFE = "!#$&'()*+,/:;=?@[]~%"
 
 
@@ -28,9 +30,11 @@ class CardForm(StrEnum):
     """The lengths of a card: long digests use shorter cards to fit the size budget."""
 
     WHOLE = "whole"  #: the whole abstract, for readers who chose whole abstracts
+    CUT = "cut"  #: the same excerpt as in FULL, with a link to the whole abstract
     FULL = "full"  #: an excerpt: one or two sentences that say what the paper did
     BRIEF = "brief"  #: an excerpt of one sentence
-    LINE = "line"  #: the category, the date, the title and the reason line
+    LINE = "line"  #: the title, the quiet line and the links
+    TITLE = "title"  #: the title alone, cut; fifty of them fit any letter
 
     __hash__ = str.__hash__  # faster than the hash of Enum; forms are part of many cache keys
 
@@ -41,13 +45,11 @@ class Link:
 
     label: str
     href: str
-    #: text that screen readers read after the label, because "PDF" alone does not name the paper
-    about: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Card:
-    """The content of a paper's card; all fields except `meta` and `href` may be empty.
+    """The content of a paper's card; all fields except `href` may be empty.
 
     A card is a key of the letters' cached parts, so it equals only itself.
     """
@@ -55,11 +57,9 @@ class Card:
     meta: str
     href: str
     title: str
-    byline: str
     abstract: str
     why: ReasonLine  #: the reason line, the only field that depends on the filter
     links: tuple[Link, ...]  #: the links below the abstract, without the title's link
-    leads_to: str = ""  #: the label of the title's link in the plain-text card
     is_sample: bool = False  #: whether the paper is an invented sample
 
     @property
@@ -69,8 +69,12 @@ class Card:
         The links that differ from reader to reader are left out: the letter's footer explains them in one
         line instead.
         """
-        shared = [link for link in self.links if link.label not in READERS_LABELS]
-        return (Link(self.leads_to or _("Read"), self.href), *shared)
+        return tuple([link for link in self.links if link.label not in READERS_LABELS])
+
+    @property
+    def paragraphs(self) -> tuple[str, ...]:
+        """Return the paragraphs of the abstract."""
+        return tuple(filter(None, self.abstract.split("\n")))
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as a JSON object, to be stored with a delivery."""
@@ -91,33 +95,38 @@ def make_card(
     form: CardForm = CardForm.FULL,
     save_url: str = "",
     less_url: str = "",
+    today: date | None = None,
 ) -> Card:
     """Make the card of `paper`; `page` is the URL of the paper's page on this site.
 
     If the paper has no link, the title links to `page`, which says where to find the paper.
     """
     found = links_of(paper)
-    abstract, pdf, code = (safe_url(url) for url in (found.abstract, found.pdf, found.code))
+    abstract, pdf, code = (short_url(url) for url in (found.abstract, found.pdf, found.code))
     href, leads_to = title_link(abstract=abstract, pdf=pdf, page=page)
-    short = form is CardForm.LINE
-    meta, written_by = meta_line(paper), break_addresses(one_line(byline(paper)))
+    if form is CardForm.TITLE:
+        title = figures_in_words.cut_at_word(display_title(paper), MAX_BARE_TITLE)
+        return Card(
+            meta=quiet_day(paper, today),
+            href=href,
+            title=title,
+            abstract="",
+            why=NO_REASON,
+            links=(),
+            is_sample=paper.is_sample,
+        )
+    whole = ((_("Whole abstract"), page),) if form is CardForm.CUT and paper.abstract else ()
     return Card(
-        meta=meta or written_by or figures_in_words.listed_on(paper.first_seen_at),
+        meta=quiet_line(paper, today),
         href=href,
         title=display_title(paper),
-        byline="" if short or not meta else written_by,
         abstract=shown_abstract(paper, form),
         why=why,
-        links=()
-        if short
-        else link_line(
-            pdf=pdf,
-            code=code,
-            offered=readers_links(paper.id, save_url, less_url) or ((_("Cite"), f"{page}#cite"),),
-            about=attribute_title(display_title(paper)),
-            besides=href,
+        links=link_line(
+            (leads_to, href),
+            *((_("PDF"), pdf), (_("Code"), code), *whole),
+            *(readers_links(paper.id, save_url, less_url) or ((_("Cite"), f"{page}#cite"),)),
         ),
-        leads_to=leads_to,
         is_sample=paper.is_sample,
     )
 
@@ -130,18 +139,26 @@ def link_text(link: Link) -> str:
 
 def printed_text(paper: Paper, form: CardForm) -> PrintedText:
     """Return the positions of the parts of a paper's title and abstract that a card of this form prints."""
-    shown = shown_parts(paper, form)[1].removesuffix("…")
-    start = max(readable(paper.abstract).find(shown), 0)
+    shown = shown_parts(paper, form)[1].removesuffix("…").replace("\n", " ")
+    start = max(readable(paper.abstract).find(shown[1:]) - 1, 0)  # its first letter may be a capital
     return PrintedText(len(display_title(paper)), start, start + len(shown))
 
 
-def meta_line(paper: Paper) -> str:
-    """Return the category and the date, each if known: `cs.LG · 19 Nov 2026`."""
+def quiet_line(paper: Paper, today: date | None = None) -> str:
+    """Return the people, the date and the category, each if known: `Ito, Lind + 4 · 19 Nov 2026 · cs.LG`."""
     known = [
+        break_addresses(one_line(byline(paper))) if paper.authors or paper.organization else "",
+        quiet_day(paper, today),
         *(one_line(category[:MAX_CATEGORY_LENGTH]) for category in paper.categories[:1]),
-        *([figures_in_words.short_day(paper.published)] if paper.published else []),
     ]
     return " · ".join(filter(None, known))
+
+
+def quiet_day(paper: Paper, today: date | None) -> str:
+    """Return the date of a paper, or else when it was first listed."""
+    if paper.published:
+        return figures_in_words.short_day(paper.published)
+    return figures_in_words.listed_on(paper.first_seen_at, today)
 
 
 def display_title(paper: Paper) -> str:
@@ -155,8 +172,8 @@ def shown_abstract(paper: Paper, form: CardForm = CardForm.FULL) -> str:
 
 
 def shown_parts(paper: Paper, form: CardForm) -> tuple[str, str]:
-    """Return the shown part of an abstract as (lead, text); the lead is an ellipsis, a label or empty."""
-    if form is CardForm.LINE or not paper.abstract:
+    """Return the shown part of an abstract as (lead, text); the lead is a label or empty."""
+    if form in {CardForm.LINE, CardForm.TITLE} or not paper.abstract:
         return "", ""
     return excerpt_of(paper.abstract, summary_label(paper), form)
 
@@ -166,13 +183,17 @@ def excerpt_of(abstract: str, label: str, form: CardForm) -> tuple[str, str]:
     """Return the excerpt of a raw abstract as (lead, text); the lead of an AI summary is its label."""
     text, max_sentences = readable(abstract), 1 if form is CardForm.BRIEF else 2
     if form is CardForm.WHOLE:
-        return label, text
+        return label, "\n".join(paragraphs_of(text))
     if label:
         max_length = excerpts.MAX_EXCERPT_LENGTH - len(label)
         return label, excerpts.opening(text, max_sentences=max_sentences, max_length=max_length)
-    shown = excerpts.excerpt(text, max_sentences=max_sentences)
-    rest = shown.removeprefix(SKIPPED) if not text.startswith(SKIPPED) else shown
-    return shown[: len(shown) - len(rest)], rest
+    return "", excerpts.excerpt(text, max_sentences=max_sentences)
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """Return the sentences of a whole abstract in paragraphs of three."""
+    ends = [0, *sentence_ends(text)[2::3], len(text)]
+    return [part for start, end in pairwise(ends) if (part := text[start:end].strip())]
 
 
 def summary_label(paper: Paper) -> str:
@@ -195,13 +216,16 @@ def safe_url(url: str | None) -> str | None:
     return quote(url.strip(), safe=URL_SAFE)
 
 
-def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
-    """Return the URL and label of the title's link.
+def short_url(url: str | None) -> str | None:
+    """Return a safe URL that is not too long for a letter, or None."""
+    safe = safe_url(url)
+    return safe if safe and len(safe) <= MAX_HREF else None
 
-    The link leads to the abstract, else to the PDF, else to the paper's page on this site.
-    """
-    offered = ((abstract, _("Read")), (pdf, _("PDF")))
-    return next(((href, label) for href, label in offered if href), (page, _("Find it")))
+
+def title_link(*, abstract: str | None, pdf: str | None, page: str) -> tuple[str, str]:
+    """Return the URL and label of the title's link: the abstract, else the PDF, else the page on this site."""
+    href = abstract or pdf
+    return (href, _("Read")) if href else (page, _("Details"))
 
 
 def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[str, str], ...]:
@@ -213,14 +237,7 @@ def readers_links(paper_id: int, save_url: str, less_url: str) -> tuple[tuple[st
     )
 
 
-def link_line(
-    *, pdf: str | None, code: str | None, offered: tuple[tuple[str, str], ...], about: str, besides: str
-) -> tuple[Link, ...]:
-    """Return the links below a card's abstract, without the link that the title already has."""
-    found = ((_("PDF"), pdf), (_("Code"), code), *offered)
-    return tuple(Link(label, href, about) for label, href in found if href and href != besides)
-
-
-def attribute_title(title: str) -> str:
-    """Return the beginning of a title for an HTML attribute, without characters that need escaping."""
-    return ": " + figures_in_words.cut_at_word(one_line(title.translate(ATTRIBUTE_UNSAFE)), MAX_SPOKEN_LENGTH)
+def link_line(*offered: tuple[str, str | None]) -> tuple[Link, ...]:
+    """Return the links below a card's abstract, each URL once."""
+    known = {url: label for label, url in reversed(offered) if url}
+    return tuple([Link(label, url) for label, url in offered if url and known[url] == label])

@@ -19,7 +19,6 @@ MAX_EXCERPT_LENGTH = 320
 MAX_SENTENCES = 40  #: maximum number of sentences of an abstract that are considered
 MAX_CLAUSE_LENGTH = 200  #: maximum number of characters of a clause that may be left out
 MIN_WORDS = 4  #: minimum number of words of a sentence; shorter text counts as a heading
-SKIPPED = "… "  #: put before an excerpt to mark omitted text
 
 # ── scores, tuned on labelled abstracts ─────────────────────────────────────────────────────────
 
@@ -29,7 +28,7 @@ FIGURE = 0.4
 LATER = -0.2  #: added to the score of a sentence for each sentence before it
 CONTINUED, BACKGROUND, TOO_LONG = -1.0, -1.5, -0.8
 #: Penalties for a subject such as "this framework", which refers to earlier text, and for "this" or "they".
-BACK_REFERENCE, PRONOUN = -1.5, -5.0
+BACK_REFERENCE, PRONOUN, ACRONYM = -5.0, -5.0, -1.5
 MIN_SCORE = 0.5  #: minimum score of a sentence with which an excerpt may begin
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────
@@ -119,11 +118,14 @@ NEWS_OF_CODE = re.compile("http|github|available|open-source")
 
 #: Matches a heading, or a linking word that refers to the preceding sentence.
 LINKING_WORDS = re.compile(
-    r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead|"
+    r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead(?! of)|"
     r"in contrast|by contrast|in this context|as a result|furthermore|moreover|additionally|in addition|"
     r"specifically|in particular|finally|lastly|then|next|concretely|to this end|in response|meanwhile|besides|"
     r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
     re.IGNORECASE,
+)
+OWN_PAPER = re.compile(
+    r"in (?:this|the present|our) (?:paper|work|article|study|note|letter),? ", re.IGNORECASE
 )
 #: Match the start of a clause that may refer to earlier text, and the start of the main clause after it.
 SUBORDINATE = re.compile(
@@ -147,23 +149,36 @@ class Sentence(NamedTuple):
 def excerpt(text: str, *, max_sentences: int = 2) -> str:
     """Return the sentences of an abstract that say what the authors did and found, or else the first ones.
 
-    The excerpt has at most 320 characters. It begins with "…" unless it starts where the abstract starts.
-    The last sentence is complete, or is cut and ends with "…" if it is too long.
+    The excerpt has at most 320 characters and begins with a capital letter. The last sentence is complete, or is
+    cut and ends with "…" if it is too long.
     """
     found = scored_sentences(text)
     best = max(range(len(found)), key=lambda number: found[number].score, default=0)
     if not found or found[best].score < MIN_SCORE:
         return opening(text, max_sentences=max_sentences)
     start = found[best].start
-    lead = SKIPPED if start else ""
-    max_length = MAX_EXCERPT_LENGTH - len(lead)
-    end = last_end(text, found[best : best + max_sentences], max_length)
-    return lead + cut_at_word(text[start:end], max_length)
+    end = last_end(text, found[best : best + max_sentences], MAX_EXCERPT_LENGTH)
+    return capitalized(cut_outside_brackets(text[start:end], MAX_EXCERPT_LENGTH))
 
 
 def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_LENGTH) -> str:
     """Return up to `max_sentences` sentences from the start of `text`, up to `max_length` characters."""
-    return first_sentences(to_sentence_end(text, max_length), max_sentences)
+    start = OWN_PAPER.match(text)
+    kept = text[start.end() :] if start else text
+    return capitalized(first_sentences(to_sentence_end(kept, max_length), max_sentences))
+
+
+def capitalized(text: str) -> str:
+    """Return `text` with a capital letter at its start."""
+    return text[:1].upper() + text[1:]
+
+
+def cut_outside_brackets(text: str, max_length: int) -> str:
+    """Return `text` cut after a word to at most `max_length` characters, and not inside a bracket."""
+    cut = cut_at_word(text, max_length)
+    opened = cut.rfind("(")
+    is_inside = cut != text and opened > max_length // 2 and ")" not in cut[opened:]
+    return cut[:opened].rstrip(" ,;:") + "…" if is_inside else cut
 
 
 def last_end(text: str, shown: Sequence[Sentence], max_length: int) -> int:
@@ -189,6 +204,8 @@ def scored_sentences(text: str) -> list[Sentence]:
     for number, (start, end) in enumerate(sentence_spans(text)):
         sentence = text[start:end]
         cut = lead_in_length(sentence) if number else 0
+        if own := OWN_PAPER.match(sentence, cut):
+            cut = own.end()
         score = score_of(sentence[cut:], left_out=sentence[:cut].lower(), number=number)
         found.append(Sentence(start + cut, end, score))
     return found
@@ -235,10 +252,10 @@ def score_of(sentence: str, *, left_out: str, number: int) -> float:
         claimed
         + LATER * number
         + (FIGURE if FIGURES.search(lower) else 0)
-        + (back_reference(words) if number else 0)
+        + (back_reference(words) + unknown_acronym(sentence) if number else 0)
         + CONTINUED * is_continued
         + BACKGROUND * (words[0] in BACKGROUND_OPENINGS)
-        + TOO_LONG * (len(sentence) > MAX_EXCERPT_LENGTH - len(SKIPPED))
+        + TOO_LONG * (len(sentence) > MAX_EXCERPT_LENGTH)
     )
 
 
@@ -273,6 +290,12 @@ def back_reference(words: Sequence[str]) -> float:
     if first in PRONOUNS or (first in DEMONSTRATIVES and is_verb(second, after=first)):
         return PRONOUN
     return BACK_REFERENCE if first in DEMONSTRATIVES and second not in PAPER_NOUNS else 0
+
+
+def unknown_acronym(sentence: str) -> float:
+    """Return the penalty if a sentence begins with an acronym, which an earlier sentence spelled out."""
+    first = sentence.partition(" ")[0].rstrip(",.:;")
+    return ACRONYM if len(first) > 1 and first.isupper() else 0
 
 
 def is_verb(word: str, *, after: str) -> bool:

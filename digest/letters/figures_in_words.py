@@ -20,7 +20,7 @@ ngettext = TRANSLATIONS.ngettext
 
 WORDS_PER_MINUTE = 200
 MAX_FOLLOWUP_LENGTH = 160
-MAX_OWN_TOPICS = 50  #: the footer of a digest names all topics that a reader can have
+MAX_TOPICS_LENGTH = 1500  #: maximum number of characters of the line with all topics of a reader
 MAX_TOPICS_NAMED = 8  #: maximum number of topics named in a sentence
 MAX_REQUESTED_NAMED = 3  #: maximum number of topics that a letter names if the request is not yet confirmed
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
@@ -34,10 +34,9 @@ TRAILING_CONNECTIVES = re.compile(
     re.IGNORECASE,
 )
 LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and the separator before it
-GET_THESE_TOPICS, GET_YOUR_OWN = _("Get these topics"), _("Get your own")
+GET_THESE_TOPICS, GET_YOUR_OWN = _("Subscribe to these topics"), _("Get your own")
 FORWARDED = _("Forwarded to you?")
 WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
-KEEP_DIGESTS = _("Keep my digests")
 MONTHS = (
     _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
     _("September"), _("October"), _("November"), _("December"),
@@ -63,9 +62,15 @@ def short_day(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1][:3]} {day.year}"
 
 
-def listed_on(moment: datetime) -> str:
-    """Return a line such as `On the list since 20 Nov 2026`, for a paper of which only the title is known."""
-    return _("On the list since %s") % short_day(moment.astimezone(UTC).date())
+def day_and_month(day: date) -> str:
+    """Return a short date without its year, such as `20 Nov`."""
+    return f"{day.day} {MONTHS[day.month - 1][:3]}"
+
+
+def listed_on(moment: datetime, today: date | None) -> str:
+    """Return when a paper without a date was listed: `First listed 20 Nov`, or `New today`."""
+    day = moment.astimezone(UTC).date()
+    return _("New today") if day == today else _("First listed %s") % day_and_month(day)
 
 
 def day_and_hour(moment: datetime) -> str:
@@ -83,6 +88,16 @@ def moment_in_words(moment: datetime, timezone: str, *, seen_from: datetime) -> 
     if local.date() - seen_from.astimezone(zone_of(timezone)).date() < timedelta(days=7):
         return f"{weekday} {local:%H:%M}, {place}"
     return f"{weekday} {local.day} {MONTHS[local.month - 1]}, {local:%H:%M}, {place}"
+
+
+@lru_cache(maxsize=4096)  # the letters of a run share it
+def next_digest(moment: datetime, timezone: str, *, seen_from: datetime) -> str:
+    """Return a local time such as `Saturday, 08:00 UTC`, with the date if the weekday alone is ambiguous."""
+    local, place = moment.astimezone(zone_of(timezone)), place_in_words(timezone)
+    day = DAYS[local.weekday()]
+    if local.date() - seen_from.astimezone(zone_of(timezone)).date() >= timedelta(days=7):
+        day = f"{day} {local.day} {MONTHS[local.month - 1]}"
+    return f"{day}, {local:%H:%M} {place}"
 
 
 def place_in_words(timezone: str) -> str:
@@ -121,10 +136,12 @@ def requested_digest(cadence: Cadence, topics: Sequence[str], *, own: Collection
     """
     if not topics:
         return {
+            Cadence.WEEKDAYS: _("a digest of trending papers on weekdays"),
             Cadence.WEEKLY: _("a weekly digest of trending papers"),
             Cadence.MONTHLY: _("a monthly digest of trending papers"),
         }.get(cadence, _("a daily digest of trending papers"))
     kind = {
+        Cadence.WEEKDAYS: _("a weekday digest of papers on %s"),
         Cadence.WEEKLY: _("a weekly digest of papers on %s"),
         Cadence.MONTHLY: _("a monthly digest of papers on %s"),
     }.get(cadence, _("a daily digest of papers on %s"))
@@ -210,15 +227,17 @@ def share_of_matches(papers: int, matches: int) -> str:
     }
 
 
-@lru_cache(maxsize=4096)  # the letters of a run share it
-def checked_line(papers: int, words: int) -> str:
-    """Return a line such as `412 papers checked · 4-minute read`."""
+def new_papers(papers: int, checked: int) -> str:
+    """Return the papers of a digest among all that were new, such as `10 of 43 new papers`."""
+    if checked <= papers:
+        return ngettext("%d new paper", "%d new papers", papers) % papers
+    return _("%(papers)d of %(checked)d new papers") % {"papers": papers, "checked": checked}
+
+
+def minutes_to_read(words: int) -> str:
+    """Return the time that so many words take, such as `3 minutes`."""
     minutes = max(1, ceil(words / WORDS_PER_MINUTE))
-    return (
-        ngettext("%d paper checked", "%d papers checked", papers) % papers
-        + " · "
-        + _("%d-minute read") % minutes
-    )
+    return ngettext("%d minute", "%d minutes", minutes) % minutes
 
 
 def cut_at_word(text: str, max_length: int) -> str:
@@ -237,30 +256,23 @@ def cut_at_word(text: str, max_length: int) -> str:
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 
-def subscription_reason(topics: Sequence[str], silent: Sequence[str] = ()) -> str:
-    """Return the sentences that explain why a subscriber gets a digest, and which topics had no new papers."""
-    if not topics:
-        return _("You asked for trending papers.")
-    return _("You asked for papers on %s.") % topics_in_words(topics, MAX_OWN_TOPICS) + silence(silent)
+def subscription_reason() -> str:
+    """Return the sentence that explains why a subscriber gets a digest."""
+    return _("You are getting this email because you subscribed to it.")
 
 
-def silence(topics: Sequence[str]) -> str:
-    """Return the sentence that names the topics without new papers, or an empty text."""
-    return (
-        " " + _("No new papers this time on %s.") % topics_in_words(topics, MAX_OWN_TOPICS) if topics else ""
+def group_reason() -> str:
+    """Return the sentences that explain why the members of a group get a digest and how they can leave."""
+    return _(
+        "You are getting this email because your group subscribed to it. The group’s owner chooses the topics and can "
+        "end the digests for everybody. To stop getting them yourself, leave the group."
     )
 
 
-def group_reason(topics: Sequence[str], silent: Sequence[str] = ()) -> str:
-    """Return the sentences that explain why the members of a group get a digest and how they can leave."""
-    papers = _("papers on %s") % topics_in_words(topics, MAX_OWN_TOPICS) if topics else _("trending papers")
-    return (
-        _(
-            "Your group gets %s. The group’s owner chooses the topics and can end the digests for everybody. "
-            "To stop getting them yourself, leave the group."
-        )
-        % papers
-    ) + silence(silent)
+def topics_line(topics: Sequence[str], silent: Sequence[str]) -> str:
+    """Return a line such as `Your topics: Flows; Vision; Robots (nothing today)`."""
+    named = [*topics, *(_("%s (nothing today)") % topic for topic in silent)]
+    return cut_at_word(_("Your topics: %s") % "; ".join(named), MAX_TOPICS_LENGTH)
 
 
 def papers_a_day(usual: int, most: int) -> str:
@@ -286,10 +298,15 @@ def numbers_below(first: int, last: int) -> str:
 
 
 def see_more(papers: int, topic: str) -> str:
-    """Return a link text such as `See 37 more matches`, or `See 37 more trending papers`."""
+    """Return a link text such as `Read the other 37 on Vision`, or `Read the other 37 trending papers`."""
     if topic == TRENDING_TOPIC:
-        return ngettext("See %d more trending paper", "See %d more trending papers", papers) % papers
-    return ngettext("See %d more match", "See %d more matches", papers) % papers
+        return ngettext("Read the other trending paper", "Read the other %d trending papers", papers).replace(
+            "%d", str(papers)
+        )
+    return ngettext("Read the other one on %(topic)s", "Read the other %(papers)d on %(topic)s", papers) % {
+        "papers": papers,
+        "topic": topic,
+    }
 
 
 def short_list_note(papers: int) -> str:

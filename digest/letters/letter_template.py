@@ -32,7 +32,7 @@ PERSONAL_MARKS = {
     name: MARK + name[0]
     for name in ("paper_token", "browser_url", "recipient", "manage_url", "unsubscribe_url")
 }
-PERSONAL_NAMES = PERSONAL_MARKS.keys() | {"share_url", "offer_url"}
+PERSONAL_NAMES = PERSONAL_MARKS.keys() | {"share_url"}
 FIXED_NAMES = frozenset({"site", "filler", "_", "ngettext", "gettext", "range"})  #: the same for all letters
 MARKS = re.compile(f"({MARK}.)")
 NEEDS_NO_ENCODING = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@.-]{0,73}").fullmatch

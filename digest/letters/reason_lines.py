@@ -25,15 +25,19 @@ readable = lru_cache(maxsize=4096)(display)  # cached, since several cards and r
 
 
 class ReasonLine(NamedTuple):
-    """The reason why a paper is shown; the line quotes the matched word if the card does not print it."""
+    """The reason why a paper is shown.
 
+    If the card prints the matched words, `words` closes its quiet line; else the line below quotes one of them.
+    """
+
+    words: str = ""
     before: str = ""
     word: str = ""  #: the quoted word, shown in bold
-    after: str = ""
+    after: str = ""  #: the end of the quotation, and the figures
 
     @property
-    def text(self) -> str:
-        """Return the line as plain text; it is empty if there is no reason to give."""
+    def line(self) -> str:
+        """Return the line below the quiet line as plain text; it may be empty."""
         return self.before + self.word + self.after
 
 
@@ -56,42 +60,41 @@ class PrintedText(NamedTuple):
 
 
 def trending_reason(figures: Sequence[str]) -> ReasonLine:
-    """Return the reason line made of figures: "42 upvotes since yesterday · third day on the list"."""
-    return ReasonLine(one_sentence(tuple(figures)))
+    """Return the reason made of figures: "42 upvotes since yesterday · listed three days running"."""
+    return ReasonLine(before=one_sentence(tuple(figures)))
 
 
 def topic_reason(
     paper: Paper, found: MatchFinding, figures: Sequence[str], printed: PrintedText
 ) -> ReasonLine:
-    """Return the reason line of a topic's paper: the matched words, then the figures.
+    """Return the reason of a topic's paper: the matched words and the figures.
 
     If neither the printed title nor the printed abstract contains a match, the line quotes one.
     """
-    facts = (*matched_facts(found), *figures)
+    facts = matched_facts(found)
     field, start, end = found.places[0] if found.places else ("", 0, 0)
     if field not in QUOTED_FIELDS or any(printed.holds(place) for place in found.places):
-        return ReasonLine(one_sentence(facts))
+        return ReasonLine(words=line_of(tuple(facts)), before=one_sentence(tuple(figures)))
     before, word, after = quotation(readable(getattr(paper, field)), start, end)
-    rest = one_sentence(("", *facts[1:]))
-    return ReasonLine(f"{one_sentence(facts[:1])}: “{before}", word, f"{after}” {rest}".rstrip())
+    rest = line_of(("", *others_of(found), *figures))
+    return ReasonLine(before=f"“{before}", word=word, after=f"{after}” {rest}".rstrip())
 
 
 def matched_facts(found: MatchFinding) -> list[str]:
-    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts.
-
-    The beginning of a word is shown as “robot…”, because not every reader knows what `robot*` means.
-    """
-    others = [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
-    if not found.words:
-        return others
-    return [words_fact(found.words[:MAX_WORDS_NAMED]), *others]
+    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts."""
+    words = distinct_words(found.words)[:MAX_WORDS_NAMED]
+    return [*([", ".join(words)] if words else []), *others_of(found)]
 
 
-@lru_cache(maxsize=4096)  # many papers match the same words
-def words_fact(words: tuple[str, ...]) -> str:
-    """Return the fact that these words matched."""
-    named = [f"“{word.replace('*', '…')}”" for word in words]
-    return _("Matches %s") % figures_in_words.listed_words(named)
+def others_of(found: MatchFinding) -> list[str]:
+    """Return the facts of a match that are not words of the paper."""
+    return [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
+
+
+def distinct_words(words: Sequence[str]) -> list[str]:
+    """Return the words without those that are a part of a longer one; "robot…" stands for `robot*`."""
+    shown = list(dict.fromkeys(word.replace("*", "…").lower() for word in words))
+    return [word for word in shown if not any(word != other and word.rstrip("…") in other for other in shown)]
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
@@ -105,8 +108,14 @@ def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:
     return opening + before, text[start:end], after + closing
 
 
-@lru_cache(maxsize=4096)  # lines share their first fact, and the cards of a paper share its figures
+@lru_cache(maxsize=4096)  # the cards of a paper share its figures
 def one_sentence(facts: tuple[str, ...]) -> str:
-    """Return the facts on one line of at most 240 characters, beginning with a capital letter."""
-    line = one_line(" · ".join(facts)[: MAX_FACTS_LENGTH * 8])
-    return figures_in_words.cut_at_word(line[:1].upper() + line[1:], MAX_FACTS_LENGTH)
+    """Return the facts on one line, beginning with a capital letter."""
+    line = line_of(facts)
+    return line[:1].upper() + line[1:]
+
+
+@lru_cache(maxsize=4096)  # many papers match the same words
+def line_of(facts: tuple[str, ...]) -> str:
+    """Return the facts on one line of at most 240 characters."""
+    return figures_in_words.cut_at_word(one_line(" · ".join(facts)[: MAX_FACTS_LENGTH * 8]), MAX_FACTS_LENGTH)

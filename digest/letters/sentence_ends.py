@@ -9,7 +9,7 @@ from digest.letters.figures_in_words import cut_at_word
 SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]?(?=\s|$)|[。！？]")
 #: Matches an abbreviation, whose full stop does not end a sentence.
 ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$"
+    r"(?:\b(?:[A-Za-z]|e\.g|i\.e|et al|vs|cf|Fig|Eq|Sec|resp|approx|etc|w\.r\.t|a\.k\.a))\.$|\b\d{1,2}\.\)$"
 )
 
 

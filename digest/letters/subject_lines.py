@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
-from digest.letters.figures_in_words import DAYS, TRANSLATIONS, cut_at_word
+from digest.letters.figures_in_words import TRANSLATIONS, cut_at_word
 
 _ = TRANSLATIONS.gettext
 ngettext = TRANSLATIONS.ngettext
@@ -15,20 +14,8 @@ MAX_PREHEADER_LENGTH = 90
 CATCH_UP = "catch-up"  #: used instead of a cadence for the first digest after a pause of several days
 
 
-@lru_cache(maxsize=1024)  # every letter has a headline; most letters have fewer than 30 papers
-def headline(cadence: str, weekday: int, papers: int) -> str:
-    """Return a headline such as `Friday in 5 papers` or `Your week in 23 papers`."""
-    if cadence == CATCH_UP:
-        return ngettext("While you were away: %d paper", "While you were away: %d papers", papers) % papers
-    span = {"weekly": _("Your week"), "monthly": _("Your month")}.get(cadence) or DAYS[weekday]
-    return ngettext("%(span)s in %(num)d paper", "%(span)s in %(num)d papers", papers) % {
-        "span": span,
-        "num": papers,
-    }
-
-
-def catch_up_headline(missed: int, papers: int, *, is_on_topics: bool) -> str:
-    """Return a headline such as `While you were away: the top 9 of 212 matches`.
+def catch_up_counts(missed: int, papers: int, *, is_on_topics: bool) -> str:
+    """Return the counts of a catch-up, such as `While you were away: the top 9 of 212 matches`.
 
     A digest with trending papers counts papers, since no filter matched them.
     """
@@ -42,7 +29,7 @@ def catch_up_headline(missed: int, papers: int, *, is_on_topics: bool) -> str:
 
 
 def subject(cadence: str, title: str, count: int) -> str:
-    """Return a subject such as `Flow Matching, and 4 more`; it names a paper unless this is a catch-up."""
+    """Return a subject such as `Flow Matching in Twelve Lines`; it names a paper unless this is a catch-up."""
     if cadence == CATCH_UP:
         return ngettext(
             "While you were away: the top paper",
@@ -52,14 +39,14 @@ def subject(cadence: str, title: str, count: int) -> str:
     if cadence in ("weekly", "monthly"):
         span = _("Your month") if cadence == "monthly" else _("Your week")
         lead = _("%s: %d papers, led by ") % (span, count) if count > 1 else f"{span}: "
-        return lead + cut_at_word(title, MAX_SUBJECT_LENGTH - len(lead))
-    rest = _("and %d more") % (count - 1) if count > 1 else ""
-    whole = f"{title}, {rest}" if rest else title
-    return (
-        whole
-        if len(whole) <= MAX_SUBJECT_LENGTH
-        else f"{cut_at_word(title, MAX_SUBJECT_LENGTH - len(rest) - 1)} {rest}".rstrip()
-    )
+        return lead + cut_title(title, MAX_SUBJECT_LENGTH - len(lead))
+    return cut_title(title, MAX_SUBJECT_LENGTH)
+
+
+def cut_title(title: str, max_length: int) -> str:
+    """Return a title, whole or cut at a word; nothing follows a question that is whole."""
+    cut = cut_at_word(title, max_length)
+    return cut.removesuffix("…") if cut.endswith("?…") else cut
 
 
 def preheader(titles: Sequence[str], *, is_catch_up: bool = False) -> str:

@@ -256,14 +256,13 @@ def figure_with_noun(figure: float, noun: str) -> str:
     return f"{figure:,.0f} {noun}{'' if round(figure) == 1 else 's'}"
 
 
-ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def days_on_list(days: int) -> str:
-    """Return the number of days as "third day on the list" or, above ten, "12 days on the list"."""
-    return (
-        f"{ORDINALS[days - 2]} day on the list" if days <= len(ORDINALS) + 1 else f"{days} days on the list"
-    )
+    """Return the number of days, such as "listed two days running"."""
+    number = NUMBERS[days - 2] if days <= len(NUMBERS) + 1 else str(days)
+    return f"listed {number} days running"
 
 
 def relative_day(moment: datetime, as_of: datetime) -> str:

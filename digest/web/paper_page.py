@@ -47,7 +47,7 @@ def show_paper(request: Request) -> Response:
         request,
         "paper",
         card=card,
-        meta=cards.meta_line(found),
+        meta=cards.quiet_line(found),
         written_by=byline(found),
         ways=[way for way in card.text_links if way.href not in (here, f"{here}#cite")],
         title=topics.marked_html(card.title, "title", words),

@@ -85,7 +85,9 @@ def stored_cards(*whys: str) -> list[dict[str, Any]]:
     """Return three cards with these reasons, as a decision stores them."""
     papers = (FLOW, ROBOTS, replace(ATTENTION, published=date(2026, 11, 18), categories=("cs.CL",)))
     return [
-        make_card(paper, page=f"https://digest.example.org/papers/{paper.id}", why=ReasonLine(why)).to_json()
+        make_card(
+            paper, page=f"https://digest.example.org/papers/{paper.id}", why=ReasonLine(before=why)
+        ).to_json()
         for paper, why in zip(papers, whys, strict=True)
     ]
 
@@ -120,7 +122,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "nearest": {"title": "Robots that ask first", "href": "https://digest.example.org/papers/12", "lacked": "diffusion", "is_text": True},
     "until_then": figures_in_words.welcome_papers_sentence(3, is_on_topics=True, is_from_today=True),
     "is_on_topics": True,
-    "cards": stored_cards("Matches “flow matching” · 42 upvotes since yesterday", "Matches “robot…” and “ask…”", "Third day on the list"),
+    "cards": stored_cards("42 upvotes since yesterday", "17 upvotes since yesterday", "Listed three days running"),
     "answered_subject": "topics",
     "outcomes": [
         {"command": "add flows: flow matching OR diffusion", "result": "Open the link below and press Save to confirm."},
@@ -171,7 +173,7 @@ OTHER_CASES: Sequence[tuple[str, str, Mapping[str, Any]]] = (
             "is_on_topics": False,
             "until_then": figures_in_words.welcome_papers_sentence(3, is_on_topics=False, is_from_today=True),
             "cards": stored_cards(
-                "214 upvotes, 42 of them since yesterday", "97 upvotes", "Third day on the list"
+                "214 upvotes, 42 of them since yesterday", "97 upvotes", "Listed three days running"
             ),
         },
     ),
@@ -279,7 +281,7 @@ def parts_of_digest(
     papers: Sequence[Paper] = PAPERS, digest: Digest | None = None, **changes: Any
 ) -> tuple[DigestLetters, Digest, Personalization]:
     """Return the values from which a digest is assembled."""
-    made = pressed(papers, p11="42 upvotes since yesterday", p12="third day on the list")
+    made = pressed(papers, p11="42 upvotes since yesterday", p12="listed three days running")
     usual = by_topic(("Flows", 1, (11,)), ("Robots that ask", 2, (12,)), ("Trending", None, (13, 14)))
     values = {"filters": {1: '"flow matching" OR steps', 2: "robot*"}, "paper_token": PAPER_TOKEN, **changes}
     copy = copy_for(browser_url=VIEW, **values)

@@ -65,7 +65,7 @@ UNUSUAL = (
 )  # fmt: skip
 FIGURES = {
     "p11": "214 upvotes, 42 of them since yesterday",
-    "p12": "third day on the list",
+    "p12": "listed three days running",
     "p13": "97 upvotes",
     "p41": "1 upvote",
     "p44": "1,204 upvotes, 310 of them since yesterday",

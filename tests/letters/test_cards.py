@@ -13,7 +13,7 @@ from digest.letters import Templates, make_card
 from digest.letters.cards import Card, CardForm, safe_url
 from digest.letters.figures_in_words import cut_at_word
 from digest.letters.line_wrapping import fill, wrap, wrap_with_bar
-from digest.letters.reason_lines import ReasonLine
+from digest.letters.reason_lines import NO_REASON, ReasonLine
 from digest.papers import Organization, Paper
 from digest.site_profile import Site
 from tests.letters.invented_papers import (
@@ -38,73 +38,76 @@ def shown(paper: Paper, **told: Any) -> Card:
 
 
 def test_a_card_of_a_complete_paper_shows_every_field() -> None:
-    found = shown(FLOW, why=ReasonLine("flow in the title · +42 votes"))
+    found = shown(FLOW, why=ReasonLine(words="flow", before="+42 votes"))
 
-    assert found.meta == "cs.LG · 19 Nov 2026"
+    assert found.meta == "Ito, Okafor, Lind + 4 · 19 Nov 2026 · cs.LG"
     assert found.href == "https://arxiv.org/abs/2611.01234"
     assert found.title == "Flow matching in twelve lines"
-    assert found.byline == "Ito, Okafor, Lind + 4"
-    assert found.why.text == "flow in the title · +42 votes"
-    assert [link.label for link in found.links] == ["PDF", "Code", "Cite"]
-    assert [link.label for link in found.text_links] == ["Read", "PDF", "Code", "Cite"]
+    assert (found.why.words, found.why.line) == ("flow", "+42 votes")
+    assert [link.label for link in found.links] == ["Read", "PDF", "Code", "Cite"]
+    assert found.text_links == found.links
 
 
 def test_a_paper_without_any_link_leads_to_its_page_on_our_site() -> None:
     found = shown(ROBOTS)
 
     assert found.href == PAGE
-    assert [(link.label, link.href) for link in found.links] == [("Cite", f"{PAGE}#cite")]
-    assert [(link.label, link.href) for link in found.text_links] == [
-        ("Find it", PAGE),
-        ("Cite", f"{PAGE}#cite"),
-    ]
-    assert found.byline == "7 authors"
+    assert [(link.label, link.href) for link in found.links] == [("Details", PAGE), ("Cite", f"{PAGE}#cite")]
 
 
-def test_a_card_of_a_paper_with_only_a_title_says_when_it_was_listed() -> None:
-    found = shown(BARE)
+def test_an_address_too_long_for_a_letter_is_replaced_by_the_page_on_our_site() -> None:
+    found = shown(replace(ROBOTS, urls=(f"https://example.org/{'x' * 300}",)))
 
-    assert (found.meta, found.byline, found.abstract) == ("On the list since 20 Nov 2026", "", "")
-    assert found.title == BARE.title
+    assert (found.href, found.links[0].label) == (PAGE, "Details")
 
 
-def test_a_card_without_category_and_date_has_its_authors_beside_the_number() -> None:
-    undated = replace(FLOW, categories=(), published=None)
+def test_the_quiet_line_names_nobody_where_no_name_is_known() -> None:
+    assert shown(ROBOTS).meta == "18 Nov 2026"
 
-    assert (shown(undated).meta, shown(undated).byline) == ("Ito, Okafor, Lind + 4", "")
-    assert shown(undated, form=CardForm.LINE).meta == "Ito, Okafor, Lind + 4"
-    assert shown(replace(FLOW, published=None)).meta == "cs.LG"
+
+def test_a_paper_without_a_date_says_when_it_was_first_listed_or_that_it_is_new() -> None:
+    listed = BARE.first_seen_at.date()
+
+    assert (shown(BARE).meta, shown(BARE).abstract) == ("First listed 20 Nov", "")
+    assert shown(BARE, today=listed).meta == "New today"
 
 
 def test_the_text_of_a_card_has_no_link_that_differs_from_reader_to_reader() -> None:
     found = shown(FLOW, save_url="https://digest.example.org/s/a", less_url="https://digest.example.org/l/a")
 
-    assert [link.label for link in found.links] == ["PDF", "Code", "Save", "Less like this"]
+    assert [link.label for link in found.links] == ["Read", "PDF", "Code", "Save", "Less like this"]
     assert [link.label for link in found.text_links] == ["Read", "PDF", "Code"]
 
 
 def test_the_organisation_is_shown_if_there_are_no_authors() -> None:
     dated = replace(ATTENTION, published=FLOW.published)
 
-    assert shown(dated).byline == "Example Lab"
-    assert shown(replace(dated, organization=Organization(handle="lab", name=""))).byline == "lab"
+    assert shown(dated).meta.startswith("Example Lab · ")
+    assert shown(replace(dated, organization=Organization(handle="lab", name=""))).meta.startswith("lab · ")
 
 
 def test_three_hundred_authors_fit_on_a_line() -> None:
     crowd = replace(FLOW, authors=tuple(f"Family{n}, Given" for n in range(300)), n_authors=300)
 
-    assert shown(crowd).byline == "Family0, Family1, Family2 + 297"
+    assert shown(crowd).meta.startswith("Family0, Family1, Family2 + 297 · ")
 
 
-def test_the_short_card_has_the_title_and_the_reason() -> None:
-    found = shown(FLOW, why=ReasonLine("flow in the title"), form=CardForm.LINE)
+def test_a_card_of_titles_has_the_links_and_the_reason() -> None:
+    found = shown(FLOW, why=ReasonLine("flow"), form=CardForm.LINE)
 
-    assert (found.meta, found.byline, found.abstract, found.links) == ("cs.LG · 19 Nov 2026", "", "", ())
-    assert (found.title, found.why.text) == (FLOW.title, "flow in the title")
+    assert (found.title, found.abstract, found.why.words) == (FLOW.title, "", "flow")
+    assert [link.label for link in found.links] == ["Read", "PDF", "Code", "Cite"]
+
+
+def test_the_shortest_card_has_the_date_and_a_cut_title() -> None:
+    found = shown(replace(FLOW, title="A long word " * 20), form=CardForm.TITLE)
+
+    assert (found.meta, found.links, found.why) == ("19 Nov 2026", (), NO_REASON)
+    assert len(found.title) <= 100
 
 
 def test_a_card_is_unchanged_by_a_round_trip_through_a_decision() -> None:
-    found = shown(FLOW, why=ReasonLine("flow · … a ", "flow", " of words"))
+    found = shown(FLOW, why=ReasonLine("flow", "… a ", "flow", " of words"))
 
     assert Card.from_json(found.to_json()).to_json() == found.to_json()
 
@@ -135,9 +138,11 @@ def test_a_card_shows_what_the_paper_did_and_a_shorter_card_the_first_sentence_o
     full = shown(paper).abstract
     brief = shown(paper, form=CardForm.BRIEF).abstract
 
-    assert full == "… we propose a robot that asks. It asks each question twice."
-    assert brief == "… we propose a robot that asks."
-    assert shown(paper, form=CardForm.WHOLE).abstract == text
+    assert full == "We propose a robot that asks. It asks each question twice."
+    assert brief == "We propose a robot that asks."
+    assert shown(paper, form=CardForm.WHOLE).paragraphs == (text.removesuffix(" The end."), "The end.")
+    whole = {link.label: link.href for link in shown(paper, form=CardForm.CUT).links}
+    assert whole["Whole abstract"] == PAGE
     assert shown(paper, form=CardForm.LINE).abstract == ""
 
 

@@ -24,18 +24,10 @@ def test_a_moment_has_its_date_where_the_weekday_could_mislead(moment: datetime,
     assert figures_in_words.moment_in_words(moment, "America/New_York", seen_from=NOW) == words
 
 
-@pytest.mark.parametrize(
-    ("topics", "reason"),
-    [
-        ([], "You asked for trending papers."),
-        (["graphs"], "You asked for papers on graphs."),
-        (["graphs", "cups"], "You asked for papers on graphs and cups."),
-        (["graphs", "cups", "chairs"], "You asked for papers on graphs, cups and chairs."),
-        (list("abcdefghij"), "You asked for papers on a, b, c, d, e, f, g, h, i and j."),
-    ],
-)
-def test_the_footer_names_all_topics(topics: list[str], reason: str) -> None:
-    assert figures_in_words.subscription_reason(topics) == reason
+def test_the_footer_names_all_topics_once_and_those_without_papers() -> None:
+    line = figures_in_words.topics_line(["graphs", "cups"], ["robots"])
+
+    assert line == "Your topics: graphs; cups; robots (nothing today)"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +97,7 @@ def test_a_schedule_is_one_phrase(cadence: Cadence, words: str) -> None:
     ("cadence", "topics", "words"),
     [
         (Cadence.DAILY, (), "a daily digest of trending papers"),
-        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a daily digest of papers on “diffusion” and “robots”"),
+        (Cadence.WEEKDAYS, ("diffusion", "robots"), "a weekday digest of papers on “diffusion” and “robots”"),
         (Cadence.WEEKLY, ("robots",), "a weekly digest of papers on “robots”"),
         (Cadence.MONTHLY, tuple("abcdefg"), "a monthly digest of papers on “a”, “b”, “c” and 4 more topics"),
         (Cadence.DAILY, ("@", "+1 800 555 0199"), "a daily digest of papers on 2 topics"),

@@ -47,4 +47,4 @@ def test_only_the_html_part_has_no_break_spaces_in_reason_lines(site: Site, temp
     letter = letters_of(made, site, templates).letter(trending(11), copy_for())
 
     assert "42\N{NO-BREAK SPACE}upvotes since yesterday" in letter.html
-    assert "| 42 upvotes since yesterday" in letter.text
+    assert "\n42 upvotes since yesterday\n" in letter.text

@@ -26,23 +26,24 @@ def matched(*words: str, authors: tuple[str, ...] = (), others: tuple[str, ...] 
 @pytest.mark.parametrize(
     ("words", "authors", "others", "line"),
     [
-        (("flow",), (), (), "Matches “flow” · +42 votes"),
-        (("flow", "robot*"), (), (), "Matches “flow” and “robot…” · +42 votes"),
-        (("a", "b", "c", "d"), (), (), "Matches “a”, “b” and “c” · +42 votes"),
-        (("flow",), (), ("in cs.LG",), "Matches “flow” · in cs.LG · +42 votes"),
-        ((), ("Mara Lind",), (), "By Mara Lind (you follow) · +42 votes"),
-        ((), (), ("in cs.LG",), "In cs.LG · +42 votes"),
+        (("flow",), (), (), "flow"),
+        (("flow", "robot*"), (), (), "flow, robot…"),
+        (("a1", "b2", "c3", "d4"), (), (), "a1, b2, c3"),
+        (("agent", "tool use", "agents", "Tool use"), (), (), "tool use, agents"),
+        (("flow",), (), ("in cs.LG",), "flow · in cs.LG"),
+        ((), ("Mara Lind",), (), "by Mara Lind (you follow)"),
+        ((), (), ("in cs.LG",), "in cs.LG"),
     ],
 )
-def test_a_reason_names_what_matched_and_then_the_figures(
+def test_what_matched_closes_the_quiet_line_and_the_figures_stand_below(
     words: tuple[str, ...], authors: tuple[str, ...], others: tuple[str, ...], line: str
 ) -> None:
-    assert matched(*words, authors=authors, others=others) == ReasonLine(line)
+    assert matched(*words, authors=authors, others=others) == ReasonLine(words=line, before="+42 votes")
 
 
 def test_a_paper_without_an_observed_fact_has_no_reason() -> None:
     assert trending_reason([]) == NO_REASON
-    assert trending_reason(["third day on the list"]).text == "Third day on the list"
+    assert trending_reason(["listed three days running"]).line == "Listed three days running"
 
 
 def reason(paper: Paper, field: str, word: str, form: CardForm = CardForm.FULL) -> ReasonLine:
@@ -55,17 +56,17 @@ def reason(paper: Paper, field: str, word: str, form: CardForm = CardForm.FULL) 
 def test_a_match_that_the_card_prints_is_not_quoted(field: str, word: str) -> None:
     paper = replace(FLOW, abstract=LONG, organization="")  # type: ignore[arg-type]
 
-    assert reason(paper, field, word) == ReasonLine(f"Matches “{word}” · +42 votes")
+    assert reason(paper, field, word) == ReasonLine(words=word.lower(), before="+42 votes")
 
 
 def test_a_match_that_the_card_does_not_print_is_quoted_with_its_word_in_bold() -> None:
     found = reason(replace(FLOW, abstract=LONG), "abstract", "late")
 
     assert found == ReasonLine(
-        "Matches “late”: “… it waits. The end comes ", "late", ", behind many more words.” · +42 votes"
+        "", "“… it waits. The end comes ", "late", ", behind many more words.” · +42 votes"
     )
     assert reason(replace(FLOW, comment="12 flows"), "comment", "flows") == ReasonLine(
-        "Matches “flows”: “12 ", "flows", "” · +42 votes"
+        "", "“12 ", "flows", "” · +42 votes"
     )
 
 

@@ -171,7 +171,7 @@ def test_papers_listed_again_rank_above_those_that_are_not():
         pytest.param(voted((1, 0), (0, 45)), ("45 upvotes since yesterday",), id="all gained"),
         pytest.param(voted((0, 40), posted=ago(1).date()), ("40 upvotes",), id="one snapshot"),
         pytest.param(ranked_at(2), ("#2 of 49 on today's list",), id="place"),
-        pytest.param(returning(3, 4), ("third day on the list",), id="returns"),
+        pytest.param(returning(3, 4), ("listed three days running",), id="returns"),
         pytest.param(Evidence(first_seen_at=NOW), (), id="new"),
         pytest.param(Evidence(first_seen_at=ago(2)), (), id="nothing to say"),
         pytest.param(

@@ -156,6 +156,6 @@ def test_the_footer_names_all_topics_and_those_without_new_papers(world: Publish
 
     assert [section.topic for section in found.digest.sections] == ["Graphs"]
     assert (found.digest.others, found.digest.silent) == (("Colours",), ("Chairs", "Cups"))
-    said = "You asked for papers on Graphs, Colours, Chairs and Cups. No new papers this time on Chairs and Cups."
+    said = "Your topics: Graphs; Colours; Chairs (nothing today); Cups (nothing today)"
     assert said in " ".join(found.letter.text.split())
     assert said in found.letter.html

@@ -43,7 +43,7 @@ def test_welcome_papers_are_the_best_of_today_on_the_readers_topics(world: Publi
 
     assert titles(papers) == ["Robot 2", "Robot 3", "Robot 4"]
     assert papers.sentence == "Until then, you can read three papers from today on your topics."
-    assert all("robot" in card.why.text.lower() for card in papers.cards.values())
+    assert all("robot" in card.why.words for card in papers.cards.values())
 
 
 def test_welcome_papers_come_from_the_past_week_if_today_has_too_few(world: PublishingWorld):

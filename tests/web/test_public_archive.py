@@ -74,7 +74,12 @@ def load_many(served, at: datetime, count: int) -> None:
 
 def listed_papers(page: str) -> list[tuple[str, str]]:
     """Return the number and the title of each paper on a page."""
-    return re.findall(r'id="p(\d+)".*?(Gravel \d\d)', page, re.DOTALL)
+    start = re.search(r'<ol class="cards"(?: start="(\d+)")?', page)
+    first = int(start[1] or 1) if start else 1
+    return [
+        (str(number), title)
+        for number, title in enumerate(re.findall(r"<h3[^>]*><a[^>]*>(Gravel \d\d)", page), first)
+    ]
 
 
 def test_every_paper_of_a_day_can_be_reached_from_the_front_page(served, now):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from digest.letters.letter_rendering import FILLER
 from digest.letters.letter_template import PERSONAL_MARKS, LetterTemplate, escape_html, filled
 from digest.letters.mime import decode_quoted_printable, mime_boundary, multipart_pieces
 from digest.letters.press import digest_page as pages
-from digest.letters.press.digest_page import Layout, NumberedTitle, PrintedPaper, TitleGroup
+from digest.letters.press.digest_page import NumberedTitle, PrintedPaper, TitleGroup
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import HTML_BYTES, Plan, full_plan, shorten_plan
 from digest.letters.reason_lines import ReasonLine
@@ -125,31 +125,28 @@ class DigestLetters:
     def values(self, digest: Digest, copy: Personalization, plan: Plan) -> dict[str, Any]:
         """Return the values that the templates print, for one reader or with marks for their own values."""
         cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
-        layout = pages.layout_of(plan, digest, cadence)
-        papers, is_led = [paper for part in plan for paper in part.papers], layout is Layout.LED
-        rows, words = self.printed_papers(plan, copy.paper_token, is_led=is_led)
-        lead = [rows[0].pop(0)] if is_led else []
-        line = figures_in_words.checked_line(digest.checked, words)
+        is_listed = pages.is_listed(plan, digest, cadence)
+        papers = [paper for part in plan for paper in part.papers]
+        rows, words = self.printed_papers(plan, copy.paper_token)
+        lead = rows[0].pop(0)
+        counts = pages.counts_line(digest, len(papers), words)
         shares, asks = pages.shares_topics(digest, copy), pages.asks_still_reading(digest, copy)
         topics = tuple([(part.topic, len(part.papers)) for part in plan])
         return {
             "subject": self.subject(cadence, papers[0], len(papers)),
-            "preheader": self.preheader(tuple(papers[:3]), digest.is_catch_up) or line,
-            "headline": self.title(papers[0])
-            if lead
-            else pages.headline(digest, cadence, copy.day, len(papers)),
-            "lead": [one._replace(paper=self.untitled(one.paper)) for one in lead],
-            "lead_url": lead[0].paper.href if lead else "",
-            "titles": self.title_groups(plan) if layout is Layout.LISTED else (),
-            "checked": line,
+            "preheader": self.preheader(tuple(papers[:3]), digest.is_catch_up) or counts,
+            "headline": lead.paper.title,
+            "lead": (lead._replace(paper=self.untitled(lead.paper)),),
+            "lead_url": lead.paper.href,
+            "titles": self.title_groups(plan) if is_listed else (),
+            "counts": counts,
             "note": self.press.note,
             "is_sample": not self.samples.isdisjoint(papers),
             "day": figures_in_words.weekday_and_day(copy.day),
             "next_due": pages.next_due(copy),
             "recipient": copy.recipient,
-            "asked": pages.subscription_reason(
-                tuple([part.topic for part in plan]) + digest.others, digest.silent, is_group=copy.is_group
-            ),
+            "reason": pages.subscription_reason(is_group=copy.is_group),
+            "topics": pages.topics_line(tuple([part.topic for part in plan]) + digest.others, digest.silent),
             "forwarded": pages.share_question(is_group=copy.is_group),
             "manage_url": copy.manage_url,
             "unsubscribe_url": copy.unsubscribe_url,
@@ -157,16 +154,16 @@ class DigestLetters:
             "has_save_line": pages.has_save_line(digest, copy),
             "share": pages.share_label(shares_topics=shares, is_group=copy.is_group),
             "share_url": f"{copy.browser_url}{pages.SHARE_PATH}" if shares else f"{self.site.url}/",
-            "anchors": () if layout is Layout.LISTED else pages.anchors(topics),
+            "anchors": () if is_listed else pages.anchors(topics),
             "sections": [
                 (
                     pages.page_section(
                         place,
                         part.topic,
                         len(row),
-                        part.matches - is_led,
+                        part.matches - (place == 1),
                         part.more,
-                        layout,
+                        len(plan) == 1,
                         copy.browser_url,
                     ),
                     row,
@@ -175,18 +172,21 @@ class DigestLetters:
                 if row or part.more
             ],
             "news": pages.followup_items(digest.news, self.site) if digest.news else (),
-            "offer": figures_in_words.still_reading_question() if asks else "",
-            "offer_label": figures_in_words.KEEP_DIGESTS if asks else "",
-            "offer_url": copy.manage_url if asks else "",
+            "question": figures_in_words.still_reading_question() if asks else "",
         }
 
-    def printed_papers(self, plan: Plan, token: str, *, is_led: bool) -> tuple[list[list[PrintedPaper]], int]:
+    def printed_papers(self, plan: Plan, token: str) -> tuple[list[list[PrintedPaper]], int]:
         """Return the papers of each section as printed, and the number of words of all."""
-        rows, words, number = [], 0, 1
+        rows, words, number, has_numbers = [], 0, 1, self.site.takes_commands
         for part in plan:
             row, length = self.row(part.canonical, part.papers, part.forms, token)
-            firsts = number, 2 if is_led else 0
-            rows.append([PrintedPaper(at, *one, at in firsts) for at, one in enumerate(row, number)])
+            firsts = number, 2  # the first paper is printed above the sections
+            rows.append(
+                [
+                    PrintedPaper(at if has_numbers else 0, *one, at in firsts)
+                    for at, one in enumerate(row, number)
+                ]
+            )
             words, number = words + length, number + len(row)
         return rows, words
 
@@ -197,7 +197,7 @@ class DigestLetters:
         return tuple(
             [
                 TitleGroup(
-                    name=pages.anchor_name(place),
+                    name=pages.anchor_name(place, count),
                     topic=pages.heading(part.topic) if len(plan) > 1 else "",
                     papers=count,
                     titles=tuple([self.listed_title(*one) for one in enumerate(part.papers[:listed], first)]),
@@ -220,7 +220,14 @@ class DigestLetters:
             else ("", "")
         )
         page = links.paper_url(self.site, paper.id)
-        card = make_card(paper, page=page, form=form, save_url=save, less_url=less)
+        card = make_card(
+            paper,
+            page=page,
+            form=form,
+            save_url=save,
+            less_url=less,
+            today=self.press.as_of.astimezone(UTC).date(),
+        )
         return card, pages.count_words(card)
 
     def make_row(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import date
-from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -26,6 +25,14 @@ SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the UR
 MAX_UNLISTED = 15  #: a weekly or monthly digest with more papers begins with a list of titles
 #: Maximum number of titles in that list, which otherwise fills many screens of a phone; each topic has at least one.
 MAX_LISTED = 20
+MAX_ANCHORS = 12  #: a list of more topics would be longer than what it leads to
+
+RAW_FILTER = re.compile(
+    r'\b(?:AND|ANDNOT|OR|NOT)\b|"|\w\*|\b(?:ti|title|abs|abstract|au|author|cat|category|about|like|use):'
+)
+FILTER_SIGNS = re.compile(r'["*()]|\b(?:ti|title|abs|abstract|au|author|cat|category|about|like|use):')
+OPERATORS = re.compile(r"\b(?:ANDNOT|AND|OR|NOT)\b")
+OPERATOR_WORDS = {"AND": "and", "OR": "or", "ANDNOT": "but not", "NOT": "not"}
 
 # The values below are keys of `cached` parts, so they are compared by their content.
 
@@ -61,7 +68,6 @@ class PageSection(NamedTuple):
 
     name: str
     topic: str
-    has_gap: bool  #: whether there is something above the section
     share: str  #: the numbers of shown papers and of matches, in words; empty if all are shown
     heading_width: int  #: maximum width in columns of the topic's lines in the text part
     underline: str
@@ -71,9 +77,9 @@ class PageSection(NamedTuple):
 
 
 class PrintedPaper(NamedTuple):
-    """A paper with its number in the letter, and the reason why it is there."""
+    """A paper as the letter prints it, and the reason why it is there."""
 
-    number: int
+    number: int  #: for replies; 0 if the site takes no mail commands
     paper: Card
     why: ReasonLine
     is_first: bool  #: whether it is the first below its heading
@@ -92,27 +98,10 @@ def cadence_of(edition: str, *, is_catch_up: bool) -> str:
     return subject_lines.CATCH_UP if is_catch_up else edition.partition("-")[0]
 
 
-class Layout(StrEnum):
-    """The ways in which a digest can begin."""
-
-    COUNTED = "counted"  #: the number of papers
-    LED = "led"  #: the title of the first paper, and then its card without the title
-    LISTED = "listed"  #: the number of papers and a list of their titles
-
-    __hash__ = str.__hash__  # faster than the hash of Enum; layouts are cache keys
-
-
-def layout_of(plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> Layout:
-    """Return the layout: a digest of one topic begins with its first paper, a long weekly or monthly one with its titles."""
-    if cadence in LONG_CADENCES and paper_count(plan) > MAX_UNLISTED and digest.abstracts != "titles":
-        return Layout.LISTED
-    is_led = len(plan) == 1 and not has_catch_up_headline(digest, paper_count(plan))
-    return Layout.LED if is_led else Layout.COUNTED
-
-
-def paper_count(plan: Sequence[SectionPlan]) -> int:
-    """Return the number of papers in all sections."""
-    return sum(len(section.papers) for section in plan)
+def is_listed(plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> bool:
+    """Return whether the digest begins with a list of its titles, as a long weekly or monthly one does."""
+    papers = sum(len(section.papers) for section in plan)
+    return cadence in LONG_CADENCES and papers > MAX_UNLISTED and digest.abstracts != "titles"
 
 
 def titles_per_topic(papers: Sequence[int]) -> list[int]:
@@ -169,17 +158,14 @@ def share_question(*, is_group: bool) -> str:
     return figures_in_words.WANT_IT_YOURSELF if is_group else figures_in_words.FORWARDED
 
 
-def has_catch_up_headline(digest: Digest, papers: int) -> bool:
-    """Return whether the headline counts the papers that the reader missed."""
-    return digest.is_catch_up and digest.matched > papers
-
-
-def headline(digest: Digest, cadence: str, day: date, papers: int) -> str:
-    """Return the headline: the day, week or month and its number of papers, or the matches of a catch-up."""
-    if has_catch_up_headline(digest, papers):
+def counts_line(digest: Digest, papers: int, words: int) -> str:
+    """Return the numbers above the headline: "10 of 43 new papers · 3 minutes", or the matches of a catch-up."""
+    if digest.is_catch_up and digest.matched > papers:
         has_trending = any(section.topic == TRENDING_TOPIC for section in digest.sections)
-        return subject_lines.catch_up_headline(digest.matched, papers, is_on_topics=not has_trending)
-    return subject_lines.headline(cadence, day.weekday(), papers)
+        counted = subject_lines.catch_up_counts(digest.matched, papers, is_on_topics=not has_trending)
+    else:
+        counted = figures_in_words.new_papers(papers, digest.checked)
+    return f"{counted} · {figures_in_words.minutes_to_read(words)}"
 
 
 def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, ...]:
@@ -196,27 +182,30 @@ def followup_items(news: Sequence[FollowUp], site: Site) -> tuple[FollowUpItem, 
 
 @lru_cache(maxsize=16_384)  # readers share topics and numbers of papers
 def page_section(  # noqa: PLR0917 - the cache key
-    place: int, topic: str, papers: int, matches: int, more: int, layout: Layout, page: str
+    place: int,
+    topic: str,
+    papers: int,
+    matches: int,
+    more: int,
+    is_only: bool,  # noqa: FBT001
+    page: str,
 ) -> PageSection:
     """Return what stands around the cards of the section at this place."""
-    shown, share = section_heading(topic, layout), share_of_matches(papers, matches)
+    shown, share = (
+        figures_in_words.more_on_topic(heading(topic)) if is_only else heading(topic),
+        share_of_matches(papers, matches),
+    )
     is_linked = bool(more and page)
     return PageSection(
         name=anchor_name(place),
         topic=shown,
-        has_gap=place > 1 or layout is Layout.LED,
         share=share,
         heading_width=heading_width(share),
         underline=underline(shown, share),
         more=figures_in_words.more_papers(more, topic) if more and not page else "",
-        rest=figures_in_words.see_more(more, topic) if is_linked else "",
+        rest=figures_in_words.see_more(more, heading(topic)) if is_linked else "",
         rest_url=overflow_url(page, place) if is_linked else "",
     )
-
-
-def section_heading(topic: str, layout: Layout) -> str:
-    """Return the heading of a section, or of its other papers if the headline is the first paper's title."""
-    return figures_in_words.more_on_topic(heading(topic)) if layout is Layout.LED else heading(topic)
 
 
 def share_of_matches(papers: int, matches: int) -> str:
@@ -234,9 +223,9 @@ def overflow_url(browser_url: str, place: int) -> str:
     return f"{browser_url}/{place}"
 
 
-def anchor_name(place: int) -> str:
-    """Return the name of a section's anchor."""
-    return f"t{place}"
+def anchor_name(place: int, papers: int = 2) -> str:
+    """Return the name of a section's anchor; the only paper of the first section stands at the top."""
+    return "top" if place == 1 and papers == 1 else f"t{place}"
 
 
 def heading_width(share: str) -> int:
@@ -287,8 +276,15 @@ def reason_of(press: Press, number: int, clauses: Sequence[Leaf], printed: Print
 
 @lru_cache(maxsize=4096)  # readers share many topics, and a letter names each topic three times
 def heading(topic: str) -> str:
-    """Return a topic's name on one line, in a form that mail programs cannot turn into a link."""
-    return break_addresses(one_line(topic))
+    """Return a topic's name on one line, in a form that mail programs cannot turn into a link.
+
+    A filter that was given no name is put into words.
+    """
+    name = one_line(topic)
+    if RAW_FILTER.search(name):
+        name = " ".join(FILTER_SIGNS.sub(" ", name).split())
+        name = OPERATORS.sub(lambda found: OPERATOR_WORDS[found[0]], name)
+    return break_addresses(name)
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics
@@ -296,25 +292,31 @@ def anchors(topics: tuple[tuple[str, int], ...]) -> tuple[Anchor, ...]:
     """Return the links to the sections; none for a single section."""
     if len(topics) < 2:
         return ()
+    if len(topics) > MAX_ANCHORS:
+        return ()
     return tuple(
         [
-            Anchor(anchor_name(place), heading(topic), papers)
+            Anchor(anchor_name(place, papers), heading(topic), papers)
             for place, (topic, papers) in enumerate(topics, start=1)
         ]
     )
 
 
 def next_due(copy: Personalization) -> str:
-    """Return the time of the next digest in the reader's time zone, in words."""
+    """Return the time of the next digest in the reader's time zone: "Saturday, 08:00 UTC"."""
     if copy.next_due_at is None:
         return ""
-    return figures_in_words.moment_in_words(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
+    return figures_in_words.next_digest(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
+
+
+def subscription_reason(*, is_group: bool) -> str:
+    """Return the sentences that explain why the reader gets this digest."""
+    return figures_in_words.group_reason() if is_group else figures_in_words.subscription_reason()
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics
-def subscription_reason(topics: tuple[str, ...], silent: tuple[str, ...], *, is_group: bool) -> str:
-    """Return the sentences that explain why the reader gets this digest, and which topics had no new papers."""
-    named = [heading(topic) for topic in (*topics, *silent) if topic != TRENDING_TOPIC]
+def topics_line(topics: tuple[str, ...], silent: tuple[str, ...]) -> str:
+    """Return the line with all topics: "Your topics: Flows; Robots (nothing today)"; "" if there are none."""
+    named = [heading(topic) for topic in topics if topic != TRENDING_TOPIC]
     quiet = [heading(topic) for topic in silent if topic != TRENDING_TOPIC]
-    say = figures_in_words.group_reason if is_group else figures_in_words.subscription_reason
-    return say(named, quiet)
+    return figures_in_words.topics_line(named, quiet) if named or quiet else ""
