@@ -132,13 +132,17 @@ class DigestLetters:
         counts = pages.counts_line(digest, len(papers), words)
         shares, asks = pages.shares_topics(digest, copy), pages.asks_still_reading(digest, copy)
         topics = tuple([(part.topic, len(part.papers)) for part in plan])
-        return {
+        titles = self.title_groups(plan) if is_listed else ()
+        links_of_html = len(papers) + sum(len(group.titles) for group in titles)
+        # rspamd penalizes an odd number of links in both parts; each card has one more in the HTML part
+        even = {"shows_site_url": True} if links_of_html % 2 else {}
+        return even | {
             "subject": self.subject(cadence, papers[0], len(papers)),
             "preheader": self.preheader(tuple(papers[:3]), digest.is_catch_up) or counts,
             "headline": lead.paper.title,
             "lead": (lead._replace(paper=self.untitled(lead.paper)),),
             "lead_url": lead.paper.href,
-            "titles": self.title_groups(plan) if is_listed else (),
+            "titles": titles,
             "counts": counts,
             "note": self.press.note,
             "is_sample": not self.samples.isdisjoint(papers),
