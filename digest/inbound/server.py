@@ -36,6 +36,8 @@ MAX_BYTES = 2 * 1024 * 1024
 #: Maximum number of bytes in a line; a mail server breaks longer lines. The client's unread bytes are limited by it.
 MAX_LINE_BYTES = 256 * 1024
 MAX_RECIPIENTS = 20
+#: Maximum number of clients accepted in one turn of the event loop; asyncio's 100 can use up the open files.
+ACCEPTED_AT_ONCE = 16
 MAX_CONNECTIONS = 50  #: Postfix opens at most 20 to one destination
 #: Maximum number of messages received at a time, and the seconds that a further message waits. While it is received,
 #: a message of 2 MB takes up to 90 MB of memory: that is one of blank lines, each of which is an object.
@@ -259,9 +261,9 @@ async def start_listening(receiver: MailReceiver, url: str) -> asyncio.Server:
     protocol = partial(receiver.make_protocol, LmtpClient if parts.scheme == "lmtp" else SmtpClient)
     try:
         if parts.hostname:
-            return await loop.create_server(protocol, parts.hostname, parts.port)
+            return await loop.create_server(protocol, parts.hostname, parts.port, backlog=ACCEPTED_AT_ONCE)
         path = Path(unquote(parts.path))
-        server = await loop.create_unix_server(protocol, path)
+        server = await loop.create_unix_server(protocol, path, backlog=ACCEPTED_AT_ONCE)
         path.chmod(0o666)  # the mail server runs as another user; the folder's permissions limit access
     except OSError as error:
         raise BadField("DIGEST_INBOUND", f"cannot listen at {url}: {error.strerror}.") from error

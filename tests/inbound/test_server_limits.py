@@ -143,19 +143,6 @@ def test_a_client_that_ends_after_its_data_command_is_not_answered_forever(conte
     asyncio.run(scene())
 
 
-def test_a_client_that_connects_and_leaves_at_once_takes_no_place(context: AppContext) -> None:
-    async def scene() -> None:
-        async with served(context) as server:
-            for _ in range(MAX_CONNECTIONS + 1):  # such as the probes of a health check
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.connect(server.path)
-            client = await server.connect()
-            assert await client.replies() == ["220"]
-            await until("the probes to be gone", lambda: len(server.receiver.clients) == 1)
-
-    asyncio.run(scene())
-
-
 def test_a_message_that_is_too_large_is_refused_for_each_recipient_with_a_sentence(
     context: AppContext,
 ) -> None:
