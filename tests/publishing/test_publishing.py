@@ -271,7 +271,7 @@ def test_a_reader_with_a_maximum_age_gets_recent_papers_only(world: PublishingWo
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("most", [11, 60])
+@pytest.mark.parametrize("most", [11, 50])
 def test_one_topic_fills_the_digest_up_to_its_limit(world: PublishingWorld, most: int):
     world.dump("20T00:00", [f"Graph {number} of rivers" for number in range(100)])
     world.subscribe("alice@example.org", GRAPHS, max_papers=most)
@@ -616,6 +616,7 @@ def test_old_shown_rows_are_deleted(on_both: PublishingWorld):
     on_both.subscribe("alice@example.org", GRAPHS)
     on_both.dump("20T00:00", ["Graph one"])
     on_both.publish("20T08:00")
+    on_both.publish("29T08:00")
 
     with db.write_session(on_both.engine) as session:
         assert sum(gone for gone, _ in shown.delete_old(session, before=date(2026, 11, 20))) == 0
@@ -682,7 +683,7 @@ def test_a_preview_between_editions_shows_the_next_one(world: PublishingWorld):
 def test_a_digest_shows_as_much_of_each_abstract_as_its_reader_chose(world: PublishingWorld):
     lengths = {
         "titles": "",
-        "short": "… we show how to cut.",
+        "short": "We show how to cut.",
         "full": "Graphs are old. However, we show how to cut.",
     }
     for length in lengths:
@@ -695,7 +696,7 @@ def test_a_digest_shows_as_much_of_each_abstract_as_its_reader_chose(world: Publ
     texts = {length: made.letter.text for length, made in previews.items()}
     assert all("Graph cuts" in text for text in texts.values())
     assert {length: lengths[length] in text for length, text in texts.items()} == dict.fromkeys(lengths, True)
-    assert ["we show how to cut" in text for text in texts.values()] == [False, True, True]
+    assert ["show how to cut" in text for text in texts.values()] == [False, True, True]
     assert ["Graphs are old" in text for text in texts.values()] == [False, False, True]
     assert {one.decision for one in world.deliveries()} == {
         made.digest.to_json() for made in previews.values()

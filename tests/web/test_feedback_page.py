@@ -223,8 +223,8 @@ def test_less_by_mail_and_on_the_page_change_the_same(served, common, digest_of_
 def numbered_paper(served, digest: EmailMessage) -> tuple[str, str]:
     """Return the number of a paper on knees in a digest, and the path of its page."""
     text = body_of(digest.as_bytes(), "plain").replace("\r", "")
-    cards = re.findall(r"^(\d+) ·.*\n\n(.+)$", text, re.MULTILINE)
-    number, title = next((one, title) for one, title in cards if "knees" in title)
+    cards = re.findall(r"^(.+)\n(\d+) ·", text, re.MULTILINE)
+    title, number = next((title, one) for title, one in cards if "knees" in title)
     ada = served.subscriber(ADA)
     with served.writing() as session:
         paper = catalog.find(session, title).id

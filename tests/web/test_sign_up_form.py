@@ -169,7 +169,7 @@ def test_an_unknown_zone_keeps_the_other_choices_in_preview_and_sample(served, p
     sample = served.sign_up("", do="sample", **choices).text
 
     assert "you get the best 2<" in page
-    assert "2 papers" in sample
+    assert "2 of 12 new papers" in sample
     assert served.sign_up("", do="sample", **choices | {"timezone": "UTC"}).text == sample
 
 
