@@ -52,6 +52,8 @@ def main(arguments: list[str]) -> int:
 
 def run_worker() -> int:
     """Run the Celery worker."""
+    from celery.worker import state
+
     from workers.app import BULK, PROMPT, app
     from workers.worker_context import app_context, requeue_dead_claims
 
@@ -70,8 +72,12 @@ def run_worker() -> int:
     )  # fmt: skip
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker
     worker.start()
-    heart.stop(is_broken=bool(worker.exitcode))
-    return worker.exitcode or 0
+    was_asked = (
+        state.should_stop is not None or state.should_terminate is not None
+    )  # Ctrl-C also gives exitcode 1
+    is_broken = bool(worker.exitcode) and not was_asked
+    heart.stop(is_broken=is_broken)
+    return int(is_broken)
 
 
 def prepare_templates(context: AppContext) -> None:

@@ -212,7 +212,7 @@ def sections_in(message: EmailMessage) -> dict[str, list[str]]:
         if element.tag == "h1":
             lead = [words] if element.find("a") is not None else []
         elif element.tag == "h2":
-            topic = " ".join((element[0].text or "").split()) if len(element) else words
+            topic = " ".join((element.text or "").split())
             sections[topic.removeprefix("More: ") if lead else topic] = lead
             lead = []
         else:
