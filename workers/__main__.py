@@ -72,9 +72,7 @@ def run_worker() -> int:
     )  # fmt: skip
     worker_ready.connect(lambda **_: heart.start(), weak=False)  # starts after connecting to the broker
     worker.start()
-    was_asked = (
-        state.should_stop is not None or state.should_terminate is not None
-    )  # Ctrl-C also gives exitcode 1
+    was_asked = {state.should_stop, state.should_terminate} != {None}  # after Ctrl-C, too, the exitcode is 1
     is_broken = bool(worker.exitcode) and not was_asked
     heart.stop(is_broken=is_broken)
     return int(is_broken)

@@ -116,7 +116,7 @@ await walk(({ page, context, look }) => {
         context.waitForEvent("page"),
         page.locator("#topics").getByRole("button", { name: "See it as an email" }).click(),
       ]);
-      await letter.getByText("checked").first().waitFor();
+      await letter.getByText("new papers").first().waitFor();
       seen.letter = await letter.locator("body").innerText();
       if (options.pictures) {
         await letter.screenshot({ path: `${options.pictures}/sample-${options.device}-${options.scheme}.png`, fullPage: true });
