@@ -127,7 +127,7 @@ def reader_site(
     """Serve the site with papers of twelve days, on a clock that stands still."""
     port = free_port()
     settings = load_settings(
-        {"data_dir": tmp_path_factory.mktemp("readers"), "port": port, "site_name": "Oslo Vision Lab"}
+        {"data_dir": tmp_path_factory.mktemp("readers"), "listen": f"127.0.0.1:{port}", "site_name": "Oslo Vision Lab"}
     )
     app = create_app(open_context(settings, clock=lambda: NOW))
     context: AppContext = app.state.context

@@ -33,6 +33,7 @@ FAULTS = {
     "DigestIsDown": {'digest_build_info{version="1"}': "_x200"},
     "DigestProcessStopped": {'digest_heartbeat_age_seconds{role="worker",pid="1"}': "30+60x200"},
     "DigestMailIsStopped": {'digest_stops{scope="bulk"}': "1x200"},
+    "DigestMailIsRefused": {"digest_mail_refused_seconds": "60+60x200"},
     "DigestMailIsLate": {'digest_waiting_seconds{lane="bulk"}': "60+60x200"},
     "DigestLettersAreStuck": {'digest_deliveries{state="stuck"}': "2x200"},
     "DigestHasNoNewPapers": {"digest_last_dump_age_seconds": "300000x200"},
