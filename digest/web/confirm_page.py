@@ -14,7 +14,7 @@ from digest.letters import Card, cards
 from digest.letters.cards import CardForm
 from digest.subscribers import Request as SubscriptionRequest
 from digest.subscribers import RequestedSettings, use_cases
-from digest.topics import Filter
+from digest.topics import Filter, example_words
 from digest.web import (
     page_rendering,
     problem_pages,
@@ -63,7 +63,7 @@ def button_page(
         owner=addresses.readable_address(subscriber.owner_email or ""),
         requested=asked.digest,
         schedule=asked.schedule,
-        topics=asked.topics,
+        topics={name: example_words.without_words(text) for name, text in asked.topics.items()},
         max_papers=asked.max_papers,
         abstracts=dict(sentence_choices.ABSTRACTS)[asked.abstracts],
         cards=sample_cards(context, session, asked),

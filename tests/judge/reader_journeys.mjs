@@ -44,7 +44,7 @@ await walk(({ page, look }) => {
     async less() {
       await page.goto(options.urls.less);
       await look("less");
-      await button("Change my topic").click();
+      await button("Leave out papers like this").click();
       await page.getByText("Saved.", { exact: true }).waitFor();
       await look("less-applied");
       await button("Undo").click();

@@ -91,12 +91,13 @@ def test_a_visitor_reaches_the_end_of_the_journey(
     journey_walks.check_what_was_seen(seen, running_site.url)
     if journey in SUBSCRIBES:
         zone = "Oslo" if has_script else "UTC"
-        assert "papers a day" in seen["preview"] or "paper a day" in seen["preview"]
+        assert any(words in seen["preview"] for words in ("papers a day", "paper a day", "No papers so far"))
         assert TOPICS[journey] in seen["steps"]["confirm"]
         assert f"Every day at 08:00, {zone}." in seen["steps"]["confirm"]
         assert f"08:00, {zone}" in seen["steps"]["confirmed"]
-        assert seen["steps"]["confirm"].count("arxiv") + seen["steps"]["confirm"].count("PDF") >= 3
-        assert seen["steps"]["confirmed"].count("PDF") == 3
+        if journey != "library":  # the papers of a library are not sent
+            assert seen["steps"]["confirm"].count("arxiv") + seen["steps"]["confirm"].count("PDF") >= 3
+            assert seen["steps"]["confirmed"].count("PDF") == 3
     elif journey == "corrections":
         assert (seen["filter"], seen["robots"]) == ("robot* AND (arm", True)
         assert seen["changed"]["filter"] == "robot* AND arm"

@@ -221,7 +221,7 @@ def test_a_reader_asks_about_the_papers_of_a_digest_by_mail(mail: Correspondence
     _answer, said = mail.ask(digest, "why 2\n")
     assert "It matches Learning (learn* " in said
     answer, said = mail.ask(digest, "less 2\n")
-    assert "ANDNOT like:" in said
+    assert "You get fewer papers like this." in said
     answer, said = mail.ask(answer, "undo\n")
     assert "> undo “Learning” is now learn*." in said
     _answer, said = mail.ask(digest, "save 2\n")
