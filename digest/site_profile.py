@@ -43,7 +43,7 @@ class Site:
         return self.inbound_domain.lower() == self.domain.lower()
 
     def is_own_address(self, email: str) -> bool:
-        """Return whether mail to an address comes back to us, so that nobody can read it there."""
+        """Return whether an address belongs to this service, so that no person reads mail to it."""
         local, _, domain = email.lower().rpartition("@")
         prefixes = (f"{self.mailbox}-", f"{self.mailbox}+", "bounce+", "unsubscribe+", "reply+")
         is_here = domain in {self.domain.lower(), self.inbound_domain.lower()}

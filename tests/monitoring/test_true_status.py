@@ -36,12 +36,6 @@ def look(world: PublishingWorld, now: str) -> tuple[int, datetime | None, list[s
     return found.due_now, found.next_due_at, shown
 
 
-def change(world: PublishingWorld, **columns: object) -> None:
-    with db.write_session(world.engine) as session:
-        session.execute(update(Delivery).values(**columns))
-        session.commit()
-
-
 def test_the_status_names_the_digests_that_the_next_run_makes(world: PublishingWorld):
     world.dump("20T00:00", ["Graph one"])
     world.subscribe(ALICE, GRAPHS, now="20T10:00", hour="18:00")  # just imported, before their hour
@@ -92,16 +86,16 @@ def test_deferred_letters_and_those_of_dead_workers_are_late_since_they_could_be
     world.subscribe(ALICE, GRAPHS, now="18T00:00")
     world.publish("20T08:00")
 
-    change(world, due_at=at("20T09:15"), reason="452 4.2.2 mailbox full", attempts=1)
+    world.change_deliveries(due_at=at("20T09:15"), reason="452 4.2.2 mailbox full", attempts=1)
     assert look(world, "20T09:14")[2] == []
     assert look(world, "20T09:40")[2] == [
         "1 letter is due, and none is sent since 2026-11-20 09:15 UTC (no scheduler runs; no worker runs)"
     ]
 
     lease = heartbeats.new_lease()
-    change(world, state=DeliveryState.CLAIMED, lease=lease, leased_until=at("20T09:56"))
+    world.change_deliveries(state=DeliveryState.CLAIMED, lease=lease, leased_until=at("20T09:56"))
     assert look(world, "20T09:50")[2] != []
-    change(world, state=DeliveryState.SENDING)
+    world.change_deliveries(state=DeliveryState.SENDING)
     assert look(world, "20T09:50")[2] == []  # it is being sent
     assert look(world, "20T10:30")[2] != []  # its worker has died
 

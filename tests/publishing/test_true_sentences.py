@@ -7,10 +7,10 @@ import sys
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine
 
 from digest import db, heartbeats, subscribers
-from digest.db.tables import Delivery, DeliveryState, SubscriberState
+from digest.db.tables import DeliveryState, SubscriberState
 from digest.letters import Templates
 from digest.publishing import reader_history
 from digest.publishing.why import why_edition
@@ -40,12 +40,6 @@ def history(world: PublishingWorld) -> list[tuple[str, str]]:
     return [(f"{one.at:%dT%H:%M}", one.event) for one in reversed(events)]
 
 
-def set_columns(world: PublishingWorld, **columns: object) -> None:
-    with db.write_session(world.engine) as session:
-        session.execute(update(Delivery).values(**columns))
-        session.commit()
-
-
 def test_a_reader_who_was_just_imported_gets_todays_edition(world: PublishingWorld):
     world.dump("20T00:00", ["Graph one"])
     world.subscribe(ALICE, GRAPHS, now="20T10:00")
@@ -68,7 +62,7 @@ def test_a_deferred_digest_names_its_next_attempt(world: PublishingWorld):
     world.dump("20T00:00", ["Graph one"])
     world.subscribe(ALICE, GRAPHS)
     world.publish("20T08:00")
-    set_columns(world, due_at=at("20T09:15"), reason="452 4.2.2 mailbox full", attempts=1)
+    world.change_deliveries(due_at=at("20T09:15"), reason="452 4.2.2 mailbox full", attempts=1)
 
     waits = "It waits until 2026-11-20 09:15 UTC for the next attempt: 452 4.2.2 mailbox full."
     assert ask(world, "20T08:30") == ("queued", waits)
@@ -94,7 +88,7 @@ def test_a_digest_that_a_dead_worker_holds_says_that_the_worker_has_died(world: 
         (DeliveryState.SENDING, dead, "20T08:10",
          f"{died}, and the mail server may have accepted it{taken_over}"),
     ]:  # fmt: skip
-        set_columns(world, state=state, lease=lease, leased_until=until)
+        world.change_deliveries(state=state, lease=lease, leased_until=until)
         assert ask(world, now) == (state, verdict)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
 from digest import db, publishing, subscribers
 from digest.caches import Caches
@@ -122,6 +122,12 @@ class PublishingWorld:
             subscriber = subscribers.get(session, email)
             for name, value in columns.items():
                 setattr(subscriber, name, value)
+            session.commit()
+
+    def change_deliveries(self, **columns: object) -> None:
+        """Write columns of all deliveries."""
+        with db.write_session(self.engine) as session:
+            session.execute(update(Delivery).values(**columns))
             session.commit()
 
     def publish(self, now: str) -> PublishReport:

@@ -27,7 +27,6 @@ from digest.papers import Organization, Record, id_in
 
 IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]")  #: a title in the brackets that Textile needs around some links
 LEADING_DASHES = re.compile(r"\A(?:[-:–—]+\s+)+")
-BARE_URL = re.compile(r"\s*<?(https?://[^\s<>]+)>?\s*")
 BRACKETED_HANDLE = re.compile(r"\[([\w.-]{1,60})\]\s+(\S.*)")
 GLUED_VOTES = re.compile(r"(?:\d[\d,]*(?:\.\d+)?k?|-)(?=[^\W\d_])")
 NUMBER_BEFORE = re.compile(r"#?\d{1,4}[.):]?\s+")
