@@ -29,6 +29,11 @@ class Templates:
         """Return the template folders, in search order."""
         return [folder for folder in (self.overrides, self.directory) if folder is not None]
 
+    @property
+    def has_overrides(self) -> bool:
+        """Return whether an operator may have replaced some templates."""
+        return self.overrides is not None and self.overrides.is_dir()
+
     @cached_property
     def html(self) -> Environment:
         """Return the Jinja environment for HTML, which escapes all values."""

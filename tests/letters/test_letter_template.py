@@ -7,9 +7,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import settings
 
+from digest.caches import Caches
 from digest.errors import SetupMismatch
-from digest.letters import Templates
+from digest.letters import Templates, letter_template
+from digest.letters.css_inlining import inline
 from digest.letters.letter_template import PERSONAL_NAMES
 from digest.letters.press import load_templates
 from digest.letters.press.digest_letters import DigestLetters
@@ -23,6 +26,9 @@ from tests.letters.varied_digests import VariedDigest, varied_digest, without_st
 
 CARD, BODY, FOOTER = "_card.html", "letters/digest/body.html", "letters/_base/footer_links.html"
 TITLE = '<h3 dir="auto"><a class="title" href="{{ paper.href }}">{{ paper.title }}</a></h3>\n'
+PAIRS = (
+    settings().max_examples // 4
+)  #: for each operator; 30 pairs of readers in `make test`, 625 in `make test-all`
 QUIET = '<p class="quiet" dir="auto">{{ paper.meta|whole }}</p>\n'
 
 
@@ -60,7 +66,7 @@ def test_an_operators_change_is_in_the_letter_of_every_reader(
     file_old_new: tuple[str, str, str], site: Site, templates: Templates, tmp_path: Path
 ) -> None:
     theirs = changed(templates, tmp_path, *file_old_new)
-    made = letters_of(pressed(p11="42 upvotes"), site, theirs)
+    made = DigestLetters(pressed(p11="42 upvotes"), site, compile_and_check(theirs, site))
     digest = by_topic(("Flows", 1, (11, 12, 13)), ("Others", None, (14,)))
     copy = copy_for(filters={1: "flow OR robot* OR attention"}, paper_token="key.7-0.abc")
 
@@ -122,19 +128,39 @@ def test_the_card_in_the_docs_is_accepted(site: Site, templates: Templates, tmp_
     assert letter.html.count("Our library</a>") == 2
 
 
+def test_the_built_in_letters_are_compiled_at_load_and_an_operators_letters_are_checked_too(
+    site: Site, templates: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[str] = []
+
+    def inline_and_count(page: str) -> str:
+        pages.append(page)
+        return inline(page)
+
+    for module in (letter_template, load_templates):
+        monkeypatch.setattr(module, "inline", inline_and_count)
+    load_templates.digest_templates(Templates(templates.directory, tmp_path / "none"), site, Caches())
+    assert len(pages) == 1  # the static text; the check needs a page for each letter
+
+    theirs = changed(templates, tmp_path, *REFUSED["a class that depends on a value"][:3])
+    with pytest.raises(SetupMismatch, match="another text"):
+        load_templates.digest_templates(theirs, site, Caches())
+    compile_and_check(templates, site)
+
+
 def test_doctor_refuses_a_template_with_file_line_and_rule_and_accepts_it_once_corrected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path))
-    settings = load_settings()
-    settings.template_overrides.mkdir()
+    own = load_settings()
+    own.template_overrides.mkdir()
     card = (templates_dir() / CARD).read_text()
     outcomes: list[Check] = []
     for change in ("{{ number }}", ""):
-        (settings.template_overrides / CARD).write_text(
+        (own.template_overrides / CARD).write_text(
             card.replace("{{ paper.meta|whole }}", f"{{{{ paper.meta }}}}{change}")
         )
-        outcomes += setup_checks.check_templates(settings)
+        outcomes += setup_checks.check_templates(own)
 
     refused, accepted = outcomes
     (problem,) = refused.problems
@@ -145,14 +171,14 @@ def test_doctor_refuses_a_template_with_file_line_and_rule_and_accepts_it_once_c
 
 
 def test_no_reader_gets_a_word_of_another(site: Site, templates: Templates, tmp_path: Path) -> None:
-    """A hundred pairs of readers share the cached parts of templates as they are, and as operators changed them."""
+    """Pairs of readers share the cached parts of templates as they are, and as operators changed them."""
     random = Random(42)
     operators = [templates]
     for number, change in enumerate(random.sample(sorted(ALLOWED), 4)):
         operators.append(changed(templates, tmp_path / str(number), *ALLOWED[change]))
     for theirs in operators:
-        compiled = load_templates.compile_and_check(theirs, site)
-        for _ in range(20):
+        compiled = compile_and_check(theirs, site, checks_letters=False)
+        for _ in range(PAIRS):
             varied = varied_digest(random)
             letters = DigestLetters(varied.press, site, compiled)
             pair = varied, varied.for_another_reader(random.randrange(10, 1000))

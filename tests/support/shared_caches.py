@@ -27,7 +27,14 @@ def shared_templates() -> Templates:
 compile_and_check = load_templates.compile_and_check
 
 
-def compile_and_check_once(templates: Templates, site: Site) -> DigestTemplates:
+def compile_and_check_once(
+    templates: Templates, site: Site, *, checks_letters: bool = False
+) -> DigestTemplates:
     """Compile the digest's templates once per site: each command has caches of its own, and the tests run hundreds."""
-    key = templates.fingerprint, site
-    return CACHES.get_or_make("compiled", key, lambda: compile_and_check(templates, site), bound=8)
+    key = templates.fingerprint, site, checks_letters
+    return CACHES.get_or_make(
+        "compiled",
+        key,
+        lambda: compile_and_check(templates, site, checks_letters=checks_letters),
+        bound=8,
+    )
