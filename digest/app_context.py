@@ -22,7 +22,7 @@ from digest.settings import Settings, templates_dir
 from digest.site_profile import Site
 
 if TYPE_CHECKING:
-    from digest.dumps.sources import PollContext
+    from digest.dumps.sources.polling import PollContext
     from digest.letters import Templates
     from digest.letters.dkim_signing import Signer
     from digest.letters.dkim_verification import Lookup
@@ -102,11 +102,11 @@ class AppContext:
 
     def poll_context(self, session: Session, now: datetime) -> PollContext:
         """Return the context for polling sources: session, fetcher, folder and clock."""
-        from digest.dumps import sources  # imports TLS and XML, which few commands need
+        from digest.dumps.sources import polling  # imports TLS and XML, which few commands need
 
-        return sources.PollContext(
+        return polling.PollContext(
             session=session,
-            fetcher=sources.fetcher_of(self.site, __version__),
+            fetcher=polling.fetcher_of(self.site, __version__),
             folder=self.settings.data_dir / "sources",
             now=now,
             clock=self.clock,

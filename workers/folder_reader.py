@@ -15,7 +15,7 @@ from pathlib import Path
 
 from digest import child_processes
 from digest.app_context import AppContext
-from digest.dumps import intake
+from digest.dumps.intake import dumps_folder
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class FolderReader:
     def read_new_files(self, folder: Path) -> None:
         """Start a reader process if the folder has new files, or files to try again, and wait until it ends."""
         folder.mkdir(parents=True, exist_ok=True)
-        found = {path: state for path, state in intake.candidates(folder).items() if is_settled(state)}
+        found = {path: state for path, state in dumps_folder.candidates(folder).items() if is_settled(state)}
         if not found or (found == self.unread and time.monotonic() - self.tried_at < RETRY_SECONDS):
             return
         self.process = subprocess.Popen(  # noqa: S603  (a fixed command)
@@ -44,7 +44,7 @@ class FolderReader:
             preexec_fn=child_processes.end_with_parent,  # noqa: PLW1509  (one system call)
         )
         self.process.wait()
-        self.unread, self.tried_at = intake.candidates(folder), time.monotonic()
+        self.unread, self.tried_at = dumps_folder.candidates(folder), time.monotonic()
 
     def stop(self) -> None:
         """End the reader process; the next reader process resumes loading the dump."""
@@ -60,7 +60,7 @@ def is_settled(state: tuple[int, int]) -> bool:
 def load_dumps(context: AppContext) -> None:
     """Load all dumps in the folder; the scheduler then finds the digests that are due."""
     with context.write_session() as session:
-        loads = intake.load_folder(
+        loads = dumps_folder.load_folder(
             session,
             context.settings.dumps,
             now=context.clock(),

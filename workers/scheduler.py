@@ -24,7 +24,8 @@ from digest import backups, heartbeats, subscribers
 from digest.db import DBAPIError
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
-from digest.dumps import intake, sources
+from digest.dumps.intake import dumps_folder
+from digest.dumps.sources import stored_sources
 from digest.errors import DigestError
 from digest.inbound import classification, mail_rules
 from digest.monitoring import alarm_letters, problems, weekly_report
@@ -55,13 +56,13 @@ def scan_dumps() -> None:
 def report_unread() -> None:
     """Record the unread files in this machine's dumps folder."""
     with app_context().write_session() as session:
-        intake.report_unread(session, app_context().settings.dumps, now=app_context().clock())
+        dumps_folder.report_unread(session, app_context().settings.dumps, now=app_context().clock())
 
 
 def poll() -> None:
     """Enqueue a poll of each due source that is not already being polled."""
     with app_context().read_session() as session:
-        due = sources.due(session, app_context().clock())
+        due = stored_sources.due(session, app_context().clock())
     for name in due:
         enqueue(tasks.poll_source, name, queue=BULK)
 
@@ -194,7 +195,7 @@ def save_opt_outs() -> None:
 def tidy() -> None:
     """Once a day, delete old files in `done/` of the dumps folder, and enqueue the deletion of old rows."""
     context = app_context()
-    intake.prune_done(context.settings.dumps, before=context.clock() - context.settings.keep.dumps)
+    dumps_folder.prune_done(context.settings.dumps, before=context.clock() - context.settings.keep.dumps)
     enqueue(tasks.tidy, queue=BULK)
 
 

@@ -12,7 +12,8 @@ from time import sleep
 from digest import db, heartbeats, publishing
 from digest.db.tables import Lane
 from digest.delivery import delivery_run
-from digest.dumps import intake, sources
+from digest.dumps.intake import dumps_folder
+from digest.dumps.sources import polling
 from digest.letters import press_store
 from digest.publishing import due_readers
 from workers.app import BULK, PROMPT, app, is_stopping
@@ -31,7 +32,7 @@ def poll_source(name: str) -> None:
     """Poll a due source, and publish if it had new papers."""
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
-        found = sources.poll(context.poll_context(session, now), names=[name], if_due=True)
+        found = polling.poll(context.poll_context(session, now), names=[name], if_due=True)
     for one in found:
         log.info("source %s: %s", one.source, one.result)
     if any(one.new for one in found):
@@ -111,7 +112,7 @@ def heartbeat() -> None:
     context, now = app_context(), app_context().clock()
     with context.write_session() as session:
         heartbeats.record_queue_heartbeat(session, now)
-        intake.report_unread(session, context.settings.dumps, now=now)
+        dumps_folder.report_unread(session, context.settings.dumps, now=now)
 
 
 @app.task(queue=BULK)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from digest.db.tables import DumpRow
-    from digest.dumps.intake import LoadResult
+    from digest.dumps.intake.load_report import LoadResult
     from digest.papers.expected_arrivals import LateList
 
 PROBLEMS_SHOWN = 5
@@ -73,7 +73,8 @@ def intake(
         digest intake export.csv --date 2026-11-20 --order ranked --as-history
         digest intake - --url https://papers.example.org/today < page.html
     """
-    from digest.dumps import formats, intake
+    from digest.dumps import formats
+    from digest.dumps.intake import load_report
 
     if layout is not None:
         formats.format_named(layout)  # an unknown format is a usage error, and not an unreadable dump
@@ -86,7 +87,7 @@ def intake(
         "show": show or 0,
         "incomplete_ok": incomplete_ok or work.context.settings.sends_short_dumps,
         #: how late a list may come and still be news; the day given with --date decides by itself
-        "still_news": timedelta() if observed else intake.LATEST,
+        "still_news": timedelta() if observed else load_report.LATEST,
     }
     loads: list[LoadedDump] = []
     with error_sentences.on_ctrl_c(lambda: stopped(paths, len(loads))):
@@ -109,16 +110,16 @@ LoadedDump = tuple[dict[str, Any], bool]  #: the report of a dump, and whether i
 
 def load(work: Workspace, path: str, now: datetime, url: str | None, options: dict[str, Any]) -> LoadedDump:
     """Load a file, the page at an address, or the page on standard input."""
-    from digest.dumps import intake
+    from digest.dumps.intake import captures, load_dump
 
     if path == INPUT:
-        content = terminal.read_input(intake.MAX_CAPTURE_BYTES + 1)
+        content = terminal.read_input(captures.MAX_BYTES + 1)
         folder = work.context.settings.dumps
-        return reported(intake.capture(work.session, folder, content, now=now, url=url, **options))
+        return reported(captures.capture(work.session, folder, content, now=now, url=url, **options))
     if "://" in path:
         return load_page(work, path, now, options)
     with terminal.show_progress(Path(path).name, unit="papers") as done:
-        return reported(intake.load(work.session, Path(path), now=now, progress=done.update_to, **options))
+        return reported(load_dump.load(work.session, Path(path), now=now, progress=done.update_to, **options))
 
 
 def reported(loaded: LoadResult) -> LoadedDump:
@@ -128,15 +129,15 @@ def reported(loaded: LoadResult) -> LoadedDump:
 
 def load_page(work: Workspace, url: str, now: datetime, options: dict[str, Any]) -> LoadedDump:
     """Fetch and load the page at an address."""
-    from digest.dumps import intake, sources
-    from digest.dumps.sources import source_presets
+    from digest.dumps.intake import load_report
+    from digest.dumps.sources import http_fetch, page_fetch, source_presets
 
     shown, context = source_presets.without_secrets(url), work.context.poll_context(work.session, now)
     with terminal.show_progress(shown, unit="papers") as done:
         try:
-            loaded = sources.load_page(context, url, progress=done.update_to, **options)
-        except sources.FetchFailed as error:
-            return intake.failed_load(Path(), str(error)).to_json() | {"path": None, "url": shown}, False
+            loaded = page_fetch.load_page(context, url, progress=done.update_to, **options)
+        except http_fetch.FetchFailed as error:
+            return load_report.failed_load(Path(), str(error)).to_json() | {"path": None, "url": shown}, False
     return loaded.to_json() | {"url": shown}, loaded.is_loaded
 
 
@@ -213,12 +214,12 @@ def show_list(work: Workspace, limit: Limit = None, now: Now = CLOCK) -> Command
         digest dumps list
         digest dumps list --limit 100 --json
     """
-    from digest.dumps import intake
+    from digest.dumps.intake import stored_dumps
     from digest.papers import catalog, expected_arrivals
 
     late = expected_arrivals.late_lists(catalog.arrivals(work.session, until=now), now=now)
     shown = listing(
-        lambda limit: map(as_report, intake.list_dumps(work.session, limit=limit)),
+        lambda limit: map(as_report, stored_dumps.list_dumps(work.session, limit=limit)),
         {
             "id#": "id", "date": "date", "file": lambda row: Path(row["path"]).name, "format": "format",
             "state": "state", "papers#": "papers", "new#": "new", "updated#": "updated", "rejected#": "rejected",
@@ -240,12 +241,12 @@ def show(work: Workspace, dump_id: DumpId) -> CommandResult:
         digest dumps show 12
         digest dumps show 12 --json
     """
-    from digest.dumps import intake
+    from digest.dumps.intake import stored_dumps
 
-    report = as_report(intake.get_dump(work.session, dump_id))
+    report = as_report(stored_dumps.get_dump(work.session, dump_id))
     problems = [
         {"line": problem.line, "reason": problem.reason, "excerpt": problem.excerpt}
-        for problem in intake.list_unread_records(work.session, dump_id)
+        for problem in stored_dumps.list_unread_records(work.session, dump_id)
     ]
     table = Table(rows=problems, columns="line# reason excerpt", shrinks="excerpt reason")
     return CommandResult(
@@ -274,10 +275,10 @@ def retry(
         digest dumps retry 12 --incomplete-ok
         digest dumps retry 12 --as-history
     """
-    from digest.dumps import intake
+    from digest.dumps.intake import retry_dump
 
     loaded, is_loaded = reported(
-        intake.retry(
+        retry_dump.retry(
             work.session,
             dump_id,
             now=now,

@@ -188,10 +188,10 @@ def poll_due_sources(context: AppContext, now: datetime) -> list[dict[str, Any]]
 
 def load_dumps_folder(context: AppContext, now: datetime) -> list[dict[str, Any]]:
     """Load the dumps in the dumps folder, and return the result of each for JSON."""
-    from digest.dumps import intake
+    from digest.dumps.intake import dumps_folder
 
     with command_context.open_write_session(context) as session:
-        loads = intake.load_folder(
+        loads = dumps_folder.load_folder(
             session,
             context.settings.dumps,
             now=now,
@@ -255,14 +255,14 @@ def report_problems(context: AppContext, now: datetime, *, is_expired: bool) -> 
 def delete_old_data(context: AppContext, now: datetime) -> None:
     """Delete data older than its retention period, unless this was done within the last day."""
     from digest import publishing
-    from digest.dumps import intake
+    from digest.dumps.intake import dumps_folder
 
     kept = context.settings.keep
     with command_context.open_write_session(context) as session:
         if publishing.is_cleanup_overdue(session, now):
             publishing.delete_old_rows(session, kept=kept, now=now)
             publishing.delete_old_shown(session, now=now)
-            intake.prune_done(context.settings.dumps, before=now - kept.dumps)
+            dumps_folder.prune_done(context.settings.dumps, before=now - kept.dumps)
 
 
 def stopped_publishing(done: int, due: int) -> str:

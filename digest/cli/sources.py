@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from digest.app_context import AppContext
     from digest.db.tables import SourceRow
-    from digest.dumps.sources import PollResult
+    from digest.dumps.sources.polling import PollResult
 
 app = group("Servers that dumps are fetched from.")
 
@@ -38,10 +38,10 @@ def show_list(work: Workspace) -> CommandResult:
         digest sources list
         digest sources list --json
     """
-    from digest.dumps import sources
+    from digest.dumps.sources import stored_sources
 
     return listing(
-        [as_report(row) for row in sources.list_sources(work.session)],
+        [as_report(row) for row in stored_sources.list_sources(work.session)],
         {
             "source": "name", "every": lambda row: format_interval(row["interval_seconds"]), "last": "polled_at",
             "next": "next_poll_at", "failures#": "failures", "result": "result",
@@ -108,15 +108,14 @@ def add_source(
     backfill: int | None = None,
 ) -> tuple[dict[str, Any], PollResult, int]:
     """Add a source and load its history; return the source, the result, and the number of past days."""
-    from digest.dumps import sources
-    from digest.dumps.sources import source_presets
+    from digest.dumps.sources import polling, source_presets, stored_sources
 
     preset = source_presets.preset_for(source)
     days = min(preset.back_fill if backfill is None else backfill, preset.most_back_fill)
     with command_context.open_write_session(context) as session:
-        row = sources.add(session, source, now=now, order=order, interval=interval)
+        row = stored_sources.add(session, source, now=now, order=order, interval=interval)
         with terminal.show_progress(f"History of {row.name}", total=days) as done:
-            filled = sources.back_fill(
+            filled = polling.back_fill(
                 context.poll_context(session, now), row.name, days=days, progress=done.update_to
             )
         return as_report(row), filled, days
@@ -131,10 +130,10 @@ def remove(work: Workspace, source: SourceName) -> CommandResult:
         digest sources remove hf-daily
         digest sources remove arxiv:cs.CL+cs.LG --json
     """
-    from digest.dumps import sources
+    from digest.dumps.sources import stored_sources
 
-    report = as_report(sources.get(work.session, source))
-    sources.remove(work.session, source)
+    report = as_report(stored_sources.get(work.session, source))
+    stored_sources.remove(work.session, source)
     return CommandResult(report | {"is_on": False}, f"Removed {report['name']}.")
 
 
@@ -159,11 +158,14 @@ def poll(
         digest sources poll --dry-run
         digest sources poll hf-daily biorxiv
     """
-    from digest.dumps import sources
+    from digest.dumps.sources import stored_sources
 
     if dry_run:
         with work.reading() as session:
-            rows = [as_report(sources.get(session, name)) for name in names or sources.due(session, now)]
+            rows = [
+                as_report(stored_sources.get(session, name))
+                for name in names or stored_sources.due(session, now)
+            ]
         return lines(rows, [f"{DRY_RUN}{row['name']} would be polled." for row in rows] or NONE_DUE)
     polled = poll_with_progress(work.context, now, names)
     return lines(
@@ -177,15 +179,15 @@ def poll_with_progress(
     context: AppContext, now: datetime, names: list[str] | None = None
 ) -> list[PollResult]:
     """Poll sources, show the progress, and return the results."""
-    from digest.dumps import sources
+    from digest.dumps.sources import polling, stored_sources
 
     with context.read_session() as session:
-        total = len(names or sources.due(session, now))
+        total = len(names or stored_sources.due(session, now))
     with (
         command_context.open_write_session(context) as session,
         terminal.show_progress("Polling", total=total) as done,
     ):
-        return sources.poll(context.poll_context(session, now), names=names or None, progress=done.update_to)
+        return polling.poll(context.poll_context(session, now), names=names or None, progress=done.update_to)
 
 
 def format_interval(seconds: int) -> str:

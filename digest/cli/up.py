@@ -26,7 +26,7 @@ from types import FrameType
 from digest import child_processes, db, heartbeats, key_fingerprints
 from digest.cli import embedded_broker, terminal
 from digest.db import Engine
-from digest.dumps import intake
+from digest.dumps.intake import sample_content
 from digest.editions.time_zones import zone_names
 from digest.errors import BadField, DigestError, SetupMismatch
 from digest.letters import Templates
@@ -105,7 +105,7 @@ def prepare(engine: Engine, settings: Settings) -> None:
             sample_reader.load_sample(session, site, timezone=local_zone(), now=now)
     else:
         with db.write_session(engine) as session:
-            intake.remove_samples(session)
+            sample_content.remove_samples(session)
 
 
 def local_zone() -> str:

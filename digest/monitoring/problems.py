@@ -27,7 +27,7 @@ from digest.db.tables import (
 from digest.delivery import limits
 from digest.delivery.limits import emergency_stops
 from digest.delivery.transports import Verdict
-from digest.dumps import intake
+from digest.dumps.intake import stored_dumps
 from digest.inbound import storage_quota
 from digest.monitoring import work_problems
 from digest.monitoring.check_results import Problem, Severity
@@ -280,7 +280,7 @@ def held_dumps(session: Session, now: datetime) -> Iterator[Problem]:
 
 def repeated_lists(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if a list of a new day brought only papers of earlier days."""
-    if found := intake.repeated_lists(session, since=now - DAY):
+    if found := stored_dumps.repeated_lists(session, since=now - DAY):
         yield Problem(
             cause="repeated-lists",
             message="A list of a new day has no new papers",

@@ -9,7 +9,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import PaperRow, Subscriber, SubscriberState
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
 from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
@@ -27,7 +27,7 @@ def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -
     if session.scalar(select(exists(select(PaperRow.id)) | exists(select(Subscriber.id)))):
         return
     for path in sorted(SAMPLE.glob("*.txt")):
-        intake.load(session, path, now=now, is_sample=True)
+        load_dump.load(session, path, now=now, is_sample=True)
     subscriber_rows.add(
         session,
         SAMPLE_READER,

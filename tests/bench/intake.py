@@ -19,7 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from digest import db
-from digest.dumps import formats, intake
+from digest.dumps import formats
+from digest.dumps.intake import load_dump
 from digest.papers import Record
 from tests.dumps import blocks, headings, meta, pairs
 from tests.support import real_servers
@@ -153,7 +154,7 @@ def storing_is_fast(name: str, url: str, path: Path, count: int) -> bool:
     for _ in range(2):
         begun, worked = time.perf_counter(), time.process_time()
         with db.write_session(engine) as session:
-            loaded = intake.load(session, path, now=NOW)
+            loaded = load_dump.load(session, path, now=NOW)
         rates.append(count / (time.perf_counter() - begun))
         costs.append((time.process_time() - worked) / count * 1e6)
         assert loaded.papers == count, loaded.reason

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from digest import db, subscribers, topics
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.site_profile import Site
 from tests.support.product_processes import ROOT
 
@@ -149,7 +149,7 @@ class World:
         with tempfile.TemporaryDirectory() as folder, db.write_session(engine) as session:
             path = Path(folder) / "dump.txt"
             path.write_bytes(self.dump)
-            loaded = intake.load(session, path, now=self.now)
+            loaded = load_dump.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
             imported = subscribers.import_rows(
                 session, SITE, self.reader_rows(), consent="a benchmark", now=self.now

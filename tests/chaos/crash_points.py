@@ -12,7 +12,7 @@ from sqlalchemy import Engine, func, select
 
 from digest import child_processes, db, failpoints, links, publishing
 from digest.db.tables import BounceRow, Delivery, DeliveryState, DumpRow, InboundMail, PaperRow, Shown
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.editions.compose import Digest
 from digest.inbound import classification, stored_mail
 from digest.letters import Templates
@@ -53,7 +53,7 @@ def run(errand: Errand) -> None:
             session, site=HOME, now=now
         )  # as the inbound server does when it starts
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-            intake.load(session, path, now=now)
+            load_dump.load(session, path, now=now)
         publishing.publish(session, site=HOME, templates=Templates(templates_dir()), caches=CACHES, now=now)
         returned = links.bounce_address(HOME, session.scalars(select(func.min(Delivery.id))).one())
         session.commit()

@@ -30,7 +30,7 @@ from digest import db, heartbeats, publishing, subscribers
 from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.settings import templates_dir
@@ -319,7 +319,7 @@ def publish(engine: Engine, readers: int) -> None:
     templates = Templates(templates_dir())
     with db.write_session(engine) as session:
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-            intake.load(session, path, now=now - timedelta(hours=1))
+            load_dump.load(session, path, now=now - timedelta(hours=1))
         for number in range(readers):
             subscribe(session, number, now)
         session.commit()

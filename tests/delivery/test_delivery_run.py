@@ -26,7 +26,7 @@ from digest.delivery.delivery_run import DeliveryReport
 from digest.delivery.transports import Message, Outcome, Transport
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
 from digest.letters import Templates, dkim_signing
 from digest.letters.dkim_signing import Signer
@@ -99,7 +99,7 @@ def digests(
 ) -> None:
     """Today's digest for each of the cast, published from the sample."""
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-        intake.load(session, path, now=now - timedelta(hours=1))
+        load_dump.load(session, path, now=now - timedelta(hours=1))
     published = publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     assert published.queued == 3
 
@@ -154,7 +154,7 @@ def test_preview_shows_the_bytes_that_are_sent(
 ) -> None:
     cast[ALICE].owner_email = owner
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-        intake.load(session, path, now=now - timedelta(hours=1))
+        load_dump.load(session, path, now=now - timedelta(hours=1))
     made = publishing.preview(session, site=site, templates=templates, caches=CACHES, email=ALICE, now=now)
     publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
     memory = MemoryTransport()
@@ -592,7 +592,7 @@ def test_digest_leaves_no_cycles_for_the_garbage_collector(
     session: Session, site: Site, templates: Templates, now: datetime, deliver: Callable[..., DeliveryReport]
 ) -> None:
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-        intake.load(session, path, now=now - timedelta(hours=1))
+        load_dump.load(session, path, now=now - timedelta(hours=1))
     for number in range(200):
         subscribers.add(
             session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now

@@ -16,8 +16,14 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import Alias, AppearanceRow, DumpRow, DumpState, PaperRow, ProblemRow, SignalRow
-from digest.dumps import intake
-from digest.dumps.intake import accept_or_reject, load_dump
+from digest.dumps.intake import (
+    accept_or_reject,
+    dumps_folder,
+    load_dump,
+    load_report,
+    retry_dump,
+    sample_content,
+)
 from digest.errors import NotFound
 from digest.monitoring import problems
 from digest.papers import catalog
@@ -42,8 +48,8 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def collect(session: Session, folder: Path) -> list[intake.LoadResult]:
-    return intake.load_folder(session, folder, now=NOW, settle_seconds=0)
+def collect(session: Session, folder: Path) -> list[load_report.LoadResult]:
+    return dumps_folder.load_folder(session, folder, now=NOW, settle_seconds=0)
 
 
 def counts(session: Session) -> list[int]:
@@ -57,9 +63,9 @@ def counts(session: Session) -> list[int]:
 def test_a_dump_is_loaded_once_however_often_it_is_named(session: Session, folder: Path) -> None:
     path = put(folder, "monday.txt", pairs(TIDES, KITES))
 
-    first = intake.load(session, path, now=NOW)
+    first = load_dump.load(session, path, now=NOW)
     before = counts(session)
-    second = intake.load(session, path, now=NOW + timedelta(days=1))
+    second = load_dump.load(session, path, now=NOW + timedelta(days=1))
 
     assert (first.papers, first.new, first.updated, first.unchanged, first.rejected) == (2, 2, 0, 0, 0)
     assert (second.papers, second.new, second.updated, second.unchanged) == (2, 0, 0, 2)
@@ -76,8 +82,8 @@ def test_a_truncated_compressed_dump_is_held_and_its_whole_part_can_be_released(
     packed = gzip.compress("\n".join(lines).encode())
     path = put(folder, "cut.jsonl.gz", packed[: len(packed) // 2])
 
-    held = intake.load(session, path, now=NOW)
-    released = intake.load(session, path, now=NOW, incomplete_ok=True)
+    held = load_dump.load(session, path, now=NOW)
+    released = load_dump.load(session, path, now=NOW, incomplete_ok=True)
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
     assert "the compressed file is damaged or truncated after" in held.reason
@@ -87,8 +93,10 @@ def test_a_truncated_compressed_dump_is_held_and_its_whole_part_can_be_released(
 
 
 def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> None:
-    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW)
-    second = intake.load(session, put(folder, "b.txt", blocks((*KITES, meta(4, "Nov 3 7")), OWLS)), now=NOW)
+    load_dump.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW)
+    second = load_dump.load(
+        session, put(folder, "b.txt", blocks((*KITES, meta(4, "Nov 3 7")), OWLS)), now=NOW
+    )
 
     assert (second.new, second.updated) == (1, 1)
     kites = catalog.find(session, KITES[0])
@@ -96,7 +104,9 @@ def test_a_paper_in_two_dumps_is_one_paper(session: Session, folder: Path) -> No
 
 
 def test_papers_are_first_seen_on_the_given_date(session: Session, folder: Path) -> None:
-    loaded = intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, date=date(2026, 11, 18))
+    loaded = load_dump.load(
+        session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, date=date(2026, 11, 18)
+    )
 
     assert (loaded.date, loaded.problems) == (date(2026, 11, 18), ())
     assert {paper.first_seen_at for paper in catalog.papers(session)} == {datetime(2026, 11, 18, tzinfo=UTC)}
@@ -108,7 +118,7 @@ def test_without_a_date_papers_are_first_seen_now_and_the_dump_has_its_file_s_da
     path = put(folder, "a.txt", pairs(TIDES, KITES))
     os.utime(path, (NOW.timestamp() - 86_400 * 3,) * 2)
 
-    loaded = intake.load(session, path, now=NOW)
+    loaded = load_dump.load(session, path, now=NOW)
 
     assert loaded.date == date(2026, 11, 17)
     assert {paper.first_seen_at for paper in catalog.papers(session)} == {NOW}
@@ -117,7 +127,7 @@ def test_without_a_date_papers_are_first_seen_now_and_the_dump_has_its_file_s_da
 def test_a_dry_run_reports_the_result_and_stores_nothing(session: Session, folder: Path) -> None:
     path = put(folder, "a.txt", pairs(TIDES, KITES))
 
-    loaded = intake.load(session, path, now=NOW, dry_run=True)
+    loaded = load_dump.load(session, path, now=NOW, dry_run=True)
 
     assert (loaded.id, loaded.new) == (None, 2)
     assert counts(session) == [0] * 6
@@ -126,7 +136,7 @@ def test_a_dry_run_reports_the_result_and_stores_nothing(session: Session, folde
 def test_a_bad_record_is_kept_with_its_place_and_the_rest_loads(session: Session, folder: Path) -> None:
     raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study kites", b"We study k\xeftes")
 
-    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+    loaded = load_dump.load(session, put(folder, "a.txt", raw), now=NOW)
 
     assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 2, 1)
     assert [(p.line, p.excerpt) for p in session.scalars(select(ProblemRow))] == [(5, KITES[0])]
@@ -135,7 +145,7 @@ def test_a_bad_record_is_kept_with_its_place_and_the_rest_loads(session: Session
 def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder: Path) -> None:
     raw = pairs(TIDES, KITES, OWLS).encode().replace(b"We study ", b"We \xe9 ", 2)
 
-    loaded = intake.load(session, put(folder, "a.txt", raw), now=NOW)
+    loaded = load_dump.load(session, put(folder, "a.txt", raw), now=NOW)
 
     assert (loaded.state, loaded.rejected) == (DumpState.REJECTED, 2)
     assert loaded.reason.startswith("2 of its 3 records are invalid; the first is on line 3:")
@@ -146,8 +156,8 @@ def test_a_dump_of_mostly_bad_records_is_rejected_whole(session: Session, folder
 def test_a_rejected_dump_is_read_again_when_it_comes_again(session: Session, folder: Path) -> None:
     path = put(folder, "a.txt", "\n".join(pairs(TIDES, KITES).splitlines()[3:]))
 
-    assert not intake.load(session, path, now=NOW).is_loaded
-    assert intake.load(session, path, now=NOW, format="pairs").is_loaded
+    assert not load_dump.load(session, path, now=NOW).is_loaded
+    assert load_dump.load(session, path, now=NOW, format="pairs").is_loaded
     assert counts(session)[4:] == [1, 1]  # the abstract whose title is cut off is reported
 
 
@@ -158,7 +168,7 @@ def test_progress_is_reported_while_a_dump_is_checked_and_for_every_batch(
     monkeypatch.setattr(accept_or_reject, "PROGRESS_STEP", 1000)
     many = [(f"{TIDES[0]}, Part {number}", TIDES[1]) for number in range(1, 1201)]
 
-    intake.load(
+    load_dump.load(
         session, put(folder, "a.txt", pairs(*many)), now=NOW, progress=lambda *done: reports.append(done)
     )
 
@@ -177,10 +187,10 @@ def test_an_interrupted_load_of_a_large_dump_continues(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        intake.load(session, path, now=NOW, progress=killed)
+        load_dump.load(session, path, now=NOW, progress=killed)
     session.rollback()
     assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADING]
-    again = intake.load(session, path, now=NOW)
+    again = load_dump.load(session, path, now=NOW)
 
     assert (again.state, again.papers, again.new) == (DumpState.LOADED, 2600, 600)
     assert len(catalog.papers(session)) == 2600
@@ -193,9 +203,9 @@ def test_two_workers_with_the_same_file_load_it_once(engine: Engine, folder: Pat
     put(folder, "a.txt", pairs(*many))
     put(folder, "b.txt", pairs(*many[500:], OWLS))
 
-    def work(_: int) -> list[intake.LoadResult]:
+    def work(_: int) -> list[load_report.LoadResult]:
         with db.write_session(engine) as session:
-            return intake.load_folder(session, folder, now=NOW, settle_seconds=0)
+            return dumps_folder.load_folder(session, folder, now=NOW, settle_seconds=0)
 
     with ThreadPoolExecutor(2) as pool:
         found = [loaded for each in pool.map(work, range(2)) for loaded in each]
@@ -307,10 +317,10 @@ def test_one_endless_line_is_refused_in_bounded_memory(session: Session, folder:
 
 
 def test_removing_samples_leaves_only_real_papers(session: Session, folder: Path) -> None:
-    intake.load(session, put(folder, "sample.txt", pairs(TIDES, KITES)), now=NOW, is_sample=True)
-    intake.load(session, put(folder, "real.txt", pairs(KITES, OWLS)), now=NOW)
+    load_dump.load(session, put(folder, "sample.txt", pairs(TIDES, KITES)), now=NOW, is_sample=True)
+    load_dump.load(session, put(folder, "real.txt", pairs(KITES, OWLS)), now=NOW)
 
-    intake.remove_samples(session)
+    sample_content.remove_samples(session)
 
     assert [paper.title for paper in catalog.papers(session)] == [KITES[0], OWLS[0]]
     assert session.scalars(select(DumpRow.is_sample)).all() == [False]
@@ -331,7 +341,7 @@ def test_an_incomplete_dump_is_held_until_it_is_released(session: Session, folde
     assert held.reason.startswith("The dump is incomplete: the file ends in the middle of its list (line 1).")
     assert "None of it was loaded" in aside.with_name("cut.json.reason.txt").read_text()
     assert catalog.papers(session) == []
-    assert intake.load(session, aside, now=NOW, incomplete_ok=True).new == 1
+    assert load_dump.load(session, aside, now=NOW, incomplete_ok=True).new == 1
     assert [row.state for row in session.scalars(select(DumpRow))] == [DumpState.LOADED]
 
 
@@ -340,14 +350,14 @@ def test_a_page_that_may_have_been_misread_is_held_with_an_example(session: Sess
     short = [(f"Fog over Harbour {number}", meta(2, "Nov 1, 2024")) for number in range(4)]
     path = put(folder, "page.txt", blocks(*papers, *short))
 
-    held = intake.load(session, path, now=NOW)
+    held = load_dump.load(session, path, now=NOW)
 
     assert (held.state, held.papers) == (DumpState.HELD, 0)
     assert held.reason.startswith(
         "The dump may have been misread: 4 of its 16 papers have no abstract, unlike the others"
     )
     assert "Fog over Harbour 0" in held.reason
-    assert intake.load(session, path, now=NOW, incomplete_ok=True).new == 16
+    assert load_dump.load(session, path, now=NOW, incomplete_ok=True).new == 16
 
 
 def test_a_packed_dump_is_loaded_like_any_other(session: Session, folder: Path) -> None:
@@ -375,7 +385,7 @@ def test_a_bomb_is_rejected_and_the_next_dump_is_loaded(session: Session, folder
 def test_the_date_in_a_dump_wins_over_the_option_with_a_remark(session: Session, folder: Path) -> None:
     page = f"---\nretrieved: 2026-11-16\n---\n# Daily Papers\n\n### [{TIDES[0]}](https://huggingface.co/papers/2611.00001)\n\n{TIDES[1]}\n"
 
-    loaded = intake.load(session, put(folder, "a.md", page), now=NOW, date=date(2026, 11, 18))
+    loaded = load_dump.load(session, put(folder, "a.md", page), now=NOW, date=date(2026, 11, 18))
 
     assert (loaded.date, loaded.new, loaded.rejected) == (date(2026, 11, 16), 1, 0)
     assert [problem.line for problem in loaded.problems] == [0]
@@ -383,14 +393,14 @@ def test_the_date_in_a_dump_wins_over_the_option_with_a_remark(session: Session,
 
 
 def test_history_is_not_news(session: Session, folder: Path) -> None:
-    intake.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, as_history=True)
+    load_dump.load(session, put(folder, "a.txt", pairs(TIDES, KITES)), now=NOW, as_history=True)
 
     assert catalog.papers(session, news_only=True) == []
     assert len(catalog.papers(session)) == 2
 
 
 def test_an_empty_list_is_loaded_without_an_error(session: Session, folder: Path) -> None:
-    loaded = intake.load(session, put(folder, "saturday.json", "[]"), now=NOW)
+    loaded = load_dump.load(session, put(folder, "saturday.json", "[]"), now=NOW)
 
     assert (loaded.state, loaded.papers, loaded.reason) == (DumpState.LOADED, 0, "")
 
@@ -403,7 +413,7 @@ def announced(
     *,
     now: datetime = NOW,
     incomplete_ok: bool = False,
-) -> intake.LoadResult:
+) -> load_report.LoadResult:
     """A day's list with so many papers."""
     rows = [
         {"id": f"26{day:%d}.{number:05}", "title": f"Tides {day} {number}", "upvotes": 1}
@@ -411,7 +421,7 @@ def announced(
         for number in range(papers)
     ]
     path = put(folder, f"{day}-{papers}.json", json.dumps(rows))
-    return intake.load(session, path, now=now, date=day, incomplete_ok=incomplete_ok)
+    return load_dump.load(session, path, now=now, date=day, incomplete_ok=incomplete_ok)
 
 
 FRIDAYS = [date(2026, 10, 16) + timedelta(weeks=week) for week in range(5)]  # the last is of six days ago
@@ -429,8 +439,8 @@ def test_a_list_far_shorter_than_usual_is_held(session: Session, folder: Path) -
         f"It {FEW}. None of it was loaded.",
     )
     assert held.id is not None
-    again = intake.retry(session, held.id, now=NOW)
-    released = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+    again = retry_dump.retry(session, held.id, now=NOW)
+    released = retry_dump.retry(session, held.id, now=NOW, incomplete_ok=True)
     assert (again.state, released.state, released.new) == (DumpState.HELD, DumpState.LOADED, 5)
 
 
@@ -490,11 +500,11 @@ def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
     session: Session, folder: Path
 ) -> None:
     path = put(folder, "half.json", CUT)
-    held = intake.load(session, path, now=NOW, date=date(2026, 11, 20))
+    held = load_dump.load(session, path, now=NOW, date=date(2026, 11, 20))
     assert held.id is not None
     days_later = NOW + timedelta(days=3)
 
-    loaded = intake.retry(session, held.id, now=days_later, incomplete_ok=True)
+    loaded = retry_dump.retry(session, held.id, now=days_later, incomplete_ok=True)
 
     (paper,) = catalog.papers(session, news_only=True)
     assert (loaded.date, paper.first_seen_at) == (date(2026, 11, 20), days_later)
@@ -503,10 +513,10 @@ def test_a_dump_released_after_its_day_is_first_seen_when_it_is_released(
 
 
 def test_a_dump_released_as_history_keeps_its_day(session: Session, folder: Path) -> None:
-    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 20))
+    held = load_dump.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 20))
     assert held.id is not None
 
-    intake.retry(session, held.id, now=NOW + timedelta(days=3), incomplete_ok=True, as_history=True)
+    retry_dump.retry(session, held.id, now=NOW + timedelta(days=3), incomplete_ok=True, as_history=True)
 
     (paper,) = catalog.papers(session)
     assert paper.first_seen_at == datetime(2026, 11, 20, tzinfo=UTC)
@@ -514,11 +524,11 @@ def test_a_dump_released_as_history_keeps_its_day(session: Session, folder: Path
 
 
 def test_a_dump_that_is_held_again_keeps_its_day(session: Session, folder: Path) -> None:
-    held = intake.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 18))
+    held = load_dump.load(session, put(folder, "half.json", CUT), now=NOW, date=date(2026, 11, 18))
     assert held.id is not None
 
     for days in (1, 2):
-        again = intake.retry(session, held.id, now=NOW + timedelta(days=days))
+        again = retry_dump.retry(session, held.id, now=NOW + timedelta(days=days))
         assert (again.state, again.date) == (DumpState.HELD, date(2026, 11, 18))
 
 
@@ -538,14 +548,14 @@ def test_a_released_dump_is_loaded_as_far_as_it_goes(session: Session, folder: P
     (held,) = collect(session, folder)
     assert held.id is not None
 
-    still = intake.retry(session, held.id, now=NOW)
-    loaded = intake.retry(session, held.id, now=NOW, incomplete_ok=True)
+    still = retry_dump.retry(session, held.id, now=NOW)
+    loaded = retry_dump.retry(session, held.id, now=NOW, incomplete_ok=True)
 
     assert (held.state, still.state, loaded.state) == (DumpState.HELD, DumpState.HELD, DumpState.LOADED)
     assert (loaded.papers, session.get(DumpRow, held.id).missing_papers) == (1, 0)  # type: ignore[union-attr]
     assert [path.name for path in (folder / "done").iterdir()] == ["half.json"]
     assert list((folder / "rejected").iterdir()) == []
-    assert intake.retry(session, held.id, now=NOW).is_known
+    assert retry_dump.retry(session, held.id, now=NOW).is_known
 
 
 def test_retrying_a_dump_without_its_file_raises(session: Session, folder: Path) -> None:
@@ -555,15 +565,15 @@ def test_retrying_a_dump_without_its_file_raises(session: Session, folder: Path)
     (folder / "rejected" / "half.json").unlink()
 
     with pytest.raises(NotFound, match=r"half\.json; load it"):
-        intake.retry(session, held.id, now=NOW)
+        retry_dump.retry(session, held.id, now=NOW)
     with pytest.raises(NotFound, match="There is no dump 99"):
-        intake.retry(session, 99, now=NOW)
+        retry_dump.retry(session, 99, now=NOW)
 
 
 def test_the_folder_loads_short_dumps_if_allowed_and_records_it(session: Session, folder: Path) -> None:
     put(folder, "half.json", CUT)
 
-    (loaded,) = intake.load_folder(session, folder, now=NOW, settle_seconds=0, incomplete_ok=True)
+    (loaded,) = dumps_folder.load_folder(session, folder, now=NOW, settle_seconds=0, incomplete_ok=True)
 
     assert (loaded.state, loaded.papers, loaded.rejected) == (DumpState.LOADED, 1, 1)
     assert session.scalars(select(DumpRow.missing_papers)).all() == [0]
@@ -572,7 +582,7 @@ def test_the_folder_loads_short_dumps_if_allowed_and_records_it(session: Session
 def test_history_counts_as_seen_on_its_day_with_figures_of_now(session: Session, folder: Path) -> None:
     past, day = put(folder, "past.txt", pairs(TIDES)), date(2026, 11, 6)
 
-    intake.load(session, past, now=NOW, date=day, as_history=True, source="hf-daily", figures_at=NOW)
+    load_dump.load(session, past, now=NOW, date=day, as_history=True, source="hf-daily", figures_at=NOW)
 
     dump, paper = session.scalars(select(DumpRow)).one(), session.scalars(select(PaperRow)).one()
     assert (dump.source, dump.date, dump.observed_at) == ("hf-daily", day, NOW)
@@ -592,10 +602,10 @@ def test_a_dated_list_without_new_papers_is_reported(session: Session, folder: P
     titles = ("On Gravel", "On Kites", "On Owls")
     moments = [datetime(day.year, day.month, day.day, 5, tzinfo=UTC) for day in (friday, monday)]
     first, loaded = (
-        intake.load(session, put(folder, f"{day}.xml", feed_of(day, *titles)), now=now)
+        load_dump.load(session, put(folder, f"{day}.xml", feed_of(day, *titles)), now=now)
         for day, now in zip((friday, monday), moments, strict=True)
     )
-    fresh = intake.load(
+    fresh = load_dump.load(
         session, put(folder, "more.xml", feed_of(monday, *titles, "On Fog")), now=moments[1], source="other"
     )
 
@@ -621,7 +631,7 @@ def test_a_mail_or_a_web_archive_is_decoded_wherever_it_is_loaded(session: Sessi
     archive = f'From: <Saved by Blink>\nMIME-Version: 1.0\nContent-Type: multipart/related; boundary="b"\n\n--b\n{part}\n--b--\n'
 
     for name, content in (("page.eml", mail), ("page.mhtml", archive)):
-        loaded = intake.load(session, put(folder, name, content), now=NOW, dry_run=True, show=4)
+        loaded = load_dump.load(session, put(folder, name, content), now=NOW, dry_run=True, show=4)
         assert (loaded.state, loaded.format, loaded.papers) == (DumpState.LOADED, "html", 4), name
         assert [one.ids["arxiv"] for one in loaded.shown or ()] == [f"2611.0100{n}" for n in range(4)]
         assert all("=" not in one.abstract for one in loaded.shown or ())

@@ -11,7 +11,9 @@ from sqlalchemy import Engine, select
 
 from digest import db
 from digest.db.tables import DumpState, PressRow
-from digest.dumps import intake
+from digest.dumps.intake import load_dump as loading
+from digest.dumps.intake import retry_dump
+from digest.dumps.intake.load_report import LoadResult
 from digest.letters import Templates
 from digest.letters.press import press_value
 from digest.monitoring import problems
@@ -31,10 +33,10 @@ def world(engine: Engine, site: Site, templates: Templates) -> PublishingWorld:
 
 def load_dump(
     world: PublishingWorld, path: Path, content: str, *, moment: str, incomplete_ok: bool = True
-) -> intake.LoadResult:
+) -> LoadResult:
     path.write_text(content)
     with db.write_session(world.engine) as session:
-        return intake.load(session, path, now=at(moment), incomplete_ok=incomplete_ok)
+        return loading.load(session, path, now=at(moment), incomplete_ok=incomplete_ok)
 
 
 def test_the_digests_of_the_day_say_how_much_is_missing(world: PublishingWorld, tmp_path: Path) -> None:
@@ -149,10 +151,10 @@ def page(tmp_path: Path, name: str, papers: int) -> Path:
 
 def load(
     world: PublishingWorld, path: Path, moment: str, *, day: str = "", incomplete_ok: bool = False
-) -> intake.LoadResult:
+) -> LoadResult:
     dated = at(day or moment).date() if day or moment < "20" else None
     with db.write_session(world.engine) as session:
-        return intake.load(
+        return loading.load(
             session, path, now=at(moment), date=dated, incomplete_ok=incomplete_ok, source="folder"
         )
 
@@ -224,12 +226,10 @@ def test_the_digests_mention_a_late_list_if_configured(world: PublishingWorld, t
 # ── released after its day ──────────────────────────────────────────────────────────────────────
 
 
-def release(
-    world: PublishingWorld, dump: intake.LoadResult, moment: str, *, as_history: bool = False
-) -> None:
+def release(world: PublishingWorld, dump: LoadResult, moment: str, *, as_history: bool = False) -> None:
     assert dump.id is not None
     with db.write_session(world.engine) as session:
-        intake.retry(session, dump.id, now=at(moment), incomplete_ok=True, as_history=as_history)
+        retry_dump.retry(session, dump.id, now=at(moment), incomplete_ok=True, as_history=as_history)
 
 
 def answer(world: PublishingWorld, title: str, moment: str) -> why.WhyAnswer:
@@ -240,13 +240,13 @@ def answer(world: PublishingWorld, title: str, moment: str) -> why.WhyAnswer:
         )  # fmt: skip
 
 
-def held_on_the_17th(world: PublishingWorld, tmp_path: Path) -> intake.LoadResult:
+def held_on_the_17th(world: PublishingWorld, tmp_path: Path) -> LoadResult:
     world.subscribe("alice@example.org", now="15T00:00")
     world.dump("17T05:00", ["Owls"])
     path = tmp_path / "mail.txt"
     path.write_text(LISTING.replace("1 new + 1", "53 new + 4").replace("Fri, 20 Nov 26", "Tue, 17 Nov 26"))
     with db.write_session(world.engine) as session:
-        held = intake.load(session, path, now=at("17T06:00"), date=at("17").date())
+        held = loading.load(session, path, now=at("17T06:00"), date=at("17").date())
     assert held.state is DumpState.HELD
     for day in (17, 18, 19):
         world.publish(f"{day}T08:00")

@@ -24,7 +24,7 @@ from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
@@ -156,7 +156,7 @@ def mail(sqlite_url: str, site: Site, templates: Templates, tmp_path: Path) -> I
     context = AppContext(settings=settings, engine=engine, site=site, lookup=lambda name: keys.get(name, []))
     with db.write_session(engine) as session:
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-            intake.load(session, path, now=datetime.now(UTC) - timedelta(hours=1))
+            load_dump.load(session, path, now=datetime.now(UTC) - timedelta(hours=1))
         session.commit()
     with (
         dovecot.running(found, port=mail_port, rules={}) as boxes,

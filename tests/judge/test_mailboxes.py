@@ -21,7 +21,7 @@ from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, SubscriberState
 from digest.delivery import delivery_run, outbox
 from digest.delivery.transports.smtp import MailServer, SmtpTransport
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
@@ -105,7 +105,7 @@ def publish(mailway: MailboxPath, *names: str) -> None:
     engine = db.make_engine(mailway.database)
     with db.write_session(engine) as session:
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
-            intake.load(session, path, now=now - timedelta(hours=1))
+            load_dump.load(session, path, now=now - timedelta(hours=1))
         for name in names:
             subscribers.add(
                 session, f"{name}@{DOMAIN}", schedule=schedule, state=SubscriberState.ACTIVE, consent="a test",

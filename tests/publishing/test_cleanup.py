@@ -23,7 +23,7 @@ from digest.db.tables import (
 )
 from digest.delivery import outbox
 from digest.delivery.outbox import delete_old
-from digest.dumps import intake
+from digest.dumps.intake import dumps_folder
 from digest.errors import BadField
 from digest.letters import Templates
 from digest.publishing import why
@@ -159,8 +159,8 @@ def test_loaded_dumps_are_deleted_after_30_days_and_rejected_ones_stay(
     (folder / "new.txt").write_text("a dump")
     now = datetime.fromtimestamp((folder / "new.txt").stat().st_ctime).astimezone()
 
-    assert intake.prune_done(folder, before=now + timedelta(days=29) - KEPT.dumps) == 0
-    assert intake.prune_done(folder, before=now + timedelta(days=31) - KEPT.dumps) == 1
+    assert dumps_folder.prune_done(folder, before=now + timedelta(days=29) - KEPT.dumps) == 0
+    assert dumps_folder.prune_done(folder, before=now + timedelta(days=31) - KEPT.dumps) == 1
 
     assert sorted(str(path.relative_to(folder)) for path in folder.glob("**/*.txt")) == [
         "new.txt",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from digest.dumps import intake
+from digest.dumps.intake import dumps_folder, load_dump
 from digest.monitoring import problems
 from tests.dumps import abstract, pairs
 from tests.support.product_processes import Installation, installation
@@ -113,12 +113,12 @@ def test_a_complete_file_unread_for_five_minutes_is_a_problem(session: Session, 
     os.utime(folder / "monday.txt", (0, 0))  # it was written long ago, and moved here just now
 
     def found(after: timedelta) -> list[str]:
-        intake.report_unread(session, folder, now=now + after)
+        dumps_folder.report_unread(session, folder, now=now + after)
         return [problem.message for problem in problems.find_problems(session, now=now + after)]
 
     assert found(timedelta(minutes=4)) == []
     assert found(timedelta(minutes=6)) == ["A dump has not been read"]
-    intake.load_folder(session, folder, now=now, settle_seconds=0)
+    dumps_folder.load_folder(session, folder, now=now, settle_seconds=0)
     assert found(timedelta(minutes=7)) == []
 
 
@@ -126,14 +126,14 @@ def test_a_dump_that_is_being_loaded_is_not_unread(session: Session, folder: Pat
     now = current_time() + timedelta(minutes=6)
     path = folder / "monday.txt"
     path.write_text(DUMP)
-    intake.load(session, path, now=now)
+    load_dump.load(session, path, now=now)
     session.connection().exec_driver_sql("UPDATE dump SET state = 'loading'")
     session.commit()
 
-    intake.report_unread(session, folder, now=now)
+    dumps_folder.report_unread(session, folder, now=now)
     assert problems.find_problems(session, now=now) == []
 
-    intake.report_unread(session, folder, now=now + timedelta(hours=2))
+    dumps_folder.report_unread(session, folder, now=now + timedelta(hours=2))
     assert [problem.cause for problem in problems.find_problems(session, now=now + timedelta(hours=2))] == [
         "unread-dumps"
     ]

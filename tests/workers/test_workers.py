@@ -152,14 +152,14 @@ for weekly_report in ("off", "on", "on"):
 
 def test_a_due_source_is_polled_by_one_worker(service: Installation) -> None:
     code = """
-from digest.dumps import sources
+from digest.dumps.sources import stored_sources
 from workers import scheduler, tasks
 from workers.app import BULK
 from workers.worker_context import app_context
 scheduler.poll()
 print(scheduler.count_queued(BULK))
 with app_context().write_session() as session:
-    sources.add(session, "https://127.0.0.1/papers.json", now=app_context().clock())
+    stored_sources.add(session, "https://127.0.0.1/papers.json", now=app_context().clock())
     session.commit()
 scheduler.poll()
 scheduler.poll()
@@ -167,8 +167,8 @@ print(scheduler.count_queued(BULK))
 for _ in range(2):
     tasks.poll_source("https://127.0.0.1/papers.json")
 with app_context().read_session() as session:
-    (row,) = sources.list_sources(session)
-    print(row.failures, row.result, sources.due(session, app_context().clock()))
+    (row,) = stored_sources.list_sources(session)
+    print(row.failures, row.result, stored_sources.due(session, app_context().clock()))
 """
     assert run_in(service, code).stdout.splitlines() == [
         "0",
@@ -241,13 +241,13 @@ def test_a_task_publishes_several_chunks_and_the_next_task_the_rest(
     code = """
 from celery.signals import task_prerun
 from digest import publishing
-from digest.dumps import intake
+from digest.dumps.intake import load_dump
 from workers import tasks
 from workers.app import app
 from workers.worker_context import app_context
 context = app_context()
 with context.write_session() as session:
-    intake.load(session, context.settings.dumps / "dump.txt", now=context.clock())
+    load_dump.load(session, context.settings.dumps / "dump.txt", now=context.clock())
 app.conf.task_always_eager = True
 task_prerun.connect(lambda task, **_: print(task.name), weak=False)
 publishing.CHUNK_SUBSCRIBERS, tasks.CHUNKS_PER_TASK = 2, 2

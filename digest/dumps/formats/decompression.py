@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from typing import BinaryIO, Protocol
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from digest.dumps.formats.reader_interface import Items, RecordProblem
 from digest.dumps.formats.rewindable_stream import RewindableStream, buffered
@@ -26,7 +27,7 @@ MAX_RATIO = 100
 UNCHECKED_BYTES = 4 * 1024**2  #: the compression ratio is checked only after this many decompressed bytes
 WINDOW_LOG = 26  #: log2 of the memory in bytes that decompressing a zstd frame may use (64 MiB)
 
-MIN_PIECE = 64 * 1024
+PIECE = 256 * 1024
 MAX_PENDING = 1024**2  #: maximum number of bytes in a line; a longer line is returned in pieces
 DAMAGED_ERRORS = (EOFError, OSError, zlib.error, zstd.ZstdError)
 
@@ -44,63 +45,38 @@ def decompress(stream: BinaryIO) -> BinaryIO:
     return stream
 
 
-class Decompressor(Protocol):
-    """A decompressing file object."""
-
-    def read1(self, size: int = -1, /) -> bytes:
-        """Return decompressed bytes from at most one read of the compressed file."""
-        ...
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Seek to a position in the decompressed content."""
-        ...
-
-
 class LimitedDecompressor(RewindableStream):
     """A decompressing stream that fails when its content exceeds the limits.
 
     If the file is damaged or truncated, the content ends with the last whole line before the damage.
     """
 
-    def __init__(self, packed: BinaryIO, inner: Decompressor):
+    def __init__(self, packed: BinaryIO, inner: Any):
         self.packed = packed
-        self.inner = inner
-        self.clear()
+        self.inner = inner  #: the file object that decompresses `packed`
+        super().__init__(self.whole_lines)
 
-    def clear(self) -> None:
-        """Reset the counts and buffers to their values at the beginning of the content."""
+    def whole_lines(self) -> Iterator[bytes]:
+        """Yield the content in pieces of whole lines; raise UnreadableDump if nothing can be read."""
+        self.inner.seek(0)
         self.unpacked = 0  #: decompressed bytes
         self.lines = 0  #: number of whole lines read so far
-        self.ready = b""
-        self.pending = b""  #: the beginning of a line whose end has not been read
-        self.is_over = False
         self.damage = ""  #: why the rest of the content cannot be read; empty if the file is undamaged
+        pending = b""  #: the beginning of a line whose end has not been read
+        while piece := self.unpack():
+            whole, end, pending = (pending + piece).rpartition(b"\n")
+            whole += end
+            if len(pending) > MAX_PENDING:
+                whole, pending = whole + pending, b""
+            self.lines += whole.count(b"\n")
+            yield whole
+        if not self.damage:
+            yield pending
 
-    def restart(self) -> None:
-        """Return to the beginning of the compressed file, to decompress it again."""
-        self.inner.seek(0)
-        self.clear()
-
-    def produce(self, size: int) -> bytes:
-        """Decompress up to `size` bytes; raise UnreadableDump if a limit is exceeded or nothing can be read."""
-        while not (self.ready or self.is_over):
-            piece = self.unpack(max(size, MIN_PIECE))
-            if not piece:
-                self.is_over = True
-                self.ready = b"" if self.damage else self.pending
-                continue
-            whole, end, self.pending = (self.pending + piece).rpartition(b"\n")
-            self.ready = whole + end
-            if len(self.pending) > MAX_PENDING:
-                self.ready, self.pending = self.ready + self.pending, b""
-            self.lines += self.ready.count(b"\n")
-        found, self.ready = self.ready[:size], self.ready[size:]
-        return found
-
-    def unpack(self, size: int) -> bytes:
-        """Return the next piece, or no bytes after damage, which is recorded in `damage`."""
+    def unpack(self) -> bytes:
+        """Return the next piece, or no bytes after damage; raise UnreadableDump if a limit is exceeded."""
         try:
-            found = self.inner.read1(size)
+            found: bytes = self.inner.read1(PIECE)
         except DAMAGED_ERRORS as error:
             if not self.unpacked:
                 raise UnreadableDump(f"The compressed content is damaged or truncated ({error}).") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 BUFFER = 256 * 1024
@@ -11,17 +11,17 @@ HEAD_BYTES = 64 * 1024  #: number of bytes read to recognise a format
 
 
 class RewindableStream(io.RawIOBase):
-    """A stream that produces its bytes on demand and can seek only to its beginning."""
+    """A stream of pieces that are made on demand, anew after each return to the beginning."""
 
-    bytes_read = 0
+    def __init__(self, pieces: Callable[[], Iterator[bytes]]):
+        self.pieces = pieces
+        self.restart()
 
-    @abstractmethod
-    def produce(self, size: int) -> bytes:
-        """Return at most `size` bytes, or no bytes at the end."""
-
-    @abstractmethod
     def restart(self) -> None:
-        """Prepare to produce the content again from the beginning."""
+        """Return to the beginning."""
+        self.coming = self.pieces()
+        self.rest = b""  #: the part of a piece that was not read yet
+        self.bytes_read = 0
 
     def readable(self) -> bool:
         """Return True, since every stream of this kind can be read."""
@@ -38,12 +38,12 @@ class RewindableStream(io.RawIOBase):
         if (offset, whence) != (0, io.SEEK_SET):
             raise io.UnsupportedOperation("this stream can only seek to its beginning")
         self.restart()
-        self.bytes_read = 0
         return 0
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
         """Read bytes into a buffer and return their number."""
-        found = self.produce(len(buffer))
+        rest = self.rest or next(filter(None, self.coming), b"")
+        found, self.rest = rest[: len(buffer)], rest[len(buffer) :]
         self.bytes_read += len(found)
         buffer[: len(found)] = found
         return len(found)
@@ -54,19 +54,10 @@ def buffered(raw: RewindableStream) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(raw, BUFFER))
 
 
-class CrLinesStream(RewindableStream):
-    """A stream that replaces the CR line ends of another stream with LF."""
-
-    def __init__(self, inner: BinaryIO):
-        self.inner = inner
-
-    def restart(self) -> None:
-        """Return to the beginning of the other stream."""
-        self.inner.seek(0)
-
-    def produce(self, size: int) -> bytes:
-        """Read up to `size` bytes, replacing each CR with LF."""
-        return self.inner.read(size).replace(b"\r", b"\n")
+def blocks_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a stream from its beginning."""
+    stream.seek(0)
+    return iter(lambda: stream.read(BUFFER), b"")
 
 
 def with_lf_line_ends(stream: BinaryIO) -> BinaryIO:
@@ -74,4 +65,6 @@ def with_lf_line_ends(stream: BinaryIO) -> BinaryIO:
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
-    return buffered(CrLinesStream(stream)) if b"\r" in head and b"\n" not in head else stream
+    if b"\r" not in head or b"\n" in head:
+        return stream
+    return buffered(RewindableStream(lambda: (block.replace(b"\r", b"\n") for block in blocks_of(stream))))

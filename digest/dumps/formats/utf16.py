@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import BinaryIO
 
-from digest.dumps.formats.rewindable_stream import BUFFER, RewindableStream, buffered
+from digest.dumps.formats.rewindable_stream import RewindableStream, blocks_of, buffered
 
 BIG, LITTLE = codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE
 #: The encoding declaration of an XML document, which is wrong after the conversion.
@@ -20,28 +21,13 @@ def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
     stream.seek(0)
     if start not in {BIG, LITTLE}:
         return stream
-    return buffered(Utf16Stream(stream))
+    return buffered(RewindableStream(lambda: as_utf8(stream)))
 
 
-class Utf16Stream(RewindableStream):
-    """A UTF-16 stream converted to UTF-8; a lone surrogate becomes invalid UTF-8."""
-
-    def __init__(self, wide: BinaryIO):
-        self.wide = wide
-        self.restart()
-
-    def restart(self) -> None:
-        """Return to the beginning of the UTF-16 stream."""
-        self.wide.seek(0)
-        self.decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
-        self.rest = b""  #: converted bytes that have not been returned yet
-
-    def produce(self, size: int) -> bytes:
-        """Return up to `size` converted bytes, ignoring an odd byte at the end of a truncated file."""
-        while not self.rest and (found := self.wide.read(BUFFER)):
-            text = self.decoder.decode(found)
-            if not self.bytes_read:
-                text = DECLARED_ENCODING.sub(r"\1utf-8", text)
-            self.rest = text.encode("utf-8", "surrogatepass")
-        taken, self.rest = self.rest[:size], self.rest[size:]
-        return taken
+def as_utf8(wide: BinaryIO) -> Iterator[bytes]:
+    """Yield UTF-16 as UTF-8; a lone surrogate becomes invalid UTF-8, and an odd last byte is ignored."""
+    decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+    for number, block in enumerate(blocks_of(wide)):
+        text = decoder.decode(block)
+        text = text if number else DECLARED_ENCODING.sub(r"\1utf-8", text)
+        yield text.encode("utf-8", "surrogatepass")

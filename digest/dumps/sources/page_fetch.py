@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.robotparser import RobotFileParser
 
-from digest.dumps import intake
 from digest.dumps.formats import mail_page
-from digest.dumps.intake import LoadResult
+from digest.dumps.intake import load_dump
+from digest.dumps.intake.load_report import LoadResult
 from digest.dumps.sources import source_presets
 from digest.dumps.sources.http_fetch import FetchFailed
 from digest.dumps.sources.polling import PollContext, fetch_in_turn, file_name, folder_name
@@ -32,7 +32,7 @@ def load_page(context: PollContext, url: str, *, dry_run: bool = False, **option
     context.fetcher.check_target(url)
     path = fetch_page(context, url)
     try:
-        return intake.load(
+        return load_dump.load(
             context.session,
             path,
             now=context.now,

@@ -23,8 +23,9 @@ from sqlalchemy.orm import Session
 
 from digest import plurals
 from digest.db.tables import DumpState, SourceRow
-from digest.dumps import formats, intake
-from digest.dumps.intake import LoadResult
+from digest.dumps import formats
+from digest.dumps.intake import load_dump, load_report
+from digest.dumps.intake.load_report import LoadResult
 from digest.dumps.sources import polling_backoff, source_presets, stored_sources
 from digest.dumps.sources.http_fetch import Fetcher, FetchFailed, FetchResponse
 from digest.dumps.sources.source_presets import SourceRequest
@@ -285,7 +286,7 @@ def load_fetched(
         return RequestResult(validators=validators, next=following)
     kept = path.with_suffix(source_presets.file_suffix(content))
     path.rename(kept)
-    loaded = intake.load(
+    loaded = load_dump.load(
         context.session,
         kept,
         now=context.now,
@@ -295,7 +296,7 @@ def load_fetched(
         source=row.name,
         figures_at=context.now if source_request.has_figures and source_request.is_history else None,
         incomplete_ok=context.incomplete_ok,
-        still_news=min(intake.LATEST, context.now.date() - row.since),
+        still_news=min(load_report.LATEST, context.now.date() - row.since),
     )
     if loaded.is_known:
         kept.unlink()

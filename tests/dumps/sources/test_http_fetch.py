@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from digest.dumps.sources import Fetcher, FetchFailed
+from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
 from tests.dumps.sources.paper_server import (
     Papers,
     breaks_off,

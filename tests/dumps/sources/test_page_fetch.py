@@ -11,8 +11,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from digest.db.tables import DumpRow, PaperRow
-from digest.dumps import sources
-from digest.dumps.sources import Fetcher, FetchFailed, PollContext
+from digest.dumps.sources import page_fetch
+from digest.dumps.sources.http_fetch import Fetcher, FetchFailed
+from digest.dumps.sources.polling import PollContext
 from tests.conftest import NOW
 from tests.dumps.sources.paper_server import Papers, refuses, says
 from tests.support.clock import Clock
@@ -49,7 +50,7 @@ def test_a_page_is_fetched_once_after_robots_txt_and_its_papers_are_loaded(
     papers.answers["/robots.txt"] = says("User-agent: *\nDisallow: /private\n", kind="text/plain")
     papers.answers["/papers?day=1"] = says(PAGE, kind="text/html; charset=utf-8")
 
-    loaded = sources.load_page(context, f"{papers.url}/papers?day=1")
+    loaded = page_fetch.load_page(context, f"{papers.url}/papers?day=1")
 
     assert (loaded.format, loaded.papers, loaded.is_loaded) == ("html", 10, True)
     assert papers.paths == ["/robots.txt", "/papers?day=1"]
@@ -73,7 +74,7 @@ def test_a_page_that_robots_txt_forbids_is_not_fetched(
     papers.answers["/papers"] = says(PAGE, kind="text/html")
 
     with pytest.raises(FetchFailed, match=r"does not allow programs to fetch this page \(robots\.txt\)"):
-        sources.load_page(context, f"{papers.url}/papers")
+        page_fetch.load_page(context, f"{papers.url}/papers")
 
     assert papers.paths == ["/robots.txt"]
     assert files(context) == []
@@ -83,7 +84,7 @@ def test_a_page_is_not_fetched_if_robots_txt_cannot_be_read(context: PollContext
     papers.answers["/robots.txt"] = refuses(503)
 
     with pytest.raises(FetchFailed, match=r"because robots\.txt cannot be read\. The server returned 503"):
-        sources.load_page(context, f"{papers.url}/papers")
+        page_fetch.load_page(context, f"{papers.url}/papers")
 
     assert papers.paths == ["/robots.txt"]
 
@@ -92,7 +93,7 @@ def test_a_site_without_robots_txt_allows_every_page(context: PollContext, paper
     papers.answers["/robots.txt"] = refuses(404)
     papers.answers["/papers.json"] = says('[{"title": "Kites", "abstract": "They fly."}]')
 
-    loaded = sources.load_page(context, f"{papers.url}/papers.json", as_history=True)
+    loaded = page_fetch.load_page(context, f"{papers.url}/papers.json", as_history=True)
 
     assert (loaded.format, loaded.papers) == ("json", 1)
     assert [path.suffix for path in files(context)] == [".json"]
@@ -102,7 +103,7 @@ def test_a_dry_run_keeps_neither_papers_nor_the_page(context: PollContext, paper
     papers.answers["/robots.txt"] = refuses(404)
     papers.answers["/papers"] = says(PAGE, kind="text/html")
 
-    tried = sources.load_page(context, f"{papers.url}/papers", dry_run=True, show=2)
+    tried = page_fetch.load_page(context, f"{papers.url}/papers", dry_run=True, show=2)
 
     assert (tried.new, tried.shown is not None and len(tried.shown)) == (10, 2)
     assert context.session.scalars(select(PaperRow.id)).all() == []
@@ -125,7 +126,7 @@ def test_a_page_that_cannot_be_papers_is_refused_and_not_kept(
     small = replace(context, fetcher=replace(context.fetcher, most_bytes=2000))
 
     with pytest.raises(FetchFailed, match=reason):
-        sources.load_page(small, f"{papers.url}/papers")
+        page_fetch.load_page(small, f"{papers.url}/papers")
 
     assert files(context) == []
 
@@ -143,4 +144,4 @@ def test_an_address_that_sources_may_not_have_is_refused(context: PollContext, u
     strict = replace(context, fetcher=Fetcher(agent=AGENT, resolve=lambda host, _port: [host]))
 
     with pytest.raises(FetchFailed, match=reason):
-        sources.load_page(strict, url)
+        page_fetch.load_page(strict, url)

@@ -16,8 +16,9 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import DumpRow, DumpState, HostRow, PaperRow, SignalRow, SourceRow
-from digest.dumps import sources
-from digest.dumps.sources import Fetcher, PollContext, polling, stored_sources
+from digest.dumps.sources import polling, stored_sources
+from digest.dumps.sources.http_fetch import Fetcher
+from digest.dumps.sources.polling import PollContext
 from digest.errors import BadField, NotFound
 from digest.monitoring import problems
 from digest.site_profile import Site
@@ -51,11 +52,11 @@ class PollingWorld:
         return PollContext(**given | choices)
 
     def add(self, name: str, **choices: Any) -> None:
-        sources.add(self.session, name, now=self.clock.now, url=self.papers.url, **choices)
+        stored_sources.add(self.session, name, now=self.clock.now, url=self.papers.url, **choices)
         self.session.commit()
 
-    def poll(self, *names: str, **choices: Any) -> list[sources.PollResult]:
-        return sources.poll(self.context(**choices), names=names or None)
+    def poll(self, *names: str, **choices: Any) -> list[polling.PollResult]:
+        return polling.poll(self.context(**choices), names=names or None)
 
     def row(self, name: str) -> SourceRow:
         return stored_sources.get(self.session, name)
@@ -296,7 +297,7 @@ def test_the_past_is_fetched_as_history_seen_on_its_days_with_votes_of_today(wor
     world.add("hf-daily")
     progress: list[int] = []
 
-    polled = sources.back_fill(world.context(), "hf-daily", days=3, progress=progress.append)
+    polled = polling.back_fill(world.context(), "hf-daily", days=3, progress=progress.append)
 
     assert (polled.state, polled.requests, polled.new, progress) == ("loaded", 3, 3, [1, 2, 3])
     rows = world.session.execute(
@@ -315,8 +316,8 @@ def test_the_past_is_fetched_politely_and_once(world: PollingWorld) -> None:
     world.papers.answers = {hf_path(day): says(hf(f"Kites {day}")) for day in range(10, 20)}
     world.add("hf-daily")
 
-    sources.back_fill(world.context(), "hf-daily", days=10)
-    again = sources.back_fill(world.context(), "hf-daily", days=10)
+    polling.back_fill(world.context(), "hf-daily", days=10)
+    again = polling.back_fill(world.context(), "hf-daily", days=10)
 
     assert (again.state, again.new) == ("unchanged", 0)
     assert (world.clock.now - NOW).total_seconds() >= 19  # a second between any two of twenty
@@ -326,7 +327,7 @@ def test_interrupted_history_keeps_the_loaded_days(world: PollingWorld) -> None:
     world.papers.answers = {hf_path(17): says(hf("Kites")), hf_path(18): refuses(500)}
     world.add("hf-daily")
 
-    polled = sources.back_fill(world.context(), "hf-daily", days=3)
+    polled = polling.back_fill(world.context(), "hf-daily", days=3)
 
     assert (polled.state, polled.requests, world.titles()) == ("failed", 2, ["Kites"])
     assert polled.result == "The server returned 500 Internal Server Error."
@@ -371,7 +372,7 @@ def test_two_pollers_never_request_from_a_server_at_once(engine: Engine, papers:
 
 def test_a_source_is_polled_by_one_at_a_time(engine: Engine) -> None:
     with db.write_session(engine) as one, db.write_session(engine) as other:
-        sources.add(one, "biorxiv", now=NOW)
+        stored_sources.add(one, "biorxiv", now=NOW)
         one.commit()
 
         mine = stored_sources.claim(one, "biorxiv", now=NOW, is_forced=False)
@@ -514,7 +515,7 @@ def test_adding_a_source_again_updates_it(world: PollingWorld) -> None:
     world.row("hf-daily").since = date(2026, 1, 1)
     world.add("hf-daily", order="ranked")
 
-    (row,) = sources.list_sources(world.session)
+    (row,) = stored_sources.list_sources(world.session)
     assert (row.interval_seconds, row.order, row.since) == (3600, "ranked", date(2026, 1, 1))
 
 
@@ -523,9 +524,9 @@ def test_a_source_that_is_removed_is_polled_no_more_and_its_papers_stay(world: P
     world.add("arxiv:cs.CL")
     world.poll()
 
-    sources.remove(world.session, "arxiv:cs.CL")
+    stored_sources.remove(world.session, "arxiv:cs.CL")
 
-    assert (sources.list_sources(world.session), world.titles()) == ([], ["Kites"])
+    assert (stored_sources.list_sources(world.session), world.titles()) == ([], ["Kites"])
     with pytest.raises(NotFound):
         world.poll("arxiv:cs.CL")
 
@@ -556,13 +557,13 @@ def test_no_source_name_leads_out_of_its_folder(name: str) -> None:
 
 
 def test_the_user_agent_names_the_site_and_its_address(site: Site) -> None:
-    agent = sources.fetcher_of(site, "1.2").agent
+    agent = polling.fetcher_of(site, "1.2").agent
 
     assert agent == "paper-digest/1.2 (+https://digest.example.org; digest@example.org)"
 
 
 def test_no_setting_allows_private_networks(site: Site) -> None:
-    assert sources.fetcher_of(site, "1.2").loopback is False
+    assert polling.fetcher_of(site, "1.2").loopback is False
 
 
 def test_hosts_are_remembered_by_name_only(world: PollingWorld) -> None:
