@@ -42,7 +42,8 @@ TAGS = re.compile(
 TEXT_MARK = re.compile(r"q9text(\d+)z")
 TAG_OR_VALUE = re.compile(r"\{[{%#].*?[}%#]\}")
 KEY = "cached_key"  #: the name of the variable that marks a cached part
-MAX_VALUE_LENGTH, VALUES_KEPT, FRAGMENTS_KEPT = 200, 16_384, 32_768
+MAX_VALUE_LENGTH, VALUES_KEPT = 200, 16_384
+FRAGMENTS_SIZE = 32_000_000  #: maximum number of characters that each cached part keeps
 CACHED_RULE = (
     "text in {% cached %} is the same for all readers with equal values of the names after `cached`, "
     "so it may use no other names"
@@ -67,21 +68,23 @@ def escaped(value: object) -> str:
     return str(value) if isinstance(value, Markup) else escape_html(str(value))
 
 
-def filled(pieces: Sequence[str], own: Mapping[str, str], *, escape: Callable[[str], str] = str) -> bytes:
-    """Return an encoded body with one reader's values in place of their marks."""
-    values = {name[0]: encode(escape(value)) for name, value in own.items()}
+def encoded_by_mark(own: Mapping[str, str]) -> dict[str, str]:
+    """Return a reader's own values encoded, keyed by the letters of their marks."""
+    return {PERSONAL_MARKS[name][1]: encode(value) for name, value in own.items()}
 
-    def filled_piece(piece: str) -> str:
-        before, *marked = piece.split(MARK)
-        return "".join([before, *[values[part[0]] + part[1:] for part in marked]])
 
-    return "".join([filled_piece(piece) if MARK in piece else piece for piece in pieces]).encode("ascii")
+def filled(body: str, values: Mapping[str, str]) -> bytes:
+    """Return an encoded body with one reader's values, as `encoded_by_mark` returns them, in place of their marks."""
+    before, *marked = body.split(MARK)
+    return "".join([before, *[values[part[0]] + part[1:] for part in marked]]).encode("ascii")
 
 
 def encode(text: str) -> str:
     """Return text in quoted-printable, in a form to which more can be appended; marks stay as they are."""
     if NEEDS_NO_ENCODING(text):
         return f"{text}=\r\n"
+    if MARK not in text:
+        return encode_quoted_printable(text).decode("ascii")
     return "".join(
         [
             part if part[:1] == MARK else encode_quoted_printable(part).decode("ascii")
@@ -113,14 +116,22 @@ class CachedExtension(Extension):
 
 
 class FragmentCache(dict[Any, str]):
-    """Encoded fragments by key; all are dropped when there are too many."""
+    """Encoded fragments by key; all are dropped when they take too much memory."""
+
+    size = 0
 
     def keep(self, fragment: str, key: object) -> str:
-        """Keep a fragment in encoded form, and return it."""
-        if len(self) >= FRAGMENTS_KEPT:
+        """Keep an encoded fragment, and return it."""
+        self.size += len(fragment)
+        if self.size > FRAGMENTS_SIZE:
             self.clear()
-        self[key] = encoded = encode(fragment)
-        return encoded
+            self.size = len(fragment)
+        self[key] = fragment
+        return fragment
+
+    def encode_and_keep(self, fragment: str, key: object) -> str:
+        """Keep a fragment in encoded form, and return it."""
+        return self.keep(encode(fragment), key)
 
 
 class EncodedValues(dict[Any, str]):
@@ -163,9 +174,9 @@ class LetterTemplate:
         self.sources = flattener.sources
         self.compiled = Template.from_code(made, made.compile(page, name, name), dict(made.globals))
 
-    def render(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the encoded text in pieces, with marks in place of the values of one reader."""
-        return list(self.compiled.generate(values))
+    def render(self, values: Mapping[str, Any]) -> str:
+        """Return the encoded text with marks in place of the values of one reader."""
+        return "".join(self.compiled.root_render_func(self.compiled.new_context(values)))  # type: ignore[arg-type]
 
     def line_of(self, written: str) -> tuple[str, int]:
         """Return the file and the line of a template that most probably wrote this line of a letter."""
@@ -371,12 +382,16 @@ class EncodedOutput(NodeTransformer):
         return node
 
     def visit_With(self, node: nodes.With) -> Any:
-        if [target.name for target in node.targets if isinstance(target, nodes.Name)] != [KEY]:
+        if not is_cached_part(node):
             return self.generic_visit(node)
         name, fragments, (key,) = f"fragment_{next(self.numbers)}", FragmentCache(), node.values
-        self.environment.filters |= {name: fragments.get, f"keep_{name}": fragments.keep}
-        self.is_cached = True
-        body = [self.visit(child) for child in node.body]
+        is_joined = any(
+            map(is_cached_part, node.find_all(nodes.With))
+        )  # from cached parts, which are encoded
+        keep = fragments.keep if is_joined else fragments.encode_and_keep
+        self.environment.filters |= {name: fragments.get, f"keep_{name}": keep}
+        self.is_cached = not is_joined
+        body = self.generic_visit(node).body  # type: ignore[attr-defined]
         self.is_cached = False
         store, load = nodes.Name(name, "store"), nodes.Name(name, "load")
         is_missing = nodes.Compare(load, [nodes.Operand("eq", nodes.Const(None))])
@@ -386,6 +401,11 @@ class EncodedOutput(NodeTransformer):
             nodes.If(is_missing, [kept], [], []),
             nodes.Output([load]),
         ]
+
+
+def is_cached_part(node: nodes.With) -> bool:
+    """Return whether a `with` block stands for a cached part."""
+    return any(isinstance(target, nodes.Name) and target.name == KEY for target in node.targets)
 
 
 def filtered(value: nodes.Expr | None, name: str, *arguments: nodes.Expr) -> nodes.Filter:

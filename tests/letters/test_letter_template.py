@@ -84,7 +84,7 @@ REFUSED = {
         BODY, '<h2 class="heading"', '{{ recipient }}<h2 class="heading"', r"body\.html, line \d+, .*no other names: recipient",
     ),
     "a value of one reader as a name of a cached part": (
-        BODY, "{% cached anchors %}", "{% cached anchors, browser_url %}{{ browser_url }}", r"line \d+, .*: browser_url",
+        BODY, "{% cached news %}", "{% cached news, browser_url %}{{ browser_url }}", r"line \d+, .*: browser_url",
     ),
     "the page of one reader in every card": (
         CARD, "{{ paper.meta|whole }}", "{{ manage_url }}", r"_card\.html, line \d+, .*: manage_url",
@@ -164,7 +164,7 @@ def test_doctor_refuses_a_template_with_file_line_and_rule_and_accepts_it_once_c
 
     refused, accepted = outcomes
     (problem,) = refused.problems
-    assert "_card.html, line 9" in problem.message
+    assert "_card.html, line 10" in problem.message
     assert "no other names: number" in problem.message
     assert "docs/letters.md" in problem.fix
     assert not accepted.problems

@@ -23,20 +23,27 @@ from digest.letters import (
 from digest.letters.cards import Card, CardForm, display_title, make_card, printed_text
 from digest.letters.headers import header_block, one_line, subject_line
 from digest.letters.letter_rendering import FILLER
-from digest.letters.letter_template import PERSONAL_MARKS, LetterTemplate, escape_html, filled
+from digest.letters.letter_template import (
+    PERSONAL_MARKS,
+    LetterTemplate,
+    encoded_by_mark,
+    escape_html,
+    filled,
+)
 from digest.letters.mime import decode_quoted_printable, mime_boundary, multipart_pieces
 from digest.letters.press import digest_page as pages
 from digest.letters.press.digest_page import NumberedTitle, PrintedPaper, TitleGroup
 from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import HTML_BYTES, Plan, full_plan, shorten_plan
-from digest.letters.reason_lines import ReasonLine
+from digest.letters.reason_lines import PrintedText
 from digest.site_profile import Site
-from digest.topics.filter_tree import Leaf
 
 #: Maximum numbers of cached cards, reasons, rows of cards, and short texts that readers share.
 CARDS_KEPT, REASONS_KEPT, ROWS_KEPT, WORDS_KEPT = 4096, 32_768, 16_384, 4096
 #: Stand for the values of the reader with the longest ones when a digest is shortened.
-LONGEST_VALUES = {name: "x" * (60 if name == "paper_token" else 200) for name in PERSONAL_MARKS}
+LONGEST_VALUES = encoded_by_mark(
+    {name: "x" * (60 if name == "paper_token" else 200) for name in PERSONAL_MARKS}
+)
 SPARE_BYTES = 12_000  #: more than the values of one reader take
 
 
@@ -54,7 +61,7 @@ class DigestLetters:
         self.press, self.site, self.templates = press, site, templates
         self.samples = frozenset(paper.id for paper in press.papers if paper.is_sample)
         self.card = lru_cache(CARDS_KEPT)(self.make_card)
-        self.reason = lru_cache(REASONS_KEPT)(self.make_reason)
+        self.reason = lru_cache(REASONS_KEPT)(partial(pages.reason_of, press))
         self.row = lru_cache(ROWS_KEPT)(self.make_row)
         self.untitled = lru_cache(CARDS_KEPT)(partial(replace, title=""))
         self.listed_title = lru_cache(WORDS_KEPT)(self.make_listed_title)
@@ -92,9 +99,12 @@ class DigestLetters:
         own = {name: getattr(copy, name) for name in PERSONAL_MARKS}
         _, values, html = self.fitting_page(digest, copy)
         text = self.templates.text.render(values)
-        return values["subject"], filled(html, own, escape=escape_html), filled(text, own)
+        in_text = encoded_by_mark(own)
+        escaped = {name: escape_html(value) for name, value in own.items()}
+        in_html = in_text if escaped == own else encoded_by_mark(escaped)
+        return values["subject"], filled(html, in_html), filled(text, in_text)
 
-    def fitting_page(self, digest: Digest, copy: Personalization) -> tuple[Plan, dict[str, Any], list[str]]:
+    def fitting_page(self, digest: Digest, copy: Personalization) -> tuple[Plan, dict[str, Any], str]:
         """Return the plan, the values and the encoded HTML of a letter that mail programs show whole.
 
         The HTML has marks in place of the values of one reader. Its size is that of the letter of the reader
@@ -104,7 +114,7 @@ class DigestLetters:
         plan = full_plan(digest, copy.filters)
         values = self.values(digest, shared, plan)
         html = self.templates.html.render(values)
-        if sum(map(len, html)) <= HTML_BYTES - SPARE_BYTES:  # encoded, it is longer
+        if len(html) <= HTML_BYTES - SPARE_BYTES:  # encoded, it is longer
             return plan, values, html
 
         def fits(plan: Plan) -> bool:
@@ -140,7 +150,7 @@ class DigestLetters:
             "subject": self.subject(cadence, papers[0], len(papers)),
             "preheader": self.preheader(tuple(papers[:3]), digest.is_catch_up) or counts,
             "headline": lead.paper.title,
-            "lead": (lead._replace(paper=self.untitled(lead.paper)),),
+            "lead": PrintedPaper(lead.number, self.untitled(lead.paper), lead.why, is_first=True),
             "lead_url": lead.paper.href,
             "titles": titles,
             "counts": counts,
@@ -183,14 +193,10 @@ class DigestLetters:
         """Return the papers of each section as printed, and the number of words of all."""
         rows, words, number, has_numbers = [], 0, 1, self.site.takes_commands
         for part in plan:
-            row, length = self.row(part.canonical, part.papers, part.forms, token)
-            firsts = number, 2  # the first paper is printed above the sections
-            rows.append(
-                [
-                    PrintedPaper(at if has_numbers else 0, *one, at in firsts)
-                    for at, one in enumerate(row, number)
-                ]
-            )
+            row, length = self.row(part.canonical, part.papers, part.forms, token, number == 1)
+            if has_numbers:
+                row = [PrintedPaper(at, *one[1:]) for at, one in enumerate(row, number)]
+            rows.append([*row])
             words, number = words + length, number + len(row)
         return rows, words
 
@@ -215,8 +221,8 @@ class DigestLetters:
 
     # ── values that letters share ───────────────────────────────────────────────────────────────
 
-    def make_card(self, rank: int, form: CardForm, token: str) -> tuple[Card, int]:
-        """Return a card without its reason, and the number of its words."""
+    def make_card(self, rank: int, form: CardForm, token: str) -> tuple[Card, int, PrintedText]:
+        """Return a card without its reason, the number of its words, and what it prints of the paper."""
         paper = self.press.papers[rank]
         save, less = (
             (links.save_prefix(self.site, token), links.feedback_prefix(self.site, token))
@@ -232,29 +238,30 @@ class DigestLetters:
             less_url=less,
             today=self.press.as_of.astimezone(UTC).date(),
         )
-        return card, pages.count_words(card)
+        return card, pages.count_words(card), printed_text(paper, form)
 
     def make_row(
-        self, canonical: str | None, papers: tuple[int, ...], forms: tuple[CardForm, ...], token: str
-    ) -> tuple[list[tuple[Card, ReasonLine]], int]:
-        """Return the cards of a section with their reasons, and the number of their words."""
+        self,
+        canonical: str | None,
+        papers: tuple[int, ...],
+        forms: tuple[CardForm, ...],
+        token: str,
+        has_lead: bool,  # noqa: FBT001 - part of the cache key
+    ) -> tuple[list[PrintedPaper], int]:
+        """Return the papers of a section, whose first may be above all sections, and the number of their words."""
         ranks = [*map(self.press.rank_of_paper.__getitem__, papers)]
         clauses = pages.matched_clauses(self.press, ranks, canonical).get
-        cards = [self.card(rank, form, token) for rank, form in zip(ranks, forms, strict=True)]
-        reasons = [
-            self.reason(rank, form, clauses(rank, ())) for rank, form in zip(ranks, forms, strict=True)
-        ]
-        row = [(card, why) for (card, _), why in zip(cards, reasons, strict=True)]
-        return row, sum(words for _, words in cards)
-
-    def make_reason(self, rank: int, form: CardForm, clauses: tuple[Leaf, ...]) -> ReasonLine:
-        """Return the reason line of a paper that these clauses match."""
-        printed = printed_text(self.press.papers[rank], form)
-        return pages.reason_of(self.press, rank, clauses, printed)
+        row, length = [], 0
+        for place, (rank, form) in enumerate(zip(ranks, forms, strict=True)):
+            card, words, printed = self.card(rank, form, token)
+            why = self.reason(rank, clauses(rank, ()), printed)
+            row.append(PrintedPaper(0, card, why, place <= has_lead))
+            length += words
+        return row, length
 
     def make_listed_title(self, number: int, paper: int) -> NumberedTitle:
         """Return one title of the list at the top."""
-        card, _ = self.card(self.press.rank_of_paper[paper], CardForm.LINE, "")
+        card, *_ = self.card(self.press.rank_of_paper[paper], CardForm.LINE, "")
         return NumberedTitle(number, card.title, card.href)
 
     def make_title(self, paper: int) -> str:
