@@ -16,8 +16,6 @@ import pytest
 
 from digest import cli
 from digest.cli import main
-from digest.letters.press import load_templates
-from tests.support.shared_caches import compile_and_check_once
 
 #: Build each command once per process: building them takes a quarter of the time of these tests.
 build_command = cli.command
@@ -67,7 +65,6 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
             monkeypatch.delenv(name)
     monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(load_templates, "compile_and_check", compile_and_check_once)
     monkeypatch.chdir(tmp_path)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level

@@ -13,7 +13,7 @@ from digest.letters.press.press_value import Press, make_press
 from digest.papers import Organization, Paper
 from digest.papers.trending import Ranked
 from digest.site_profile import Site
-from tests.support.shared_caches import compile_and_check_once
+from tests.support.compiled_templates import compile_and_check_once
 
 NOW = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
@@ -63,7 +63,7 @@ def pressed(papers: Sequence[Paper] = PAPERS, **reasons: str) -> Press:
 
 def letters_of(press: Press, site: Site, templates: Templates) -> DigestLetters:
     """Return the letters of a press; the templates of a site are compiled once for all tests."""
-    return DigestLetters(press, site, compile_and_check_once(templates, site))
+    return DigestLetters(press, site, compile_and_check_once(templates, site, checks_letters=False))
 
 
 def copy_for(recipient: str = "alice@example.edu", **changes: Any) -> Personalization:

@@ -1,4 +1,7 @@
-"""Compile each template once per test process: otherwise each app context compiles its own twenty."""
+"""Compile each template once per test process: otherwise each app context compiles its own twenty.
+
+The templates of digests are also inlined, and checked where a command checks them, once per site.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,23 @@ from typing import Any
 
 import jinja2
 
+from digest.letters import Templates
+from digest.letters.press import load_templates
+from digest.letters.press.digest_letters import DigestTemplates
+from digest.site_profile import Site
+
 CompiledTemplate = CodeType | str
 
 compiled: dict[object, CompiledTemplate] = {}
 compile_template = jinja2.Environment.compile
+digest_templates: dict[object, DigestTemplates] = {}
+compile_and_check = load_templates.compile_and_check
 
 
 def compile_each_once() -> None:
     """Make Jinja keep the code of every template, which depends on its source and the kind of its environment."""
     jinja2.Environment.compile = compile_once  # type: ignore[method-assign, assignment]
+    load_templates.compile_and_check = compile_and_check_once  # type: ignore[assignment]
 
 
 def compile_once(
@@ -27,3 +38,13 @@ def compile_once(
     if key not in compiled:
         compiled[key] = compile_template(environment, source, *details, **options)
     return compiled[key]
+
+
+def compile_and_check_once(
+    templates: Templates, site: Site, *, checks_letters: bool = True
+) -> DigestTemplates:
+    """Return the compiled templates of the digest."""
+    key = templates.fingerprint, site, checks_letters
+    if key not in digest_templates:
+        digest_templates[key] = compile_and_check(templates, site, checks_letters=checks_letters)
+    return digest_templates[key]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from httpx2 import Response
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
@@ -140,6 +141,15 @@ def settings_for(url: str, folder: Path, **changed: Any) -> Settings:
             "secret_key": "the key of the tests", "pepper": "the pepper of the tests", **changed,
         }  # equal sites share the templates of a digest, which are split once per site
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def event_loop_of_requests() -> Iterator[None]:
+    """Serve all requests of a process in one event loop: a client starts one per request otherwise."""
+    with start_blocking_portal() as portal:
+        TestClient.portal = portal
+        yield
+    TestClient.portal = None
 
 
 @pytest.fixture

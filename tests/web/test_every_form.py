@@ -261,17 +261,20 @@ def test_a_bad_value_gets_a_sentence_and_loses_no_other_value(served, pages, sna
     briefly = cycle(BRIEFLY)
     for route in POST_PATHS:
         for page, form in forms_of(served, pages[route], route):
-            for button, name in product(form.buttons or [("", "")], form.names()):
-                for kind in BAD_VALUES if name in form.typed and is_used(button, name) else [next(briefly)]:
+            buttons = form.buttons or [("", "")]
+            for button, name in product(buttons, form.names()):
+                is_typed = name in form.typed and is_used(button, name)
+                once = [next(briefly)] if button is buttons[0] or name == button[0] else []
+                for kind in BAD_VALUES if is_typed else once:
                     where = f"{kind} as {name} with button {button} on {page}"
-                    check_answer(served, form, button, name, BAD_VALUES[kind], where=where)
-                    snapshot()
+                    if check_answer(served, form, button, name, BAD_VALUES[kind], where=where) != 422:
+                        snapshot()
 
 
 def check_answer(
     served: ServedSite, form: PageForm, button: tuple[str, str], name: str, value: bytes, *, where: str
-) -> None:
-    """Send a form with one bad value and check the answer."""
+) -> int:
+    """Send a form with one bad value, check the answer, and return its status."""
     fields = filled(form)
     sent = {one: said.encode() for one, said in [*fields.items(), button] if one} | {name: value}
     answer = served.client.post(
@@ -297,6 +300,7 @@ def check_answer(
         shown = [said for one in text.forms for _, said in one.fields]
         for one in form.typed.keys() - {name}:
             assert fields[one] in shown, (where, one)
+    return answer.status_code
 
 
 #: The buttons that use a field; a button that is not named uses all fields of its form.
