@@ -16,7 +16,17 @@ from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
 from digest import db
-from digest.db.tables import Alias, EmergencyStop, FilterRow, Heartbeat, Subscriber, SubscriberState
+from digest.db import database_copy
+from digest.db.tables import (
+    Alias,
+    Delivery,
+    DeliveryState,
+    EmergencyStop,
+    FilterRow,
+    Heartbeat,
+    Subscriber,
+    SubscriberState,
+)
 from digest.errors import BadField, SetupMismatch, Unreachable
 from tests.conftest import connected
 from tests.support.real_servers import free_port
@@ -368,3 +378,31 @@ def test_a_second_engine_drops_no_lock_of_the_first(tmp_path: Path) -> None:
 
             assert found.stdout == "1\n"
             assert path.with_name("d.sqlite3-wal").exists()
+
+
+def test_a_copy_to_sqlite_forgets_the_reader_of_a_letter_who_was_erased(
+    postgres_engine: Engine, tmp_path: Path, now: datetime
+) -> None:
+    with db.write_session(postgres_engine) as session:  # PostgreSQL has no foreign key that clears the id
+        session.add(
+            Delivery(
+                subscriber_id=7,
+                letter="digest",
+                lane="bulk",
+                edition="daily-2026-11-19",
+                dated_at=now,
+                due_at=now,
+                expires_at=now,
+                settled_at=now,
+                state=DeliveryState.SENT,
+            )
+        )
+        session.commit()
+
+    with connected(f"sqlite:///{tmp_path / 'copy.sqlite3'}") as copy:
+        database_copy.copy(postgres_engine, copy, lambda _: None)
+
+        with copy.connect() as connection:
+            assert connection.execute(select(Delivery.subscriber_id, Delivery.edition)).all() == [
+                (None, "daily-2026-11-19")
+            ]

@@ -21,10 +21,11 @@ from digest.dumps.intake import (
     dumps_folder,
     load_dump,
     load_report,
+    open_safely,
     retry_dump,
     sample_content,
 )
-from digest.errors import NotFound
+from digest.errors import NotFound, UnreadableDump
 from digest.monitoring import problems
 from digest.papers import catalog
 from tests.dumps import abstract, blocks, meta, pairs
@@ -277,6 +278,21 @@ def test_links_pipes_and_sockets_are_never_opened(
     assert (folder / "rejected" / "link.txt").is_symlink()
     assert secret.exists()
     assert len(catalog.papers(session)) == 2
+
+
+def test_a_refused_pipe_is_closed(tmp_path: Path) -> None:
+    def next_descriptor() -> int:
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        os.close(descriptor)
+        return descriptor
+
+    os.mkfifo(tmp_path / "pipe.txt")
+    expected = next_descriptor()
+
+    with pytest.raises(UnreadableDump, match="a named pipe"):
+        open_safely.open_regular_file(tmp_path / "pipe.txt")
+
+    assert next_descriptor() == expected
 
 
 def test_a_file_still_being_written_waits(session: Session, folder: Path) -> None:
