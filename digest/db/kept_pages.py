@@ -6,19 +6,27 @@ import hashlib
 import zlib
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select, true
 from sqlalchemy.orm import Session
 
 from digest.db.tables import KeptPage
 
 KEEP_FOR = timedelta(minutes=15)
 MAX_KEPT = 2_000  #: maximum number of kept pages; the oldest are deleted first
+#: Maximum number of pages kept for one network, so that no network can delete the pages of others.
+MAX_KEPT_FOR_NETWORK = 100
 
 
-def keep_page(session: Session, key: str, content: bytes, *, now: datetime) -> None:
-    """Store a page under a key that was never used before, delete old pages, and commit."""
+def keep_page(session: Session, key: str, content: bytes, *, network: str = "", now: datetime) -> None:
+    """Store a page under a key that was never used before, delete old pages, and commit.
+
+    `network` is a hash of the visitor's network, or "" if it is unknown.
+    """
     packed = zlib.compress(content)
-    session.add(KeptPage(id=id_of(key), at=now, content=encrypt(packed, key)))
+    session.add(KeptPage(id=id_of(key), at=now, network=network, content=encrypt(packed, key)))
+    session.flush()
+    if network:
+        delete_oldest(session, KeptPage.network == network, keep=MAX_KEPT_FOR_NETWORK, now=now)
     delete_old_pages(session, now=now)
     session.commit()
 
@@ -31,9 +39,17 @@ def find_page(session: Session, key: str, *, now: datetime) -> bytes | None:
 
 def delete_old_pages(session: Session, *, now: datetime) -> int:
     """Delete the pages that are too old or too many, and return their number."""
-    first = session.scalar(select(KeptPage.at).order_by(KeptPage.at.desc()).offset(MAX_KEPT).limit(1))
-    before = max(filter(None, (now - KEEP_FOR, first)))
-    return session.connection().execute(delete(KeptPage).where(KeptPage.at <= before)).rowcount
+    return delete_oldest(session, true(), keep=MAX_KEPT, now=now)
+
+
+def delete_oldest(session: Session, which: ColumnElement[bool], *, keep: int, now: datetime) -> int:
+    """Delete those of these pages that are too old, and all but the newest `keep`; return their number."""
+    newest = select(KeptPage.at).where(which).order_by(KeptPage.at.desc())
+    first = session.scalar(newest.offset(keep - 1).limit(1))
+    is_old = KeptPage.at <= now - KEEP_FOR
+    if first is not None:
+        is_old |= KeptPage.at < first
+    return session.connection().execute(delete(KeptPage).where(which, is_old)).rowcount
 
 
 def id_of(key: str) -> str:

@@ -22,7 +22,6 @@ from digest.web import (
     sentence_choices,
     topic_preview,
 )
-from digest.web.front_page import request_network
 
 MAX_PAPERS = 3
 
@@ -96,7 +95,7 @@ def handle_button(request: Request, form: FormData) -> Response:
     """Confirm the subscription; if a mail scanner may have pressed the button, show the button once more."""
     del form
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
-    token, network = request.path_params["token"], request_network(request)
+    token, network = request.path_params["token"], request_context.network_of(request)
     with db.read_session(context.engine) as session:
         confirmation = subscribers.confirmation_in(session, context.site, token, now)
         if confirmation is None:

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from digest import db
+from digest import db, subscribers
 from digest.caches import Caches
 from digest.db import kept_pages
 from digest.errors import Unreachable
@@ -99,7 +99,9 @@ def redirect_to(request: Request, answer: Response) -> Response:
     try:
         with db.write_session(context.engine) as session:
             content = head + b"\n" + bytes(answer.body)
-            kept_pages.keep_page(session, f"{path}\n{name}", content, now=context.clock())
+            seen = request_context.network_of(request)
+            network = subscribers.network_hash(context.site, seen) if seen else ""
+            kept_pages.keep_page(session, f"{path}\n{name}", content, network=network, now=context.clock())
     except Unreachable:
         return answer
     return RedirectResponse(f"{path}?answer={name}", 303)

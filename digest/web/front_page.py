@@ -37,7 +37,7 @@ from digest.web.forms import field_text
 from digest.web.middleware import mail_headers, script_headers
 from digest.web.sign_up_form import EMPTY_FORM, MAX_OFFERED, OfferedTopic, SignUpForm, error_sentence
 from digest.web.topic_preview import ChosenTopics, TopicPreview
-from digest.web.visitor_network import is_proxied, network_of
+from digest.web.visitor_network import is_proxied
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -227,7 +227,7 @@ def may_preview(request: Request, *, has_file: bool) -> bool:
     context = request_context.context_of(request)
     return topic_preview.is_allowed(
         context.caches,
-        request_network(request),
+        request_context.network_of(request),
         context.clock(),
         cost=topic_preview.UPLOAD_COST if has_file else 1,
     )
@@ -346,18 +346,12 @@ def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> No
         use_cases.sign_up(
             session,
             email,
-            network=subscribers.network_hash(context.site, request_network(request)),
+            network=subscribers.network_hash(context.site, request_context.network_of(request)),
             requested=requested_settings(form, chosen),
             may_sign_up=context.settings.signup,
             is_proxied=is_proxied(request.headers, proxies=context.settings.proxies),
             now=now,
         )
-
-
-def request_network(request: Request) -> str | None:
-    """Return the network of the client that sent a request, as seen by the outermost trusted proxy."""
-    client = request.client.host if request.client else None
-    return network_of(client, request.headers, proxies=request_context.context_of(request).settings.proxies)
 
 
 def show_sent(request: Request, form: SignUpForm) -> Response:

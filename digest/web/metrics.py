@@ -17,7 +17,7 @@ from digest.heartbeats import ProcessRecord
 from digest.monitoring.figures import Figures
 from digest.monitoring.probes import Disk
 from digest.web import health, request_context
-from digest.web.visitor_network import is_forwarded
+from digest.web.visitor_network import is_forwarded, is_host_local
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,7 +39,7 @@ def show_metrics(request: Request) -> PlainTextResponse:
 
 
 def is_from_private_network(request: Request) -> bool:
-    """Return whether a request came from a private address and did not pass a proxy."""
+    """Return whether a request came from a private address, or from this machine by its name, and passed no proxy."""
     if is_forwarded(request.headers):
         return False
     try:
@@ -49,7 +49,9 @@ def is_from_private_network(request: Request) -> bool:
     client = (
         getattr(client, "ipv4_mapped", None) or client
     )  # a socket that accepts both IPv4 and IPv6 reports an IPv4 client as ::ffff:9.9.9.9
-    return client.is_loopback or client.is_private
+    if client.is_loopback:
+        return is_host_local(request.headers.getlist("host"))
+    return client.is_private
 
 
 def exposition(figures: Figures, now: datetime) -> Iterator[str]:

@@ -50,7 +50,7 @@ def mail_link(request: Request, email: str, stamp: str) -> tuple[str, str]:
             session,
             context.site,
             email,
-            network=subscribers.network_hash(context.site, front_page.request_network(request)),
+            network=subscribers.network_hash(context.site, request_context.network_of(request)),
             may_sign_up=context.settings.signup,
             now=now,
         )

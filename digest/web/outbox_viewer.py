@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import email
 import email.policy
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -21,10 +20,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 
 from digest.web import page_rendering, request_context
 from digest.web.middleware import mail_headers
-from digest.web.visitor_network import is_forwarded
+from digest.web.visitor_network import is_forwarded, is_host_local
 
 MAX_SHOWN = 200
-LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 VIEW_POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -123,8 +121,7 @@ def mail_files(request: Request) -> dict[str, Path]:
 def mail_folder(request: Request) -> Path:
     """Return the local Maildir; raise 404 if this client may not see it."""
     context = request_context.context_of(request)
-    names_us = [LOCAL_HOST.fullmatch(host) for host in request.headers.getlist("host")]
-    if not request_context.shows_outbox(context) or not (names_us and all(names_us)):
+    if not request_context.shows_outbox(context) or not is_host_local(request.headers.getlist("host")):
         raise HTTPException(404)
     # nginx names this machine in Host unless it is configured otherwise, but no browser speaks its HTTP/1.0.
     if is_forwarded(request.headers) or request.scope["http_version"] == "1.0":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address, ip_network
 
 #: Private networks, in which an operator's own proxies may run (RFC 1918, 6598, 4193, 3927, 4291).
@@ -22,10 +22,17 @@ FORWARDING_HEADER = re.compile(
     re.IGNORECASE,
 )
 
+LOCAL_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+
 
 def is_forwarded(headers: Iterable[str]) -> bool:
     """Return whether one of these header names shows that a request passed a proxy, so that its client is unknown."""
     return any(FORWARDING_HEADER.fullmatch(name) for name in headers)
+
+
+def is_host_local(hosts: Sequence[str]) -> bool:
+    """Return whether a request's Host header names this machine, and not a name that a stranger's DNS server points here."""
+    return bool(hosts) and all(LOCAL_HOST.fullmatch(host) for host in hosts)
 
 
 def is_proxied(headers: Mapping[str, str], *, proxies: int) -> bool:

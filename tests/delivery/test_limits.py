@@ -743,11 +743,16 @@ def test_a_handful_of_readers_who_report_every_digest_stop_nothing(
     assert limits.threshold_readings(session, BRAKES, now=now) == []
 
 
-def confirm_from(session: Session, numbers: list[int], email: str, network: str, now: datetime) -> None:
+def confirm_from(
+    session: Session, numbers: list[int], email: str, network: str, now: datetime, *, days: int = 0
+) -> None:
     """Let the recipients of these letters be people who signed up; {} in their address or network is the letter's number."""
     for number in numbers:
         address = email.format(number)
-        who = Subscriber(email=address, email_key=address, state="active", created_at=now)
+        since = now - timedelta(days=days)
+        who = Subscriber(
+            email=address, email_key=address, state="active", created_at=since, confirmed_at=since
+        )
         session.add(who)
         session.flush()
         session.add(Confirmation(subscriber_id=who.id, made_at=now, expires_at=now, used_at=now))
@@ -759,23 +764,31 @@ def confirm_from(session: Session, numbers: list[int], email: str, network: str,
 
 
 @pytest.mark.parametrize(
-    ("email", "network", "stops"),
+    ("email", "network", "days", "stops"),
     [
-        ("a{}@gmail.com", "192.0.2.0/24", False),  # one person in one network
-        ("a@x{}.example", "192.0.2.0/24", False),
-        ("a{}@own.example", "192.0.{}.0/24", False),  # or with an own domain
-        ("a@x{}.own.example", "", False),
-        ("a+{}@gmail.com", "192.0.{}.0/24", False),  # or with one mailbox
-        ("a{}@gmail.com", "192.0.{}.0/24", True),  # many people
-        ("a@x{}.ac.uk", "", True),
+        ("a{}@gmail.com", "192.0.2.0/24", 0, False),  # one person in one network
+        ("a@x{}.example", "192.0.2.0/24", 29, False),
+        ("a{}@own.example", "192.0.{}.0/24", 0, False),  # or with an own domain
+        ("a@x{}.own.example", "", 0, False),
+        ("a+{}@gmail.com", "192.0.{}.0/24", 99, False),  # or with one mailbox
+        ("a{}@gmail.com", "192.0.{}.0/24", 0, True),  # many people
+        ("a@x{}.ac.uk", "", 0, True),
+        ("a{}@lab.example", "192.0.2.0/24", 30, True),  # who have long been readers in one laboratory
     ],
 )
 def test_one_persons_many_addresses_stop_nothing(
-    attempted_letters, session: Session, site: Site, now: datetime, email: str, network: str, stops: bool
+    attempted_letters,
+    session: Session,
+    site: Site,
+    now: datetime,
+    email: str,
+    network: str,
+    days: int,
+    stops: bool,
 ) -> None:
     attempted_letters("accepted", 10)
     numbers = attempted_letters("deferred", 25)
-    confirm_from(session, numbers, email, network, now)
+    confirm_from(session, numbers, email, network, now, days=days)
     for kind in (FailureKind.HARD, FailureKind.POLICY, FailureKind.COMPLAINT):
         record_failures(session, site, numbers, kind, now)
 

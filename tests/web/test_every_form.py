@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from digest import links, subscribers
+from digest.db import kept_pages
 from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
 from digest.papers import Record, catalog
 from digest.subscribers import use_cases
@@ -254,6 +255,32 @@ def test_the_answer_to_a_form_is_kept_for_minutes_for_those_who_have_its_address
     TestClient.post(served.client, path, data={"do": "add", "filter": ""})
     with served.writing() as session:
         assert session.scalars(select(KeptPage.id)).one() != kept.id
+
+
+def test_the_forms_of_one_network_delete_no_answers_of_another(served, monkeypatch):
+    monkeypatch.setattr(kept_pages, "MAX_KEPT_FOR_NETWORK", 3)
+    attacker, visitor, unknown = (
+        TestClient(
+            served.client.app, base_url="http://testserver", client=(address, 50_000), follow_redirects=False
+        )
+        for address in ("198.51.100.7", "203.0.113.9", "127.0.0.1")
+    )
+
+    def post(client: TestClient) -> str:
+        served.clock.now += timedelta(seconds=1)
+        return client.post("/link", data={"email": "no address"}).headers["location"]
+
+    def is_kept(location: str) -> bool:
+        return str(served.client.get(location).text) != str(served.client.get("/link").text)
+
+    answer, local = post(visitor), [post(unknown) for _ in range(4)]
+    floods = [post(attacker) for _ in range(5)]
+
+    assert is_kept(answer)
+    assert all(
+        map(is_kept, local)
+    )  # behind a proxy that is not counted, all visitors seem to be this machine
+    assert [is_kept(one) for one in floods] == [False, False, True, True, True]
 
 
 def test_a_bad_value_gets_a_sentence_and_loses_no_other_value(served, pages, snapshot):

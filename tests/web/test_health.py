@@ -137,8 +137,8 @@ def test_the_metrics_are_valid_for_prometheus(served: ServedSite, neighbour: Tes
 
 
 def test_metrics_are_for_private_addresses_only(served: ServedSite, neighbour: TestClient) -> None:
-    def asking_from(address: str) -> int:
-        client = TestClient(served.client.app, base_url="http://127.0.0.1:8000", client=(address, 50_000))
+    def asking_from(address: str, host: str = "127.0.0.1:8000") -> int:
+        client = TestClient(served.client.app, base_url=f"http://{host}", client=(address, 50_000))
         return client.get("/metrics").status_code
 
     ours, others = (
@@ -147,6 +147,14 @@ def test_metrics_are_for_private_addresses_only(served: ServedSite, neighbour: T
     )
     assert {asking_from(address) for address in ours} == {200}
     assert {asking_from(address) for address in others} == {404}
+    assert (
+        asking_from("127.0.0.1", host="localhost:8000") == asking_from("10.1.2.3", host="digest.lab") == 200
+    )
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+    ):  # a page whose name was made to point to this machine
+        assert asking_from("127.0.0.1", host=host) == asking_from("::1", host=host) == 404, host
     for name in FORWARDING_HEADERS:
         assert neighbour.get("/metrics", headers={name: "203.0.113.9"}).status_code == 404, name
 

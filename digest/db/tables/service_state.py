@@ -63,4 +63,6 @@ class KeptPage(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)  #: a hash of the key
     at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    #: the keyed hash of the visitor's network; "" if it is unknown
+    network: Mapped[str] = mapped_column(String(16), default="", index=True)
     content: Mapped[bytes] = mapped_column(LargeBinary)

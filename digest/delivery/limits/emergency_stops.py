@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, se
 from sqlalchemy.orm import Session
 
 from digest import addresses, db
-from digest.db.tables import Attempt, BounceRow, Confirmation, Consent, Delivery, EmergencyStop
+from digest.db.tables import Attempt, BounceRow, Confirmation, Consent, Delivery, EmergencyStop, Subscriber
 from digest.delivery.limits.decisions import ALL, BULK
 
 HOUR, DAY = timedelta(hours=1), timedelta(hours=24)
@@ -31,6 +31,8 @@ MAX_REPORTS = 200
 MIN_COUNTS = {"bounces": 20, "complaints": 10, "deferred": 20, "policy": 20}
 #: The same for a warning: more than one person.
 MIN_WARNINGS = {"complaints": 2}
+#: A reader who confirmed this long ago counts alone; an attacker would have to read our digests for as long.
+SETTLED_AFTER = timedelta(days=30)
 #: The share of complaints at which the operator is warned. Gmail and Yahoo ask senders to stay below it, and may refuse
 #: mail at 0.3%.
 WARN_AT = {"complaints": 0.001}
@@ -103,7 +105,7 @@ def threshold_readings(
             ThresholdReading(what=what, count=one.count, attempts=one.attempts, limit=limit)
             for one in counts
             if one.count >= max(least[what], limit * one.attempts)
-            and independent_sources(session, one.failed) >= least[what]
+            and independent_sources(session, one.failed, now=now) >= least[what]
         ][:1]
     return found
 
@@ -117,25 +119,30 @@ class FailureCount:
     failed: Select[tuple[int]]
 
 
-def independent_sources(session: Session, letters: Select[tuple[int]]) -> int:
+def independent_sources(session: Session, letters: Select[tuple[int]], *, now: datetime) -> int:
     """Count the independent readers of these letters: their networks, or their domains if these are fewer.
 
     One person can confirm many addresses from one network, and can own all addresses of a domain. Each address
-    of a large provider counts, and each that the operator added. An unknown network counts as its domain.
+    of a large provider counts, and each that the operator added. An unknown network counts as its domain. A reader
+    who confirmed long ago counts alone, because the readers of a laboratory share a network and a domain.
     """
     network = select(Consent.address).where(Consent.subscriber_id == Delivery.subscriber_id)
-    is_stranger = exists().where(
+    signed_up = exists().where(
         Confirmation.subscriber_id == Delivery.subscriber_id, Confirmation.network != Confirmation.BY_OPERATOR
     )
+    is_settled = exists().where(
+        Subscriber.id == Delivery.subscriber_id, Subscriber.confirmed_at <= now - SETTLED_AFTER
+    )
+    is_stranger = signed_up & ~is_settled
     columns = Delivery.email, network.order_by(Consent.id.desc()).limit(1).scalar_subquery(), is_stranger
     networks, owners = set(), set()
-    for email, confirmed_from, signed_up in session.execute(
+    for email, confirmed_from, is_unknown in session.execute(
         select(*columns).where(Delivery.id.in_(letters)).distinct()
     ):
         mailbox = addresses.mailbox_of(email or "")
         domain = addresses.registered_domain(mailbox.rpartition("@")[2])
-        owner = domain if signed_up and domain not in addresses.WELL_KNOWN_DOMAINS else mailbox
-        networks.add(confirmed_from or owner)
+        owner = domain if is_unknown and domain not in addresses.WELL_KNOWN_DOMAINS else mailbox
+        networks.add(confirmed_from if is_unknown and confirmed_from else owner)
         owners.add(owner)
     return min(len(networks), len(owners))
 
