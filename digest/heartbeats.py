@@ -54,10 +54,15 @@ class ProcessRecord:
     at: datetime
     started_at: datetime
     is_gone: bool = False  #: whether this machine has no such process any more
+    is_here: bool = False  #: whether this machine has it
 
     def is_dead(self, now: datetime) -> bool:
         """Return whether the process has died; a process that stopped cleanly has no row."""
         return self.is_gone or now - self.at > SILENT_AFTER
+
+    def is_hung(self, now: datetime) -> bool:
+        """Return whether the process exists and does nothing, such as after SIGSTOP."""
+        return self.is_here and now - self.at > SILENT_AFTER
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────────────
@@ -153,6 +158,7 @@ def list_processes(session: Session) -> list[ProcessRecord]:
         ProcessRecord(
             role=row.role, host=row.host, pid=row.pid, at=row.at, started_at=row.started_at or row.at,
             is_gone=row.host == here and not is_running(row.pid),
+            is_here=row.host == here and is_of_role(row.pid, row.role),
         )
         for row in rows
     ]  # fmt: skip
@@ -224,6 +230,14 @@ def is_running(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def is_of_role(pid: int, role: str) -> bool:
+    """Return whether this machine has a process with this number and a command that names the role."""
+    try:
+        return role.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 # ── while a process lives ───────────────────────────────────────────────────────────────────────

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +13,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, insert, inspect, select
+from sqlalchemy import Column, Connection, Engine, MetaData, Table, Text, event, insert, inspect, select
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError
 
 from digest import db
@@ -19,6 +23,7 @@ from digest.db.tables import Observation
 from digest.errors import SetupMismatch, UsageError
 
 MADE = "backup"  #: the name under which the time of the backup is recorded
+LITTLE_SPACE = 1_000_000  #: bytes; SQLite reports some failures on a full disk without the cause
 KEYS = Table("backup_key", MetaData(), Column("name", Text, primary_key=True), Column("value", Text))
 
 
@@ -48,7 +53,7 @@ def write_backup(
     """Write a backup to the file `path`, readable only by its owner; return the number of rows by table.
 
     The file gets its final name only when all its content is on disk. Raises UsageError if `path` exists and
-    is not a file, or may not be replaced.
+    is not a file, or may not be replaced, and OSError with this path if it cannot be written.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a file. Choose the name of a new file.")
@@ -57,9 +62,10 @@ def write_backup(
     part = path.with_name(f".{path.name}.part")
     discard(part)
     engine = db.make_engine(f"sqlite:///{part.absolute()}")
+    event.listen(engine, "handle_error", partial(raise_os_error, path))
     try:
         counts = database_copy.copy(source, engine, progress, finish=partial(complete, keys=keys, now=now))
-        fold_log(engine)
+        fold_log(engine, path)
         engine.dispose()
         sync(part)
         part.replace(path)
@@ -78,11 +84,25 @@ def complete(writing: Connection, *, keys: Mapping[str, str], now: datetime) -> 
         writing.execute(insert(KEYS), [{"name": name, "value": value} for name, value in keys.items()])
 
 
-def fold_log(engine: Engine) -> None:
+def raise_os_error(path: Path, failed: ExceptionContext) -> None:
+    """Raise an error of the unfinished backup with the path of the backup, because the database itself works."""
+    raise os_error(path, failed.original_exception)
+
+
+def os_error(path: Path, error: BaseException) -> OSError:
+    """Return SQLite's error about a file as an OSError with its path."""
+    is_full = "full" in str(error) or shutil.disk_usage(path.absolute().parent).free < LITTLE_SPACE
+    reason = os.strerror(errno.ENOSPC) if is_full else str(error)
+    return OSError(errno.ENOSPC if is_full else errno.EIO, reason, str(path))
+
+
+def fold_log(engine: Engine, path: Path) -> None:
     """Move the write-ahead log into the database file, so that the backup is a single file."""
     connection = engine.raw_connection()
     try:
         connection.cursor().execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:
+        raise os_error(path, error) from error
     finally:
         connection.close()
 

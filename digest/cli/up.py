@@ -133,6 +133,7 @@ class ChildProcess:
     started: float = 0.0
     pause: float = 0.0
     starts: int = 0
+    named: int = 0  #: the number of the process that was last reported as hung
 
     def start(self) -> None:
         """Start the role in its own session; the role ends when this process ends."""
@@ -159,6 +160,16 @@ class ChildProcess:
         )
         self.pause = min(max(1.0, self.pause * 2), LONGEST_PAUSE)
         self.start()
+
+    def name_if_hung(self, silent: Mapping[int, datetime]) -> None:
+        """Print a note, once, if the role's process is among those without a heartbeat since the given times."""
+        pid = self.process.pid if self.process else 0
+        if pid in silent and pid != self.named:
+            since = f"{silent[pid]:%H:%M} UTC"
+            terminal.print_note(
+                f"The {self.name} (process {pid}) has not responded since {since}. To restart it: kill -9 {pid}"
+            )
+            self.named = pid
 
     def stop(self) -> None:
         """Stop the role: let it finish its work, then kill the remaining processes of its group."""
@@ -261,7 +272,11 @@ def watch(
 ) -> None:
     """Keep the children running until a stop is requested; print a message once all of them work."""
     deadline, is_announced = time.monotonic() + READY_SECONDS, False
+    next_look = time.monotonic()
     while not stop_requests:
+        if time.monotonic() >= next_look:
+            next_look = time.monotonic() + heartbeats.BEAT_SECONDS
+            name_hung(children, engine, datetime.now(UTC))
         for child in children:
             try:
                 child.restart_if_dead()
@@ -277,6 +292,14 @@ def watch(
             is_announced = True
         time.sleep(WATCH_SECONDS)
     terminal.print_note("Stopping ...")
+
+
+def name_hung(children: list[ChildProcess], engine: Engine, now: datetime) -> None:
+    """Print a note for each child that runs without doing anything."""
+    with suppress(DigestError, db.SQLAlchemyError), db.read_session(engine) as session:
+        silent = {one.pid: one.at for one in heartbeats.list_processes(session) if one.is_hung(now)}
+        for child in children:
+            child.name_if_hung(silent)
 
 
 def is_ready(settings: Settings, engine: Engine, started_at: datetime) -> bool:

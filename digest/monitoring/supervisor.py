@@ -25,6 +25,14 @@ class Supervisor:
             return f"systemctl restart {' '.join(self.names(roles))}"
         return "digest up" if self.uses_up else " and ".join(f"digest {role}" for role in roles)
 
+    def restart_hung(self, role: str, pids: str) -> str:
+        """Return the commands that end the hung processes of a role and start it again."""
+        if self.units:
+            return self.restart(role)
+        return f"kill -9 {pids}" + (
+            "; digest up then starts it" if self.uses_up else f", then {self.restart(role)}"
+        )
+
     def start_server(self, unit: str) -> str:
         """Return how to start a server that we use, such as Redis."""
         return f"Start it (systemctl start {unit})" if self.units else "Start it"

@@ -159,6 +159,18 @@ def test_a_full_disk_is_reported_by_every_command_and_by_doctor(
         assert "Make sure that the disk is not full" in ran.err or "No space left on device" in ran.err
 
 
+def test_a_backup_to_a_full_disk_names_the_backup(digest: Digest, full_disk: Path) -> None:
+    assert digest("subscribers", "add", "ada@example.org").code == 0
+    for size in (0, 300_000):  # nothing can be written, or a part
+        os.truncate(full_disk / "rest", (full_disk / "rest").stat().st_size - size)
+        ran = digest("backup", full_disk / "digest.backup")
+
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert f"{full_disk / 'digest.backup'}: No space left on device." in ran.err
+        assert "database" not in ran.err
+        assert not list(full_disk.glob("*.backup*"))
+
+
 def test_a_new_service_is_healthy(digest: Digest) -> None:
     findings = {line["subject"]: line for line in digest("doctor", "--json").lines}
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from datetime import datetime
 
 import pytest
 from sqlalchemy import Engine, update
 
 from digest import db, heartbeats, subscribers
+from digest.cli import up
 from digest.cli.status import problem_in_words
-from digest.db.tables import Delivery, DeliveryState, DumpRow
+from digest.db.tables import Delivery, DeliveryState, DumpRow, Heartbeat
 from digest.editions.schedule import Cadence
 from digest.letters import Templates
 from digest.monitoring import figures, problems
@@ -109,3 +113,42 @@ def test_stopped_roles_are_named_with_the_time_of_their_last_sign_of_life(world:
 
     assert look(world, "20T09:01")[2] == ["The scheduler has stopped since 2026-11-20 08:00 UTC"]
     assert look(world, "20T07:59")[2] == []
+
+
+def test_a_role_that_hangs_is_named_by_the_status_and_once_by_up(
+    world: PublishingWorld, capsys: pytest.CaptureFixture[str]
+):
+    """A process of the role exists, but a stopped one records no heartbeat."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "worker"]
+    child = up.ChildProcess(name="worker", command=command, environment=os.environ)
+    child.start()
+    assert child.process is not None
+    pid = child.process.pid
+    child.process.send_signal(signal.SIGSTOP)
+    try:
+        with db.write_session(world.engine) as session:
+            heartbeats.record_heartbeat(session, "scheduler", at("20T09:00"))
+            heartbeats.record_heartbeat(session, "worker", at("20T08:00"))
+            session.execute(update(Heartbeat).where(Heartbeat.role == "worker").values(pid=pid))
+            session.commit()
+
+        assert look(world, "20T08:01")[2] == []
+        up.name_hung([child], world.engine, at("20T08:01"))
+        assert capsys.readouterr().err == ""
+
+        assert look(world, "20T09:01")[2] == [
+            f"The worker does not respond (process {pid}) since 2026-11-20 08:00 UTC"
+        ]
+        for _again in range(2):
+            up.name_hung([child], world.engine, at("20T09:01"))
+        said = " ".join(capsys.readouterr().err.split())
+        assert (
+            said.count(
+                f"The worker (process {pid}) has not responded since 08:00 UTC. To restart it: kill -9 {pid}"
+            )
+            == 1
+        )
+    finally:
+        child.process.kill()
+        child.process.wait()
+    assert look(world, "20T09:01")[2] == ["The worker has stopped since 2026-11-20 08:00 UTC"]
