@@ -20,7 +20,7 @@ MIN_DAYS = {
     "dumps": 1,
 }  #: minimum days that each kind is kept; `digest why` needs the deliveries of the last 180 days
 MAX_DAYS = 36_500
-#: A paper shown before that cannot be new again, except to a reader who had no edition since; their rows are kept.
+#: A paper shown before that cannot be new again: a digest covers 100 days at most.
 KEEP_SHOWN_FOR = timedelta(days=180)
 #: How long the press of a digest is stored; without the press, the digest's web page cannot be shown.
 KEEP_PRESSES_FOR = timedelta(days=60)

@@ -7,7 +7,7 @@ the restore ends as expired, and the next digests consider only newer papers. Th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,12 +18,12 @@ from digest import db, subscribers
 from digest.db.tables import Heartbeat, SignUp, Subscriber, SubscriberState, UnreadDump
 from digest.delivery import outbox
 from digest.editions import restore_point
+from digest.editions.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
 from digest.subscribers import schedule_of
 
-RESTORED = "restored"  #: the recorded reason of letters and editions that a restore ended
 BATCH_READERS = 1_000
 
 
@@ -45,7 +45,11 @@ def expire_editions(session: Session, *, made_at: datetime, now: datetime) -> in
     expired, last_id = 0, 0
     while readers := next_readers(session, last_id):
         last_id = readers[-1].id
-        status = {one.id: status_at_backup(one, made_at=made_at, now=now) for one in readers}
+        decided = outbox.decided_editions(session, [one.id for one in readers], made_at)
+        status = {
+            one.id: status_at_backup(one, decided.get(one.id, ()), made_at=made_at, now=now)
+            for one in readers
+        }
         expired += record_editions(session, readers, status, now=now)
         changes = [{"id": one.id, **reader_changes(status[one.id], now)} for one in readers]
         db.update_many(session, Subscriber, changes)
@@ -83,7 +87,9 @@ def record_editions(
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
 
 
-def status_at_backup(reader: Subscriber, *, made_at: datetime, now: datetime) -> ScheduleStatus:
+def status_at_backup(
+    reader: Subscriber, decided: Collection[str], *, made_at: datetime, now: datetime
+) -> ScheduleStatus:
     """Return the status of a reader's editions since the due time that was promised in the backup."""
     promised = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
-    return schedule_status(schedule_of(reader), now, promised=promised)
+    return schedule_status(schedule_of(reader), now, promised=promised, decided=decided)

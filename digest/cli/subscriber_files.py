@@ -375,6 +375,7 @@ def export_file(
         Path, argument("FILE", "CSV, or JSON Lines if it ends in .jsonl. Default: stdout.")
     ] = STANDARD,
     as_json: Annotated[bool, option("--json", "Write JSON Lines.")] = False,
+    now: Now = CLOCK,
 ) -> CommandResult:
     """Export all subscribers with everything that import reads, as CSV or JSON Lines.
 
@@ -393,7 +394,7 @@ def export_file(
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
             rows.writerow(COLUMNS)
-        for one in subscriber_listing.list_subscribers(work.session, with_words=True):
+        for one in subscriber_listing.list_subscribers(work.session, now=now, with_words=True):
             fields = file_fields(one)
             if is_json:
                 file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")

@@ -7,6 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from digest.db import Session
     from digest.db.tables import Subscriber
     from digest.subscribers.subscriber_search import Criteria
@@ -21,7 +23,7 @@ BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
 
 
 def list_subscribers(
-    session: Session, criteria: Criteria | None = None, *, with_words: bool = False
+    session: Session, criteria: Criteria | None = None, *, now: datetime, with_words: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of each matching subscriber, ordered by address, in bounded memory.
 
@@ -31,16 +33,16 @@ def list_subscribers(
 
     found = find_subscribers(session, criteria or Criteria())
     while batch := list(islice(found, BATCH_ROWS)):
-        yield from subscriber_reports(session, batch, with_words=with_words)
+        yield from subscriber_reports(session, batch, now, with_words=with_words)
 
 
-def subscriber_report(session: Session, subscriber: Subscriber) -> dict[str, Any]:
+def subscriber_report(session: Session, subscriber: Subscriber, now: datetime) -> dict[str, Any]:
     """Return the fields of one subscriber."""
-    return next(subscriber_reports(session, [subscriber]))
+    return next(subscriber_reports(session, [subscriber], now))
 
 
 def subscriber_reports(
-    session: Session, batch: Sequence[Subscriber], *, with_words: bool = False
+    session: Session, batch: Sequence[Subscriber], now: datetime, *, with_words: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of these subscribers."""
     from digest import subscribers
@@ -50,6 +52,7 @@ def subscriber_reports(
     topics = subscribers.typed_topics(session, ids, with_words=with_words)
     consents = subscribers.latest_consents(session, ids)
     muted = subscribers.muted_topics(session, ids)
+    due = subscribers.next_due_times(session, batch, now)
     for subscriber in batch:
         yield {
             "email": subscriber.email,
@@ -67,7 +70,7 @@ def subscriber_reports(
             "nothing_today": subscriber.wants_nothing_today_letters,
             "not_after": f"{subscriber.not_after:%H:%M}" if subscriber.not_after else None,
             "paused_until": subscriber.paused_until,
-            "next_due_at": subscriber.next_due_at,
+            "next_due_at": due.get(subscriber.id),
             "created_at": subscriber.created_at,
             "confirmed_at": subscriber.confirmed_at,
             "leaving_reason": subscriber.leaving_reason,

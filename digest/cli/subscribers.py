@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,12 +100,14 @@ def add(
         subscriber = use_cases.add_unconfirmed(work.session, work.site, email, **given)
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
-    return about(work, subscriber, f"is {state}.")
+    return about(work, subscriber, now, f"is {state}.")
 
 
-def about(work: Workspace, subscriber: Subscriber, sentence: str, **more: Any) -> CommandResult:
+def about(
+    work: Workspace, subscriber: Subscriber, now: datetime, sentence: str, **more: Any
+) -> CommandResult:
     """Return the fields of a subscriber, and a sentence that begins with the address."""
-    report = subscriber_listing.subscriber_report(work.session, subscriber)
+    report = subscriber_listing.subscriber_report(work.session, subscriber, now)
     return CommandResult(report | more, f"{report['email']} {sentence}")
 
 
@@ -126,6 +128,7 @@ def show_list(
         str, option("--columns NAMES", "The columns to show, as named by --json.")
     ] = DEFAULT_COLUMNS,
     limit: Limit = None,
+    now: Now = CLOCK,
 ) -> CommandResult:
     """List the subscribers by address.
 
@@ -145,7 +148,7 @@ def show_list(
     if columns == DEFAULT_COLUMNS:
         shown["email"] = lambda row: row["email"] + (f" (owner {row['owner']})" if row["owner"] else "")
     return listing(
-        subscriber_listing.list_subscribers(work.session, criteria),
+        subscriber_listing.list_subscribers(work.session, criteria, now=now),
         {name: shown.get(name, name) for name in names},
         shrinks="topics name email consent",
         empty="No subscriber matches."
@@ -174,6 +177,7 @@ def show(
         bool, option("--history", "List consents, letters, bounces and changes, latest first.")
     ] = False,
     limit: Limit = None,
+    now: Now = CLOCK,
 ) -> CommandResult:
     """Show one subscriber: state, schedule, topics, next digest; or what happened to them.
 
@@ -185,7 +189,7 @@ def show(
 
     if history:
         return events_of(work, email, limit)
-    report = subscriber_listing.subscriber_report(work.session, subscribers.get(work.session, email))
+    report = subscriber_listing.subscriber_report(work.session, subscribers.get(work.session, email), now)
     fields = ((name.replace("_", " "), value) for name, value in report.items() if name != "topics")
     topics = [{"topic": name, "filter": text} for name, text in report["topics"].items()]
     table = ("", Table(rows=topics, columns="topic filter", shrinks="filter"))
@@ -254,7 +258,7 @@ def edit(
     operator = command_context.operator_name()
     if undo:
         undone = use_cases.undo_by_operator(work.session, subscriber, operator=operator, now=now)
-        report = subscriber_listing.subscriber_report(work.session, subscriber) | {"undone": undone}
+        report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"undone": undone}
         nothing = f"{report['email']}: there is no change to undo."
         return CommandResult(report, " ".join(undone) or nothing)
     changed = use_cases.change_by_operator(
@@ -270,7 +274,7 @@ def edit(
         wants_nothing_today_letters=nothing_today,
         owner=owner,
     )
-    report = subscriber_listing.subscriber_report(work.session, subscriber) | {"changed": changed}
+    report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"changed": changed}
     return CommandResult(report, f"{report['email']}: {'changed' if changed else 'nothing to change'}.")
 
 
@@ -318,7 +322,7 @@ def pause(
         raise BadField(
             "email", f"{subscriber.email} is {subscriber.state}, so there are no digests to pause."
         )
-    return about(work, subscriber, f"is paused{f' until {until}' if until else ''}.")
+    return about(work, subscriber, now, f"is paused{f' until {until}' if until else ''}.")
 
 
 @app.command()
@@ -337,7 +341,7 @@ def resume(work: Workspace, email: Email) -> CommandResult:
     operator, now = command_context.operator_name(), work.context.clock()
     if not use_cases.resume_by_operator(work.session, subscriber, operator=operator, now=now):
         raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
-    return about(work, subscriber, "is active again.")
+    return about(work, subscriber, now, "is active again.")
 
 
 @app.command()
@@ -360,7 +364,7 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
     operator = command_context.operator_name()
     with work.writing() as session:
         removed = use_cases.remove_by_operator(session, email, operator=operator, now=now)
-        report = subscriber_listing.subscriber_report(session, removed)
+        report = subscriber_listing.subscriber_report(session, removed, now)
     return CommandResult(report, f"{report['email']} is {report['state']}.")
 
 

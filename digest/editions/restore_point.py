@@ -14,6 +14,7 @@ from digest import db
 from digest.db.tables import Observation
 
 NAME = "restored"
+RESTORED = "restored"  #: the recorded reason of letters and editions that a restore ended
 
 
 def set_restore_point(session: Session, now: datetime) -> None:

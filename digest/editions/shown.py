@@ -7,7 +7,7 @@ see the letter, or once no digest can consider the paper any more. Callers commi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
-    or_,
     select,
     tuple_,
     update,
@@ -28,7 +27,7 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db import DatabaseDialect
-from digest.db.tables import Delivery, DeliveryState, FollowupSent, Shown, Subscriber, SubscriberState
+from digest.db.tables import Delivery, DeliveryState, FollowupSent, Shown, Subscriber
 
 UNACCEPTED_STATES = (
     DeliveryState.FAILED, DeliveryState.EXPIRED, DeliveryState.SUPPRESSED, DeliveryState.STUCK,
@@ -36,8 +35,6 @@ UNACCEPTED_STATES = (
 
 SHOWN_TABLE: Any = Shown.__table__
 FOLLOWUPS_TABLE: Any = FollowupSent.__table__
-#: A digest may consider papers first seen some days before the last edition if they trend: seven days, and one to spare.
-CONSIDERED_AGAIN = timedelta(days=8)
 PRUNED_READERS = 100  #: number of readers whose old rows are deleted in one transaction
 ShownPapers = tuple[int, int, Sequence[int]]  #: (subscriber id, delivery id, paper ids)
 
@@ -149,23 +146,13 @@ def delete_old(session: Session, *, before: date, after: int = 0) -> Iterator[tu
     """Delete the rows about papers shown and updates sent before the day `before`, in batches of readers.
 
     Batches are in id order and start with the first reader whose id is greater than `after`. Yields (number
-    of deleted `shown` rows, last reader's id) for each batch; the caller commits. The rows of a subscriber who had no
-    edition since then are kept: their next digest may consider papers that are as old.
+    of deleted `shown` rows, last reader's id) for each batch; the caller commits.
     """
-    since = datetime.combine(before, time(), UTC) + CONSIDERED_AGAIN
     while last := last_of_next_batch(session, after):
         old_shown = (
             SHOWN_TABLE.c.subscriber_id > after,
             SHOWN_TABLE.c.subscriber_id <= last,
             SHOWN_TABLE.c.shown_on < before,
-            SHOWN_TABLE.c.subscriber_id.not_in(
-                select(Subscriber.id).where(
-                    Subscriber.id > after,
-                    Subscriber.id <= last,
-                    Subscriber.state.in_((SubscriberState.ACTIVE, SubscriberState.PAUSED)),
-                    or_(Subscriber.considered_until.is_(None), Subscriber.considered_until < since),
-                )
-            ),
         )
         old_followups = (
             FOLLOWUPS_TABLE.c.subscriber_id > after,

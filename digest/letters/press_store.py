@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime, time, timedelta
-from itertools import chain, count
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -20,18 +19,19 @@ from digest.letters.press.press_value import MAX_PRESSES, Press, from_bytes, mak
 from digest.papers import catalog, expected_arrivals, trending
 from digest.site_profile import Site
 
-#: Age of the oldest papers in a press, in days: for daily readers and for monthly readers. Twice the last value, four
-#: times it, and so on, are for readers who were paused or whose editions were missed. There are few values, so that
-#: all runs in the same hour can share a press.
-REACH_DAYS = (8, 36)
+#: Age of the oldest papers in a press, in days: for daily readers, for monthly readers, and for readers who were
+#: paused or whose editions were missed. There are few values, so that all runs in the same hour can share a press.
+REACH_DAYS = (8, 36, 101)
 
 
 def press_start(now: datetime, earliest: datetime | None) -> datetime:
-    """Return the start of the shortest of a press's periods that includes `earliest`, or of the shortest if it is None."""
+    """Return the start of the shortest of a press's periods that includes `earliest`, or of the longest.
+
+    If `earliest` is None, it is the start of the shortest.
+    """
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
-    reaches = chain(REACH_DAYS, (REACH_DAYS[-1] << doubled for doubled in count(1)))
-    starts = (today - timedelta(days=reach) for reach in reaches)
-    return next(start for start in starts if earliest is None or earliest >= start)
+    starts = [today - timedelta(days=reach) for reach in REACH_DAYS]
+    return next((start for start in starts if earliest is None or earliest >= start), starts[-1])
 
 
 def current_press(

@@ -9,9 +9,9 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from digest import heartbeats, plurals
-from digest.backups import expire_past
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.outbox import MailSilence
+from digest.editions.restore_point import RESTORED
 from digest.heartbeats import ProcessRecord
 from digest.monitoring.check_results import Problem, Severity
 from digest.monitoring.due_work import PATIENCE, PATIENCE_WITH_RUNS, DueWork
@@ -82,10 +82,14 @@ def problems_of_role(
 ) -> Iterator[Problem]:
     """Yield a problem if a role or some of its processes have stopped, but not while they may be restarting."""
     name, last = ROLE_NAMES.get(role, role), max((process.at for process in found), default=None)
-    fix = f"Start it again: {supervisor.restart(role)}. Its log: {supervisor.log(role)}."
+    hung = " ".join(str(process.pid) for process in found if process.is_hung(now))
+    command = supervisor.restart_hung(role, hung) if hung else supervisor.restart(role)
+    fix = f"Start it again: {command}. Its log: {supervisor.log(role)}."
     if last is None or now - last > heartbeats.SILENT_AFTER:
         if role in ROLES or (last and now - last < SWITCHED_OFF_AFTER):
             message = f"The {name} has stopped" if last else f"There is no {name}"
+            if hung:
+                message = f"The {name} does not respond (process {hung})"
             yield Problem(cause=f"silent-{role}", message=message, fix=fix, since=last or last_task_at)
     elif dead := [
         one for one in heartbeats.missing_processes(found, now) if one.at < now - heartbeats.SILENT_AFTER
@@ -96,7 +100,11 @@ def problems_of_role(
             message=f"{len(dead)} of {alive + len(dead)} {name}s stopped unexpectedly",
             fix=f"{fix} A process that is not replaced stays listed for a day.",
             since=dead[0].at,
-            facts=tuple(f"process {one.pid} on {one.host}, last seen {one.at:%H:%M} UTC" for one in dead),
+            facts=tuple(
+                f"process {one.pid} on {one.host}, last seen {one.at:%H:%M} UTC"
+                + (", does not respond" if one.is_hung(now) else "")
+                for one in dead
+            ),
         )
 
 
@@ -180,7 +188,7 @@ def expired_digests(
         select(Delivery.edition, Delivery.reason, *counts)
         .where(
             Delivery.state == DeliveryState.EXPIRED, Delivery.edition.is_not(None),
-            Delivery.settled_at > now - DAY, Delivery.settled_at <= now, Delivery.reason != expire_past.RESTORED,
+            Delivery.settled_at > now - DAY, Delivery.settled_at <= now, Delivery.reason != RESTORED,
         )
         .group_by(Delivery.edition, Delivery.reason)
         .order_by(func.max(Delivery.settled_at).desc(), Delivery.edition)

@@ -23,7 +23,7 @@ from digest.editions.compose import (
 )
 from digest.editions.schedule import Cadence, Edition, Schedule, ScheduleStatus
 from digest.publishing.match_index import MatchIndex
-from digest.publishing.paper_eligibility import FIRST_LOOK, ConsideredUntil, start_of_day
+from digest.publishing.paper_eligibility import FIRST_LOOK, LONGEST_LOOK, ConsideredUntil, start_of_day
 from digest.publishing.reader_values import Decision, GatheredInputs, Reader, Topic
 
 #: The first digest after a pause is called a catch-up if it covers at least this time.
@@ -122,12 +122,14 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     """Return the time and the paper id up to which this reader's editions have considered the catalog.
 
     The first edition of a new reader considers the papers since the confirmation, or since the sign-up if
-    there was none, and at least those of the last 24 hours before its due time.
+    there was none, and at least those of the last 24 hours before its due time. After a long pause or outage,
+    an edition considers only the papers of the last months.
     """
-    if reader.considered_until is not None:
-        return reader.considered_until, reader.considered_paper_id
-    joined_at = reader.confirmed_at or reader.created_at
-    return min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK), reader.considered_paper_id
+    considered_until = reader.considered_until
+    if considered_until is None:
+        joined_at = reader.confirmed_at or reader.created_at
+        considered_until = min(joined_at, min(now, reader.next_due_at or now) - FIRST_LOOK)
+    return max(considered_until, now - LONGEST_LOOK), reader.considered_paper_id
 
 
 @lru_cache(maxsize=1024)  # more than the number of different pairs of limits in use

@@ -52,7 +52,7 @@ def dry_run(
     now: datetime,
 ) -> Iterator[tuple[DryRunResult, Preview]]:
     """Yield the result that a run would have for each reader due at `now`, without changing anything."""
-    resuming = [subscriber.id for subscriber in subscribers.due_to_resume(session, now)]
+    resuming = {one.id: subscribers.promised_to(one, now) for one in subscribers.due_to_resume(session, now)}
     due, earliest = count_due(session, now)
     if not due and not resuming:
         return
@@ -67,7 +67,8 @@ def dry_run(
     )
     while found := session.execute(query.where(Subscriber.id > last_id).limit(BATCH_SUBSCRIBERS)).all():
         readers = [
-            one._replace(next_due_at=None) if one.id in resuming else one for one in map(Reader._make, found)
+            one._replace(next_due_at=resuming.get(one.id, one.next_due_at))
+            for one in map(Reader._make, found)
         ]
         gathered = gather_inputs(session, match_index, readers, now)
         decided = outbox.decided_editions(session, [reader.id for reader in readers], now)

@@ -11,6 +11,8 @@ FIRST_LOOK = timedelta(hours=24)
 #: A trending paper may still be shown if it was first seen at most this long before `considered_until`.
 TRENDS_AGAIN_WITHIN = timedelta(days=7)
 LATE_WITHIN = timedelta(days=7)  #: papers of a list that is loaded at most this long after its day are news
+#: After a long pause or outage, papers are considered from this long before: a month without a run, and the next until its end.
+LONGEST_LOOK = timedelta(days=93)
 #: The time, and the id of the last paper, up to which papers were considered.
 ConsideredUntil = tuple[datetime, int | None]
 #: A paper with a higher score is trending; it is expected to get clearly more votes a day than a new paper

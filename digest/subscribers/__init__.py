@@ -52,7 +52,12 @@ if TYPE_CHECKING:
         ReadLibrary,
         read_library,
     )
-    from digest.subscribers.next_digest import edition_status, next_digest_in_words
+    from digest.subscribers.next_digest import (
+        edition_status,
+        next_digest_in_words,
+        next_due_times,
+        promised_to,
+    )
     from digest.subscribers.pack_updates import (
         FilterChange,
         PackChange,
@@ -193,11 +198,13 @@ __all__ = [
     "network_hash",
     "new_address_of_link",
     "next_digest_in_words",
+    "next_due_times",
     "note_activity",
     "note_mail",
     "note_proxy_header",
     "pause",
     "plan_pack_change",
+    "promised_to",
     "propose_saved_topic",
     "proxy_header_seen",
     "prune_unconfirmed",

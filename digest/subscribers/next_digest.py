@@ -5,13 +5,15 @@ Whatever promises a digest asks here. Publishing makes the same decision from th
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, time
 
 from sqlalchemy.orm import Session
 
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.editions.schedule import Schedule, ScheduleStatus, schedule_status
+from digest.editions.schedule import Schedule, ScheduleStatus, local_instant, schedule_status
+from digest.editions.time_zones import zone_of
 from digest.letters import figures_in_words
 from digest.subscribers import subscriber_rows
 
@@ -23,14 +25,37 @@ def edition_status(
 ) -> ScheduleStatus:
     """Return which of the subscriber's editions is due and which comes next.
 
-    `schedule` is the schedule that the subscriber chooses now, if it is not stored yet. A pause ends a promise.
+    `schedule` is the schedule that the subscriber chooses now, if it is not stored yet.
     """
-    return schedule_status(
-        schedule or subscriber_rows.schedule_of(subscriber),
-        now,
-        promised=None if subscriber.state == SubscriberState.PAUSED else subscriber.next_due_at,
-        decided=outbox.decided_editions(session, [subscriber.id], now).get(subscriber.id, frozenset()),
-    )
+    decided = outbox.decided_editions(session, [subscriber.id], now).get(subscriber.id, frozenset())
+    return status_of(subscriber, now, decided, schedule)
+
+
+def status_of(
+    subscriber: Subscriber, now: datetime, decided: Collection[str], schedule: Schedule | None = None
+) -> ScheduleStatus:
+    """Return the status of the subscriber's editions, of which some are decided."""
+    chosen = schedule or subscriber_rows.schedule_of(subscriber)
+    return schedule_status(chosen, now, promised=promised_to(subscriber, now), decided=decided)
+
+
+def promised_to(subscriber: Subscriber, now: datetime) -> datetime | None:
+    """Return from when on editions are promised: a pause ends a promise, and the end of a pause is one."""
+    if subscriber.state != SubscriberState.PAUSED:
+        return subscriber.next_due_at
+    if subscriber.paused_until is None:
+        return None
+    end = local_instant(subscriber.paused_until, time(), zone_of(subscriber.timezone))
+    return end if end <= now else None
+
+
+def next_due_times(
+    session: Session, subscribers: Iterable[Subscriber], now: datetime
+) -> Mapping[int, datetime]:
+    """Return {subscriber id: when the next digest is due} for those of these subscribers who get digests."""
+    active = [one for one in subscribers if one.state == SubscriberState.ACTIVE]
+    decided = outbox.decided_editions(session, [one.id for one in active], now)
+    return {one.id: status_of(one, now, decided.get(one.id, ())).next.due_at for one in active}
 
 
 def next_digest_in_words(session: Session, subscriber: Subscriber, *, now: datetime) -> str:

@@ -58,11 +58,12 @@ class Letter:
 
 @dataclass(frozen=True, kw_only=True)
 class Stated:
-    """What a page or a letter said about a reader's next digest."""
+    """What a page, a letter or a command said about a reader's next digest."""
 
     at: datetime
     email: str
-    text: str
+    text: str = ""
+    due: datetime | None = None  #: without a text
 
 
 @dataclass(frozen=True, kw_only=True)

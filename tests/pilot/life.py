@@ -18,6 +18,7 @@ from tests.pilot.diary import Act, Diary, Letter, Stated, Wishes
 from tests.pilot.service import SITE, Service
 
 HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)  #: between two acts, so that their order is known
 ZONES = (
     "UTC", "Europe/Oslo", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago",
     "America/Los_Angeles", "America/Nuuk", "America/Sao_Paulo", "Asia/Tokyo", "Asia/Kolkata", "Asia/Kathmandu",
@@ -194,7 +195,7 @@ class Life:
                 self.service.now = begin + timedelta(minutes=5)
                 self.work(kind)
                 for minute, act in sorted(plan.pop(hour, []), key=lambda one: one[0]):
-                    self.service.now = begin + timedelta(minutes=minute)
+                    self.service.now = max(begin + timedelta(minutes=minute), self.now + SECOND)
                     act()
             morning += timedelta(days=1)
 
@@ -207,6 +208,7 @@ class Life:
         due = [act for at, act in self.waiting if at <= self.now]
         self.waiting = [(at, act) for at, act in self.waiting if at > self.now]
         for act in due:
+            self.service.now += SECOND
             act()
 
     def plan(self, morning: datetime, days: int) -> dict[int, list[tuple[int, Callable[[], None]]]]:
@@ -217,7 +219,7 @@ class Life:
             plan.setdefault(hour, []).append((minute, act))
 
         for hour, act in self.lists_of(morning):
-            at(hour, 1 + self.chance.randrange(50), act)
+            at(hour, 6 + self.chance.randrange(50), act)
         for _ in range(max(8, self.readers_at_end // 12)):
             at(self.chance.randrange(24), 10 + self.chance.randrange(45), self.somebody_acts)
         for _ in range(6):
@@ -477,8 +479,9 @@ class Life:
 
         def confirm() -> None:
             letter = next(one for one in reversed(self.diary.letters) if one.to == new)
-            self.service.press(link(letter, "e"), {})
-            reader.email = new
+            if self.now - letter.dated < timedelta(hours=48):  # as the letter says
+                self.service.press(link(letter, "e"), {})
+                reader.email = new
 
         self.waiting.append((self.now + 2 * HOUR, confirm))
 
@@ -498,12 +501,14 @@ class Life:
                 days=self.chance.randint(-1, 5)
             )
             self.service.ask_why(reader.email, edition=day.isoformat())
+            self.service.ask_next(reader.email)
         elif roll < 0.95 and reader.state in {"active", "paused"}:
             new = reader.wishes.changed(at=self.chance.choice(HOURS))
             self.service.run("subscribers", "edit", reader.email, "--at", new.at)
             if new != reader.wishes:
                 reader.previous, reader.wishes = reader.wishes, new
                 self.note("changed", reader)
+            self.service.ask_next(reader.email)
         elif len(self.readers) < self.readers_at_end:
             self.import_readers()
         elif reader.state == "active":

@@ -29,7 +29,7 @@ from digest.db import make_engine
 from digest.inbound.server import MailReceiver
 from digest.settings import load_settings
 from digest.web import create_app
-from tests.pilot.diary import Answer, Diary, Letter, LoadedPaper, Status
+from tests.pilot.diary import Answer, Diary, Letter, LoadedPaper, Stated, Status
 from tests.support.mail_bodies import body_of
 
 SITE = "http://127.0.0.1:8000"
@@ -140,6 +140,11 @@ class Service:
         about = ["--edition", edition] if edition else [title]
         text = self.run("why", email, *about)
         self.diary.answers.append(Answer(at=self.now, email=email, title=title, edition=edition, text=text))
+
+    def ask_next(self, email: str) -> None:
+        """Look at a reader's next due time, and note it."""
+        found = json.loads(self.run("subscribers", "show", email, "--json"))
+        self.diary.promises.append(Stated(at=self.now, email=email, due=moment(found["next_due_at"])))
 
     def look(self) -> None:
         """Look at the status, and note it."""

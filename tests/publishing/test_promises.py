@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from random import Random
 
 import pytest
@@ -12,12 +12,15 @@ from sqlalchemy import Engine, select
 from digest import db, subscribers
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
-from digest.letters import Templates, personalization
+from digest.letters import Templates, personalization, press_store
 from digest.papers import Record
 from digest.publishing import PublishReport
 from digest.publishing.cleanup import delete_old_shown
+from digest.publishing.dry_run import dry_run
+from digest.publishing.why import why
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
+from tests.support.shared_caches import CACHES
 
 GRAPHS = {"Graphs": "graph*"}
 
@@ -186,20 +189,58 @@ def test_papers_of_a_month_without_runs_are_in_the_next_edition(world: Publishin
     }
 
 
-def test_papers_stay_news_through_a_pause_of_any_length_and_none_is_shown_again(on_both: PublishingWorld):
+def why_not(world: PublishingWorld, title: str, now: str) -> str:
+    """Return why Alice did not get a paper."""
+    with db.read_session(world.engine) as session:
+        return why(
+            session, site=world.site, templates=world.templates, caches=CACHES, email="alice@example.org",
+            reference=title, now=at(now),
+        ).verdict  # fmt: skip
+
+
+def test_a_digest_after_a_long_pause_covers_a_hundred_days_and_shows_no_paper_again(on_both: PublishingWorld):
     on_both.subscribe("alice@example.org", GRAPHS, now="2026-01-01T00:00", max_papers=50)
     on_both.dump("2026-01-10T04:00", [Record(title="Graph shown", signals={"upvotes": 900.0})])
     on_both.publish("2026-01-10T08:00")
-    on_both.dump("2026-01-11T04:00", ["Graph missed"])
+    on_both.dump("2026-01-11T04:00", ["Graph too old"])
     with db.write_session(on_both.engine) as session:
-        alice = subscribers.get(session, "alice@example.org")
-        subscribers.pause(session, alice, None, at("2026-01-11T07:00"))
+        subscribers.pause(
+            session, subscribers.get(session, "alice@example.org"), None, at("2026-01-11T07:00")
+        )
+        session.commit()
+    on_both.dump("2026-10-23T04:00", ["Graph just too old"])
+    on_both.dump("2026-10-25T04:00", ["Graph missed"])
+    with db.write_session(on_both.engine) as session:
         delete_old_shown(session, now=at("2027-02-01T00:00"), between=0)
         subscribers.resume(session, subscribers.get(session, "alice@example.org"), at("2027-02-01T07:00"))
         session.commit()
+    assert "covers 100 days at most" in why_not(on_both, "Graph too old", "2027-02-01T07:30")
 
     assert on_both.publish("2027-02-01T08:00").queued == 1
     assert on_both.digest("alice@example.org", "daily-2027-02-01") == {"Graphs": ["Graph missed"]}
+    with db.read_session(on_both.engine) as session:
+        press = press_store.load_press(session, on_both.deliveries()[-1].press or "", CACHES)
+    assert [paper.title for paper in press.papers] == ["Graph missed", "Graph just too old"]
+    for title in ("Graph too old", "Graph just too old"):
+        assert "covers 100 days at most" in why_not(on_both, title, "2027-02-01T09:00")
+
+
+def test_a_digest_that_the_end_of_a_pause_promised_comes_late(world: PublishingWorld):
+    """The machine is off on the Friday on which a pause ends; the week's digest comes on Saturday."""
+    world.subscribe("alice@example.org", GRAPHS, cadence=Cadence.WEEKLY, weekday=4, now="02T00:00")
+    world.publish("06T08:00")
+    with db.write_session(world.engine) as session:
+        friday = date(2026, 11, 20)
+        subscribers.pause(session, subscribers.get(session, "alice@example.org"), friday, at("09T08:00"))
+        session.commit()
+    world.dump("18T04:00", ["Graph missed"])
+
+    with db.read_session(world.engine) as session:
+        dry = dry_run(session, site=world.site, templates=world.templates, caches=CACHES, now=at("21T15:00"))
+        assert [one.edition for one, _ in dry] == ["weekly-2026-W47"]
+    assert world.publish("21T15:00").queued == 1
+    assert world.digest("alice@example.org", "weekly-2026-W47") == {"Graphs": ["Graph missed"]}
+    assert world.publish("27T08:00").due == 1
 
 
 def test_a_list_that_is_loaded_late_by_hand_is_in_the_next_digest(world: PublishingWorld):

@@ -10,12 +10,15 @@ import pytest
 from sqlalchemy import Engine
 
 from digest import db, heartbeats, subscribers
+from digest.backups.expire_past import expire_past
 from digest.db.tables import DeliveryState, SubscriberState
+from digest.editions.schedule import Cadence
 from digest.letters import Templates
 from digest.publishing import reader_history
-from digest.publishing.why import why_edition
+from digest.publishing.why import why, why_edition
 from digest.site_profile import Site
 from tests.support.publishing_world import PublishingWorld, at
+from tests.support.shared_caches import CACHES
 
 ALICE = "alice@example.org"
 GRAPHS = {"Graphs": "graph*"}
@@ -123,6 +126,41 @@ def test_an_edition_that_began_before_the_schedule_is_not_called_due(world: Publ
         "It began before their present schedule or pause. Next: monthly-2026-12, due 2026-12-01 08:00 UTC."
     )
     assert ask(world, "20T09:01") == ("not promised", began)
+
+
+def test_what_a_backup_does_not_know_is_not_denied(world: PublishingWorld):
+    """The digest and the list of the 20th may have been mailed and loaded after the backup was made."""
+    world.subscribe(ALICE, GRAPHS, now="18T00:00")
+    world.dump("19T00:00", ["Graph one"])
+    world.publish("19T08:00")
+    with db.write_session(world.engine) as session:
+        expire_past(session, world.site, made_at=at("19T09:00"), now=at("20T12:00"))
+        session.commit()
+
+    for edition in ("2026-11-19", "2026-11-20"):
+        assert ask(world, "20T13:00", edition) == (
+            "restored", "It may have been sent before the database was restored from a backup (2026-11-20 12:00 UTC).",
+        )  # fmt: skip
+    with db.read_session(world.engine) as session:
+        unknown = why(
+            session, site=world.site, templates=world.templates, caches=CACHES, email=ALICE,
+            reference="Graph two", now=at("20T13:00"),
+        )  # fmt: skip
+    assert "restored from a backup on 2026-11-20 12:00 UTC" in unknown.verdict
+    assert "No dump contained" not in unknown.verdict
+
+
+def test_no_next_edition_is_named_for_a_reader_who_left(world: PublishingWorld):
+    world.subscribe(ALICE, GRAPHS, cadence=Cadence.WEEKLY, now="18T00:00")
+    with db.write_session(world.engine) as session:
+        alice = subscribers.get(session, ALICE)
+        subscribers.unsubscribe(session, world.site, alice, now=at("18T09:00"))
+        session.commit()
+
+    assert ask(world, "24T13:00", "2026-11-24") == (
+        "unsubscribed",
+        "They unsubscribed on 2026-11-18 09:00 UTC.",
+    )
 
 
 def test_a_pause_that_was_undone_is_not_named(world: PublishingWorld):

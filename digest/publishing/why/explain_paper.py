@@ -14,10 +14,12 @@ from sqlalchemy.orm import Session
 
 from digest import bounces, subscribers
 from digest.caches import Caches
-from digest.db.tables import AppearanceRow, DumpRow, PaperRow, SubscriberState
+from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
+from digest.editions import restore_point
 from digest.errors import NotFound
 from digest.letters import Templates
 from digest.papers import Announcement, catalog, display
+from digest.publishing.paper_eligibility import LATE_WITHIN, LONGEST_LOOK
 from digest.publishing.why.next_edition import answer_if_upcoming
 from digest.publishing.why.past_edition import answer_if_considered, unsent_editions
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
@@ -44,6 +46,11 @@ def why(
         paper = catalog.find(session, reference)
     except NotFound as error:
         verdict = f"No dump contained the paper. {error}"
+        if (restored_at := restore_point.restore_point(session)) is not None:
+            verdict = (
+                f"The database does not contain the paper. {error} It was restored from a backup on"
+                f" {minute_text(restored_at)}: dumps that were loaded after the backup was made are missing."
+            )
         return WhyAnswer(
             verdict=verdict, json={"cause": WhyCause.UNKNOWN, "verdict": verdict, "email": subscriber.email}
         )
@@ -146,6 +153,21 @@ def answer_by_elimination(question: WhyQuestion) -> WhyAnswer:
     if paper.first_seen_at <= joined_at:
         verdict = f"It was first seen before they subscribed, on {minute_text(joined_at)}."
         return question.answer(WhyCause.BEFORE, verdict)
+    if is_before_longest_look(question):
+        verdict = f"A digest covers {(LONGEST_LOOK + LATE_WITHIN).days} days at most, and the paper is older."
+        return question.answer(WhyCause.TOO_OLD, verdict)
     return question.answer(
         WhyCause.LATE, "The editions that could have shown it were published before it arrived."
     )
+
+
+def is_before_longest_look(question: WhyQuestion) -> bool:
+    """Return whether the next edition, or the first one after the paper arrived, looks back less far than the paper."""
+    first_seen_at = question.paper.first_seen_at
+    editions = select(Delivery).where(
+        Delivery.subscriber_id == question.subscriber.id, Delivery.covers_to >= first_seen_at
+    )
+    later = question.session.scalar(editions.order_by(Delivery.id).limit(1))
+    if later is None or later.covers_to is None:
+        return first_seen_at <= question.now - LONGEST_LOOK
+    return later.covers_from == later.covers_to - LONGEST_LOOK >= first_seen_at

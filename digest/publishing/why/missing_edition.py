@@ -48,7 +48,8 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
         later = subscribers.edition_status(session, subscriber, now).next
         how = cadence_text(subscribers.schedule_of(subscriber))
         verdict = f"There is no edition {edition}: the cadence is {how}. The next is {edition_text(later)}."
-        return answer(subscriber, edition or "", "no edition", verdict)
+        refused = mail_refused(session, site, subscriber)
+        return answer(subscriber, edition or "", *next(refused, ("no edition", verdict)))
     cause, verdict = next(reasons(session, site, subscriber, slot, now))
     return answer(subscriber, slot.name, cause, verdict)
 
@@ -122,6 +123,10 @@ def edition_text(edition: Edition) -> str:
 def explain_delivery(session: Session, row: Delivery, now: datetime) -> tuple[str, str, tuple[str, ...]]:
     """Return the cause, the verdict and the findings for a published edition."""
     state = DeliveryState(row.state)
+    if row.settled_at is not None and row.reason == restore_point.RESTORED:
+        when = minute_text(row.settled_at)
+        verdict = f"It may have been sent before the database was restored from a backup ({when})."
+        return restore_point.RESTORED, verdict, ()
     if row.settled_at is not None:
         verdict = f"{VERDICTS[state]} ({minute_text(row.settled_at)})"
     else:
