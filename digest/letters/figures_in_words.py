@@ -34,9 +34,6 @@ TRAILING_CONNECTIVES = re.compile(
     re.IGNORECASE,
 )
 LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and the separator before it
-GET_THESE_TOPICS, GET_YOUR_OWN = _("Subscribe to these topics"), _("Get your own")
-FORWARDED = _("Forwarded to you?")
-WANT_IT_YOURSELF, GET_YOUR_OWN_COPY = _("Want your own topics and time?"), _("Get your own copy")
 MONTHS = (
     _("January"), _("February"), _("March"), _("April"), _("May"), _("June"), _("July"), _("August"),
     _("September"), _("October"), _("November"), _("December"),
@@ -256,19 +253,6 @@ def cut_at_word(text: str, max_length: int) -> str:
     return (shorter if len(shorter) > max_length // 2 else whole_words).rstrip(" ,;:.-–—(") + "…"
 
 
-def subscription_reason() -> str:
-    """Return the sentence that explains why a subscriber gets a digest."""
-    return _("You are getting this email because you subscribed to it.")
-
-
-def group_reason() -> str:
-    """Return the sentences that explain why the members of a group get a digest and how they can leave."""
-    return _(
-        "You are getting this email because your group subscribed to it. The group’s owner chooses the topics and can "
-        "end the digests for everybody. To stop getting them yourself, leave the group."
-    )
-
-
 def topics_line(topics: Sequence[str], silent: Sequence[str]) -> str:
     """Return a line such as `Your topics: Flows; Vision; Robots (nothing today)`."""
     named = [*topics, *(_("%s (nothing today)") % topic for topic in silent)]
@@ -357,11 +341,6 @@ def source_in_words(source: str) -> str:
         "folder": "",
     }
     return names.get(kind, kind)
-
-
-def still_reading_question() -> str:
-    """Return the question for a long-inactive reader, printed above a link to keep the digests."""
-    return _("Still reading? We have not heard from you for a long time.")
 
 
 def followup_text(kind: str, text: str) -> str:

@@ -46,12 +46,7 @@ def wrap(text: str, *, measure: int = LINE_WIDTH) -> str:
         return "\n".join(wide_lines(break_long_words(text, measure), measure))
     if len(text) <= measure:
         return text
-    words = text.split()
-    if max(map(len, words), default=0) > measure:
-        text = break_long_words(text, measure)
-        words = text.split()
-    is_even = " ".join(words) == text
-    return "\n".join(wrapped_lines(text, measure)) if is_even else fill(text, measure)
+    return fill(break_long_words(text, measure), measure)
 
 
 def break_long_words(text: str, measure: int) -> str:
@@ -62,20 +57,6 @@ def break_long_words(text: str, measure: int) -> str:
         return word if "://" in word else " ".join(textwrap.wrap(word, measure, break_on_hyphens=False))
 
     return LONG_WORD.sub(parts, text)
-
-
-def wrapped_lines(text: str, measure: int) -> Iterator[str]:
-    """Yield the same lines as `fill`, but faster; `text` must not contain consecutive spaces."""
-    start = 0
-    while len(text) - start > measure:
-        end = text.rfind(" ", start, start + measure + 1)
-        if end < 0:
-            end = text.find(" ", start + measure)
-        if end < 0:
-            break
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
 
 
 def wrap_with_bar(text: str) -> str:

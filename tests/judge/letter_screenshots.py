@@ -24,7 +24,6 @@ from digest.letters import (
     render_letter,
     reply_headers,
 )
-from digest.letters.letter_rendering import REQUIRED_CONTEXT
 from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.reason_lines import ReasonLine
 from digest.monitoring import weekly_report
@@ -45,6 +44,7 @@ from tests.letters.invented_papers import (
     pressed,
     trending,
 )
+from tests.support.letter_kinds import REQUIRED_CONTEXT
 from tests.support.mail_bodies import body_of
 from tests.support.product_processes import ROOT
 

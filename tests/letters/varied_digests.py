@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -67,11 +66,6 @@ class VariedDigest:
             self.copy, recipient=f"o'neil+{number}&co@example.edu", paper_token=token, **changes
         )
         return replace(self, copy=reader)
-
-
-def without_styles(page: str) -> str:
-    """Return a page as it would be without a style sheet."""
-    return re.sub(" style=(\"[^\"]*\"|'[^']*')", "", page)
 
 
 def varied_digests(count: int, start: int = 0) -> Iterator[VariedDigest]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from digest.letters import (
     subject_lines,
 )
 from digest.letters.cards import Card, CardForm, display_title, make_card, printed_text
-from digest.letters.headers import header_block, one_line, subject_line
+from digest.letters.headers import header_block
 from digest.letters.letter_rendering import FILLER
 from digest.letters.letter_template import (
     PERSONAL_MARKS,
@@ -68,7 +68,6 @@ class DigestLetters:
         self.title = lru_cache(CARDS_KEPT)(self.make_title)
         self.subject = lru_cache(WORDS_KEPT)(self.make_subject)
         self.preheader = lru_cache(WORDS_KEPT)(self.make_preheader)
-        self.letterhead = lru_cache(WORDS_KEPT)(self.make_headers)
 
     # ── one letter ──────────────────────────────────────────────────────────────────────────────
 
@@ -83,15 +82,20 @@ class DigestLetters:
         """Return the whole message (RFC 5322, CRLF); the same arguments give the same bytes."""
         subject, html, text = self.bodies(digest, copy)
         message_id = copy.message_id or links.message_id(self.site, f"delivery-{copy.delivery_id}")
-        optional = bool(copy.unsubscribe_url), bool(copy.unsubscribe_address), bool(copy.reply_address)
-        top = self.letterhead(copy.edition, copy.dated_at, optional) % {
-            b"to": one_line(copy.recipient).encode(),
-            b"subject": subject_line(subject).encode(),
-            b"id": message_id.encode(),
-            b"unsubscribe": copy.unsubscribe_url.encode(),
-            b"mailto": copy.unsubscribe_address.encode(),
-            b"reply": copy.reply_address.encode(),
-        }
+        of_list = list_headers(
+            self.site,
+            copy.unsubscribe_url,
+            unsubscribe_address=copy.unsubscribe_address,
+            campaign=copy.edition,
+        )
+        top = header_block(
+            site=self.site,
+            recipient=copy.recipient,
+            subject=subject,
+            message_id=message_id,
+            dated_at=copy.dated_at,
+            headers=(*reply_to(copy.reply_address), *of_list),
+        )
         return b"".join(multipart_pieces(top, mime_boundary(message_id), [text], [html]))
 
     def bodies(self, digest: Digest, copy: Personalization) -> tuple[str, bytes, bytes]:
@@ -140,7 +144,7 @@ class DigestLetters:
         rows, words = self.printed_papers(plan, copy.paper_token)
         lead = rows[0].pop(0)
         counts = pages.counts_line(digest, len(papers), words)
-        shares, asks = pages.shares_topics(digest, copy), pages.asks_still_reading(digest, copy)
+        shares = pages.shares_topics(digest, copy)
         topics = tuple([(part.topic, len(part.papers)) for part in plan])
         titles = self.title_groups(plan) if is_listed else ()
         links_of_html = len(papers) + sum(len(group.titles) for group in titles)
@@ -159,14 +163,13 @@ class DigestLetters:
             "day": figures_in_words.weekday_and_day(copy.day),
             "next_due": pages.next_due(copy),
             "recipient": copy.recipient,
-            "reason": pages.subscription_reason(is_group=copy.is_group),
+            "is_group": copy.is_group,
             "topics": pages.topics_line(tuple([part.topic for part in plan]) + digest.others, digest.silent),
-            "forwarded": pages.share_question(is_group=copy.is_group),
             "manage_url": copy.manage_url,
             "unsubscribe_url": copy.unsubscribe_url,
             "browser_url": copy.browser_url,
-            "has_save_line": pages.has_save_line(digest, copy),
-            "share": pages.share_label(shares_topics=shares, is_group=copy.is_group),
+            "has_save_line": bool(copy.paper_token) and digest.abstracts != "titles",
+            "shares_topics": shares,
             "share_url": f"{copy.browser_url}{pages.SHARE_PATH}" if shares else f"{self.site.url}/",
             "anchors": () if is_listed else pages.anchors(topics),
             "sections": [
@@ -186,7 +189,8 @@ class DigestLetters:
                 if row or part.more
             ],
             "news": pages.followup_items(digest.news, self.site) if digest.news else (),
-            "question": figures_in_words.still_reading_question() if asks else "",
+            # any member of a group could answer for the whole group
+            "asks_still_reading": digest.asks_still_reading and not copy.is_group,
         }
 
     def printed_papers(self, plan: Plan, token: str) -> tuple[list[list[PrintedPaper]], int]:
@@ -238,7 +242,8 @@ class DigestLetters:
             less_url=less,
             today=self.press.as_of.astimezone(UTC).date(),
         )
-        return card, pages.count_words(card), printed_text(paper, form)
+        words = len(card.title.split()) + len(card.abstract.split())
+        return card, words, printed_text(paper, form)
 
     def make_row(
         self,
@@ -276,34 +281,6 @@ class DigestLetters:
         """Return the preheader, which names some of the first papers, or "" if it can name none."""
         named = [*map(self.title, pages.papers_in_preheader(papers, is_catch_up=is_catch_up))]
         return subject_lines.preheader(named, is_catch_up=is_catch_up) if named else ""
-
-    def make_headers(self, edition: str, dated_at: datetime, optional: tuple[bool, bool, bool]) -> bytes:
-        """Return the headers of an edition's messages, with places for the operator % for personal values.
-
-        `optional` states whether the headers have an unsubscribe link, an unsubscribe address and a reply
-        address.
-        """
-        places = {name: f"q9{name}z" for name in ("to", "subject", "id", "unsubscribe", "mailto", "reply")}
-        has_link, has_address, has_reply_address = optional
-        block = header_block(
-            site=self.site,
-            recipient=places["to"],
-            subject=places["subject"],
-            message_id=places["id"],
-            dated_at=dated_at,
-            headers=(
-                *reply_to(places["reply"] if has_reply_address else ""),
-                *list_headers(
-                    self.site,
-                    places["unsubscribe"] if has_link else "",
-                    unsubscribe_address=places["mailto"] if has_address else "",
-                    campaign=edition,
-                ),
-            ),
-        ).replace(b"%", b"%%")
-        for name, place in places.items():
-            block = block.replace(place.encode(), f"%({name})b".encode())
-        return block
 
 
 def masked(copy: Personalization) -> Personalization:

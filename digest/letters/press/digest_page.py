@@ -125,37 +125,9 @@ def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequen
     return papers[:2] if is_catch_up else papers[1:3]
 
 
-def asks_still_reading(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the digest ends with the question whether its reader still reads it.
-
-    A group is never asked, because any member could answer for the whole group.
-    """
-    return digest.asks_still_reading and not copy.is_group
-
-
 def shares_topics(digest: Digest, copy: Personalization) -> bool:
     """Return whether a web page offers the topics of this digest to people other than its reader."""
     return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
-
-
-def has_save_line(digest: Digest, copy: Personalization) -> bool:
-    """Return whether the footer explains how to save papers.
-
-    The cards of the text part have no links for this.
-    """
-    return bool(copy.paper_token) and digest.abstracts != "titles"
-
-
-def share_label(*, shares_topics: bool, is_group: bool) -> str:
-    """Return the label of the link for somebody who received a forwarded copy of the digest."""
-    if is_group:
-        return figures_in_words.GET_YOUR_OWN_COPY
-    return figures_in_words.GET_THESE_TOPICS if shares_topics else figures_in_words.GET_YOUR_OWN
-
-
-def share_question(*, is_group: bool) -> str:
-    """Return the question before the link to these topics; members of a group get a different question."""
-    return figures_in_words.WANT_IT_YOURSELF if is_group else figures_in_words.FORWARDED
 
 
 def counts_line(digest: Digest, papers: int, words: int) -> str:
@@ -191,10 +163,8 @@ def page_section(  # noqa: PLR0917 - the cache key
     page: str,
 ) -> PageSection:
     """Return what stands around the cards of the section at this place."""
-    shown, share = (
-        figures_in_words.more_on_topic(heading(topic)) if is_only else heading(topic),
-        share_of_matches(papers, matches),
-    )
+    shown = figures_in_words.more_on_topic(heading(topic)) if is_only else heading(topic)
+    share = figures_in_words.share_of_matches(papers, matches) if 0 < papers < matches else ""
     is_linked = bool(more and page)
     return PageSection(
         name=anchor_name(place),
@@ -204,23 +174,8 @@ def page_section(  # noqa: PLR0917 - the cache key
         underline=underline(shown, share),
         more=figures_in_words.more_papers(more, topic) if more and not page else "",
         rest=figures_in_words.see_more(more, heading(topic)) if is_linked else "",
-        rest_url=overflow_url(page, place) if is_linked else "",
+        rest_url=f"{page}/{place}" if is_linked else "",
     )
-
-
-def share_of_matches(papers: int, matches: int) -> str:
-    """Return a phrase such as "2 of 12 matches", or "" if all matches are shown."""
-    return figures_in_words.share_of_matches(papers, matches) if 0 < papers < matches else ""
-
-
-def count_words(card: Card) -> int:
-    """Return the number of words in a card's title and abstract."""
-    return len(card.title.split()) + len(card.abstract.split())
-
-
-def overflow_url(browser_url: str, place: int) -> str:
-    """Return the URL of the page that lists the papers that were left out of a section."""
-    return f"{browser_url}/{place}"
 
 
 def anchor_name(place: int, papers: int = 2) -> str:
@@ -307,11 +262,6 @@ def next_due(copy: Personalization) -> str:
     if copy.next_due_at is None:
         return ""
     return figures_in_words.next_digest(copy.next_due_at, copy.timezone, seen_from=copy.dated_at)
-
-
-def subscription_reason(*, is_group: bool) -> str:
-    """Return the sentences that explain why the reader gets this digest."""
-    return figures_in_words.group_reason() if is_group else figures_in_words.subscription_reason()
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics

@@ -6,14 +6,13 @@ page that Jinja and premailer make for this reader alone. A template that fails 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import zip_longest
+from typing import Any
 
 from jinja2 import TemplateError, TemplateSyntaxError
-from msgspec import structs
 
 from digest.caches import Caches
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp, Section
@@ -31,8 +30,8 @@ CHECK_RULE = (
     "prepared for all readers, it renders another text than alone; the text around a value must not depend on "
     "it, and a style must not depend on what stands beside an element"
 )
-STYLE_SHEET = re.compile("<style>.*?</style>", re.DOTALL)
 BODIES = {"html": "letters/digest/body.html", "text": "letters/digest/body.txt"}
+LINKS = ("unsubscribe_url", "manage_url", "browser_url")
 SAMPLE_MOMENT = datetime(2026, 11, 20, 8, tzinfo=UTC)
 FULL_PAPER = Paper(
     id=1,
@@ -70,40 +69,27 @@ SAMPLE_DIGESTS = (
     Digest(sections=(Section(topic="First & foremost", filter_id=1, papers=(1, 2) * 8),), checked=400),
     Digest(sections=(Section(topic="Second", filter_id=1, papers=(3, 4)),), checked=2, abstracts="titles"),
 )
-SAMPLE_READER = Personalization(
-    recipient="alice@example.edu",
-    edition="daily-2026-11-20",
-    day=date(2026, 11, 20),
-    dated_at=SAMPLE_MOMENT,
-    next_due_at=SAMPLE_MOMENT,
-    unsubscribe_url="https://digest.example.org/u/a",
-    manage_url="https://digest.example.org/m/a",
-    browser_url="https://digest.example.org/b/a",
-    paper_token="key.a",  # noqa: S106 (an invented token)
-    filters={1: "whole"},
-)
+
+
+def sample_reader(name: str, **changes: Any) -> Personalization:
+    """Return an invented reader with own values."""
+    usual: dict[str, Any] = {
+        "recipient": f"{name}@example.edu",
+        "edition": "daily-2026-11-20",
+        "day": SAMPLE_MOMENT.date(),
+        "dated_at": SAMPLE_MOMENT,
+        "next_due_at": SAMPLE_MOMENT,
+        "paper_token": f"key.{name}",
+        "filters": {1: "whole"},
+        **{kind: f"https://digest.example.org/{kind}/{name}" for kind in LINKS},
+    }
+    return Personalization(**usual | changes)
+
+
 SAMPLE_READERS = (
-    SAMPLE_READER,
-    structs.replace(
-        SAMPLE_READER,
-        recipient="a-much-longer-address+of&bob@example.com",
-        edition="weekly-2026-W47",
-        next_due_at=None,
-        unsubscribe_url="https://digest.example.org/u/another-reader",
-        manage_url="https://digest.example.org/m/another-reader",
-        browser_url="https://digest.example.org/b/another-reader",
-        paper_token="key.another-reader",  # noqa: S106
-        filters={1: "parts"},
-    ),
-    structs.replace(
-        SAMPLE_READER,
-        recipient="group@example.edu",
-        is_group=True,
-        manage_url="",
-        unsubscribe_url="",
-        browser_url="",
-        paper_token="",
-    ),
+    sample_reader("alice"),
+    sample_reader("a-longer-name&bob", edition="weekly-2026-W47", next_due_at=None, filters={1: "parts"}),
+    sample_reader("group", is_group=True, paper_token="", **dict.fromkeys(LINKS, "")),
 )
 
 
@@ -194,12 +180,7 @@ def sample_letters(
 
 
 def plain_letter(
-    templates: Templates,
-    letters: DigestLetters,
-    digest: Digest,
-    copy: Personalization,
-    *,
-    has_styles: bool = True,
+    templates: Templates, letters: DigestLetters, digest: Digest, copy: Personalization
 ) -> RenderedLetter:
     """Render the whole page of one reader with Jinja and premailer, and nothing cached."""
     values = letters.plain_values(digest, copy)
@@ -207,5 +188,5 @@ def plain_letter(
     return RenderedLetter(
         subject=values["subject"],
         text=templates.text.get_template(BODIES["text"]).render(values),
-        html=inline(page if has_styles else STYLE_SHEET.sub("<style></style>", page, count=1)),
+        html=inline(page),
     )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+
+import msgspec
 
 from digest import topics
 from digest.errors import SetupMismatch
-from digest.papers import Announcement, Organization, Paper
+from digest.papers import Paper
 from digest.papers.trending import Ranked
 
 MAX_PRESSES = 4  #: maximum number of cached presses: today's press, the previous one, and two for retries
-FORMAT_VERSION = 1  #: incremented when the stored form changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,81 +73,18 @@ def to_bytes(press: Press) -> bytes:
 def from_bytes(content: bytes, *, name: str | None = None) -> Press:
     """Return the press from its stored form.
 
-    Raises SetupMismatch if the press is damaged, or if its name or its format version is wrong.
+    Raises SetupMismatch if the press is damaged, has another name, or was stored by another release.
     """
     try:
         text = zlib.decompress(content)
-        kept = json.loads(text)
+        found = msgspec.json.decode(text, type=Press)
     except (zlib.error, ValueError) as error:
-        raise SetupMismatch(f"The stored press is damaged ({error}).") from error
+        raise SetupMismatch(f"The stored press is damaged or of another release ({error}).") from error
     if name is not None and hashlib.sha256(text).hexdigest() != name:
         raise SetupMismatch(f"The stored press is not the one named {name}.")
-    layout = kept.get("layout") if isinstance(kept, dict) else None
-    if layout is not None and layout != FORMAT_VERSION:
-        raise SetupMismatch(f"The stored press has format {layout}; this release reads {FORMAT_VERSION}.")
-    try:
-        return read_press(kept)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise SetupMismatch(f"The stored press is damaged ({error!r}).") from error
-
-
-def read_press(kept: Any) -> Press:
-    """Return the press from the JSON object that `serialize` wrote."""
-    return Press(
-        as_of=datetime.fromisoformat(kept["as_of"]),
-        papers=tuple(read_paper(one) for one in kept["papers"]),
-        scores=tuple(kept["scores"]),
-        reasons=tuple(tuple(some) for some in kept["reasons"]),
-        made_for=kept["made_for"],
-        note=kept.get("note", ""),
-    )
+    return found
 
 
 def serialize(press: Press) -> bytes:
     """Return the content of a press as JSON; equal presses give the same bytes."""
-    kept = {
-        "layout": FORMAT_VERSION,
-        "as_of": press.as_of.isoformat(),
-        "papers": [written_paper(paper) for paper in press.papers],
-        "scores": press.scores,
-        "reasons": press.reasons,
-        "made_for": press.made_for,
-    } | ({"note": press.note} if press.note else {})
-    return json.dumps(kept, separators=(",", ":"), sort_keys=True).encode()
-
-
-def written_paper(paper: Paper) -> dict[str, Any]:
-    """Return a paper as a JSON object (a dict) without its empty fields."""
-    written = {name: getattr(paper, name) for name in FIELDS}
-    return {name: to_json_value(value) for name, value in written.items() if value or name == "id"}
-
-
-def to_json_value(value: Any) -> Any:
-    """Return one field of a paper as a JSON value."""
-    match value:
-        case date():
-            return value.isoformat()
-        case Organization():
-            return [value.handle, value.name]
-        case Mapping():
-            return dict(value)
-    return value
-
-
-def read_paper(written: dict[str, Any]) -> Paper:
-    """Return the paper from a JSON object that `written_paper` returned."""
-    return Paper(**{name: READERS.get(name, lists_as_tuples)(value) for name, value in written.items()})
-
-
-def lists_as_tuples(value: Any) -> Any:
-    """Return `value`, converted to a tuple if it is a list."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-FIELDS = tuple(field.name for field in fields(Paper))
-READERS: Mapping[str, Callable[[Any], Any]] = {
-    "organization": lambda pair: Organization(handle=pair[0], name=pair[1]),
-    "published": date.fromisoformat,
-    "first_seen_at": datetime.fromisoformat,
-    "announcement": Announcement,
-}
+    return msgspec.json.encode(press, enc_hook=dict, order="deterministic")
