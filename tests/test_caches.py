@@ -157,4 +157,4 @@ def invented(chance: random.Random, day: int, number: int) -> Record:
     """Return a paper of invented words."""
     title = " ".join(chance.choices(WORDS, k=6))
     abstract = ". ".join(" ".join(chance.choices(WORDS, k=15)).capitalize() for _ in range(6))
-    return Record(title=f"{title} {day} {number}", abstract=f"{abstract}.", position=number + 1)
+    return Record(title=f"{title} {day} {number}", abstract=f"{abstract}.")

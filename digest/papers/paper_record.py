@@ -58,7 +58,6 @@ class Record:
     summary_by: str = ""  #: who wrote the AI summary used as the abstract; "" for the authors' own abstract
     comment: str = ""  #: the authors' comment ("12 pages, accepted at ...")
     journal: str = ""
-    position: int = 0  #: 1-based position in the dump
     line: int = 0  #: 1-based line of the title, for error messages
 
 

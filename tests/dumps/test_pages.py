@@ -29,8 +29,8 @@ def test_pairs_alternate_and_the_button_caption_is_removed_from_the_first_title(
     found = items(pairs(TIDES, KITES))
 
     assert [set_fields(item) for item in found] == [
-        {"title": TIDES[0], "abstract": TIDES[1], "position": 1, "line": 3},
-        {"title": KITES[0], "abstract": KITES[1], "position": 2, "line": 5},
+        {"title": TIDES[0], "abstract": TIDES[1], "line": 3},
+        {"title": KITES[0], "abstract": KITES[1], "line": 5},
     ]
 
 
@@ -39,10 +39,10 @@ def test_blocks_carry_authors_dates_and_comments_where_they_are_printed() -> Non
 
     assert [set_fields(item) for item in found] == [
         {"title": TIDES[0], "abstract": TIDES[1], "n_authors": 5, "published": date(2023, 3, 11)}
-        | {"position": 1, "line": 13},
+        | {"line": 13},
         {"title": KITES[0], "abstract": KITES[1], "n_authors": 1, "published": date(2026, 6, 3)}
-        | {"published_inferred": True, "signals": {"comments": 4.0}, "position": 2, "line": 21},
-        {"title": OWLS[0], "abstract": OWLS[1], "position": 3, "line": 29},
+        | {"published_inferred": True, "signals": {"comments": 4.0}, "line": 21},
+        {"title": OWLS[0], "abstract": OWLS[1], "line": 29},
     ]
 
 

@@ -65,7 +65,7 @@ def papers(session: Session, now: datetime) -> None:
     )  # fmt: skip
     session.add(dump)
     records = [
-        Record(title=f"Flow matching in {number} lines", ids={"arxiv": f"2611.0{number:04}"}, position=number)
+        Record(title=f"Flow matching in {number} lines", ids={"arxiv": f"2611.0{number:04}"})
         for number in range(1, 13)
     ]
     catalog.add(session, records, dump=dump)

@@ -168,7 +168,6 @@ def papers_of(back: int) -> Iterator[Record]:
             abstract=f"We measure number {place * 31 + back}.",
             authors=("Yuki Ito", "Ada Okafor"),
             categories=("cs.CV" if "omography" in title else "cs.LG",),
-            position=place + 1,
             signals={"upvotes": 90.0 - place},
         )
 

@@ -48,7 +48,7 @@ def everything(session: Session) -> list[Any]:
     return [sorted(map(str, session.execute(select(table.__table__)).all())) for table in tables]
 
 
-TIDES = Record(title="Tidal Sorting", abstract="Gravel moves.", position=1, line=3)
+TIDES = Record(title="Tidal Sorting", abstract="Gravel moves.", line=3)
 
 
 def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
@@ -64,7 +64,6 @@ def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
         urls=("https://github.com/tides/gravel",),
         signals={"upvotes": 12.0},
         comment="12 pages",
-        position=1,
     )
 
     assert add(session, told) == CatalogCounts(new=1)
@@ -76,7 +75,7 @@ def test_a_record_becomes_a_paper_with_all_its_fields(session: Session) -> None:
 
 
 def test_adding_a_batch_twice_changes_nothing(session: Session) -> None:
-    records = [TIDES, Record(title="Kites", ids={"doi": "10.1234/k"}, signals={"upvotes": 3.0}, position=2)]
+    records = [TIDES, Record(title="Kites", ids={"doi": "10.1234/k"}, signals={"upvotes": 3.0})]
     row = dump(session)
     catalog.add(session, records, dump=row)
     before = everything(session)
@@ -87,9 +86,7 @@ def test_adding_a_batch_twice_changes_nothing(session: Session) -> None:
 
 
 def test_a_paper_seen_again_is_enriched_and_never_overwritten_with_nothing(session: Session) -> None:
-    full = Record(
-        title="Tidal sorting", n_authors=5, published=date(2026, 11, 1), signals={"comments": 2.0}, position=1
-    )
+    full = Record(title="Tidal sorting", n_authors=5, published=date(2026, 11, 1), signals={"comments": 2.0})
 
     add(session, TIDES)
     assert add(session, full, at=TUESDAY) == CatalogCounts(updated=1)
@@ -105,7 +102,7 @@ def test_a_paper_seen_again_is_enriched_and_never_overwritten_with_nothing(sessi
 
 
 def test_a_machine_s_summary_never_replaces_an_abstract_and_gives_way_to_one(session: Session) -> None:
-    summary = Record(title="Tidal Sorting", abstract="Gravel! " * 40, summary_by="Hugging Face", position=1)
+    summary = Record(title="Tidal Sorting", abstract="Gravel! " * 40, summary_by="Hugging Face")
     found = []
 
     for record in (summary, TIDES, summary, replace(summary, announcement=Announcement.REPLACED)):
@@ -150,11 +147,19 @@ def test_generic_titles_never_merge_papers(session: Session) -> None:
 
 
 def test_a_paper_twice_in_one_dump_keeps_its_first_position(session: Session) -> None:
-    again = Record(title="TIDAL SORTING", n_authors=3, position=2)
+    again = Record(title="TIDAL SORTING", n_authors=3)
 
     assert add(session, TIDES, again) == CatalogCounts(new=1)
     assert [paper.n_authors for paper in catalog.papers(session)] == [3]
     assert session.scalars(select(AppearanceRow.position)).all() == [1]
+
+
+def test_a_later_batch_of_a_dump_continues_the_positions(session: Session) -> None:
+    row = dump(session)
+    catalog.add(session, [TIDES], dump=row)
+    catalog.add(session, [Record(title="Kites"), Record(title="Owls")], dump=row, first=501)
+
+    assert session.scalars(select(AppearanceRow.position)).all() == [1, 501, 502]
 
 
 def test_two_papers_tied_by_a_record_merge_and_are_not_shown_twice(session: Session) -> None:
@@ -200,10 +205,10 @@ def test_a_record_with_ids_of_contradicting_papers_merges_nothing(session: Sessi
 def test_papers_created_in_the_same_batch_merge_too(session: Session) -> None:
     tally = add(
         session,
-        Record(title="Tides", ids={"arxiv": "2611.00001"}, position=1),
-        Record(title="Waves", ids={"doi": "10.1234/x"}, position=2),
-        Record(title="Tides and Waves", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}, position=3),
-        Record(title="Kites", position=4),
+        Record(title="Tides", ids={"arxiv": "2611.00001"}),
+        Record(title="Waves", ids={"doi": "10.1234/x"}),
+        Record(title="Tides and Waves", ids={"arxiv": "2611.00001", "doi": "10.1234/x"}),
+        Record(title="Kites"),
     )
 
     assert tally == CatalogCounts(new=2)
@@ -211,8 +216,8 @@ def test_papers_created_in_the_same_batch_merge_too(session: Session) -> None:
 
 
 def test_figures_are_kept_as_observations(session: Session) -> None:
-    add(session, Record(title="Tides", signals={"upvotes": 3.0}, position=1), papers=4, order="ranked")
-    add(session, Record(title="Tides", signals={"upvotes": 9.0}, position=2), at=TUESDAY, papers=5)
+    add(session, Record(title="Tides", signals={"upvotes": 3.0}), papers=4, order="ranked")
+    add(session, Record(title="Tides", signals={"upvotes": 9.0}), at=TUESDAY, papers=5)
     (paper,) = catalog.papers(session)
 
     monday = catalog.evidence(session, [paper], as_of=MONDAY)[paper.id]
@@ -223,7 +228,7 @@ def test_figures_are_kept_as_observations(session: Session) -> None:
     assert tuesday.observations == {"upvotes": ((MONDAY, 3.0), (TUESDAY, 9.0))}
     assert tuesday.appearances == (
         Place(observed_at=MONDAY, position=1, size=4, order="ranked"),
-        Place(observed_at=TUESDAY, position=2, size=5, order="none"),
+        Place(observed_at=TUESDAY, position=1, size=5, order="none"),
     )
     assert (monday.n_dumps, tuesday.n_dumps) == (1, 2)
     assert catalog.observed_at(session, until=TUESDAY - timedelta(seconds=1)) == MONDAY

@@ -149,7 +149,7 @@ def test_a_subscriber_without_topics_gets_trending_papers(world: PublishingWorld
     world.subscribe("alice@example.org", max_papers=2)
     world.dump(
         "20T00:00",
-        [Record(title=f"Paper {n}", signals={"upvotes": n}, position=n) for n in (3, 40, 1, 7)],
+        [Record(title=f"Paper {n}", signals={"upvotes": n}) for n in (3, 40, 1, 7)],
     )
 
     world.publish("20T08:00")
@@ -688,7 +688,7 @@ def test_a_digest_shows_as_much_of_each_abstract_as_its_reader_chose(world: Publ
     }
     for length in lengths:
         world.subscribe(f"{length}@example.org", GRAPHS, abstracts=length)
-    world.dump("20T00:00", [Record(title="Graph cuts", abstract=lengths["full"], position=1)])
+    world.dump("20T00:00", [Record(title="Graph cuts", abstract=lengths["full"])])
 
     previews = {length: world.preview(f"{length}@example.org", "20T08:00") for length in lengths}
     world.publish("20T08:00")

@@ -67,10 +67,8 @@ class PublishingWorld:
             )  # fmt: skip
             session.add(dump)
             made = [
-                Record(title=one, abstract=f"All about {one}.", position=place)
-                if isinstance(one, str)
-                else one
-                for place, one in enumerate(records, start=1)
+                Record(title=one, abstract=f"All about {one}.") if isinstance(one, str) else one
+                for one in records
             ]
             catalog.add(session, made, dump=dump)
             session.commit()

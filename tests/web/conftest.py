@@ -182,15 +182,15 @@ def papers(served: ServedSite, now: datetime) -> list[int]:
     records = [
         Record(
             title="Slow Diffusion", abstract="Diffusion models wait.", authors=("Ada Ito", "Ben Okafor"), n_authors=2,
-            ids={"arxiv": "2611.00001"}, urls=("https://arxiv.org/abs/2611.00001",), position=1,
+            ids={"arxiv": "2611.00001"}, urls=("https://arxiv.org/abs/2611.00001",),
             signals={"upvotes": 90.0},
         ),
         Record(
             title='<script>alert("x")</script> & $x^2$ {}', abstract="<img src=x onerror=alert(1)>",
-            urls=("javascript:alert(1)",), position=2, signals={"upvotes": 80.0},
+            urls=("javascript:alert(1)",), signals={"upvotes": 80.0},
         ),
         *(
-            Record(title=f"Quiet Paper {n}", abstract="Nothing happens.", position=n, signals={"upvotes": 60.0 - n})
+            Record(title=f"Quiet Paper {n}", abstract="Nothing happens.", signals={"upvotes": 60.0 - n})
             for n in range(3, 13)
         ),
     ]  # fmt: skip

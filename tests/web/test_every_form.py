@@ -151,9 +151,7 @@ def pages(
     served.sign_up("bob@uni.edu", filter="robot*", cadence="weekdays")
     confirmation = links.confirm_url(served.site, 1)
     reader = dora.id, dora.link_version
-    records = [
-        Record(title=f"Quiet tomography of knees {n}", abstract="We scan.", position=12 + n) for n in range(4)
-    ]
+    records = [Record(title=f"Quiet tomography of knees {n}", abstract="We scan.") for n in range(4)]
     with served.writing() as session:
         catalog.add(session, records, dump=session.query(DumpRow).one())
         knee = catalog.find(session, records[0].title).id

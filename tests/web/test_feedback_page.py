@@ -34,8 +34,8 @@ def words(page: str) -> str:
 def knees(served, papers, now) -> int:
     """Twenty papers on pictures, four of them on knees; returns the first."""
     records = [
-        *(Record(title=f"Image tomography of knees {n}", abstract="We scan.", position=n) for n in range(1, 5)),
-        *(Record(title=f"Image drawing {n}", abstract="We paint.", position=n) for n in range(5, 21)),
+        *(Record(title=f"Image tomography of knees {n}", abstract="We scan.") for n in range(1, 5)),
+        *(Record(title=f"Image drawing {n}", abstract="We paint.") for n in range(5, 21)),
     ]  # fmt: skip
     with served.writing() as session:
         dump = session.query(DumpRow).one()

@@ -24,7 +24,7 @@ ARXIV = {"arxiv": "2611.00001"}
 def yesterday(served, now) -> date:
     """A list of yesterday with one paper."""
     at: datetime = now - timedelta(days=1)
-    record = Record(title="Early Language Models", ids={"arxiv": "2611.00077"}, position=1)
+    record = Record(title="Early Language Models", ids={"arxiv": "2611.00077"})
     load_papers(served, [record], at=at)
     return at.date()
 
@@ -66,7 +66,7 @@ def test_a_past_day_keeps_its_list(served, papers, yesterday, now):
 def load_many(served, at: datetime, count: int) -> None:
     """Load a dump with some papers whose titles contain their positions."""
     records = [
-        Record(title=f"Gravel {number:02d}.", ids={"arxiv": f"2611.{number:05d}"}, position=number)
+        Record(title=f"Gravel {number:02d}.", ids={"arxiv": f"2611.{number:05d}"})
         for number in range(1, count + 1)
     ]
     load_papers(served, records, at=at)

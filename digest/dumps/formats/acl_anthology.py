@@ -35,15 +35,14 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def records(source: DumpInput) -> Items:
     """Yield a record for each paper; each volume's `meta` element precedes the volume's papers."""
-    volume, position = Volume(), 0
+    volume = Volume()
     for line, element in xml_stream.elements(source, "meta", "paper"):
         if isinstance(element, RecordProblem):
             yield element
         elif element.tag == "meta":
             volume = volume_of(element)
         else:
-            position += 1
-            yield record_of(element, volume, position, line)
+            yield record_of(element, volume, line)
 
 
 def volume_of(meta: Element) -> Volume:
@@ -55,7 +54,7 @@ def volume_of(meta: Element) -> Volume:
     )
 
 
-def record_of(paper: Element, volume: Volume, position: int, line: int) -> Record:
+def record_of(paper: Element, volume: Volume, line: int) -> Record:
     """Return the record for one paper."""
     address = xml_stream.text_at(paper, "url")
     url = address if address.startswith("http") or not address else SITE + address
@@ -68,7 +67,6 @@ def record_of(paper: Element, volume: Volume, position: int, line: int) -> Recor
         published=volume.published,
         urls=[url, *(one.get("url") for one in xml_stream.children(paper, "pwccode"))],
         journal=volume.title,
-        position=position,
         line=line,
     )
 

@@ -129,14 +129,13 @@ class ListingEntry:
 
 def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
     """Yield the record or problem of each entry, and finally a ListingEnd."""
-    section, block, position, number, ended = "new", None, 0, 0, False
+    section, block, number, ended = "new", None, 0, False
     for number, text, fault in source.lines():
         rule = None if fault else next((name for rule, name in RULES if rule.fullmatch(text.rstrip())), None)
         if rule is None and text.startswith("%") and not fault:
             rule = next((name for rule, name in RULES if rule.match(text)), None)
         if rule is not None or (block is not None and block.parts == 3 and text == "\\\\"):
-            if block is not None and (record := record_of(block, position + 1)) is not None:
-                position += isinstance(record, Record)
+            if block is not None and (record := record_of(block)) is not None:
                 yield record
             section = rule if rule in ("cross", "replaced") else section
             block = ListingEntry(line=number, section=section) if rule != "end" else None
@@ -150,7 +149,7 @@ def entries(source: DumpInput) -> Iterator[Record | RecordProblem | ListingEnd]:
         if block is None or ended:
             continue
         add_line(block, number, text, fault)
-    if block is not None and (record := record_of(block, position + 1)) is not None:
+    if block is not None and (record := record_of(block)) is not None:
         yield record
     yield ListingEnd(number, ended)
 
@@ -169,7 +168,7 @@ def add_line(block: ListingEntry, number: int, text: str, fault: str) -> None:
         block.abstract.append(text[:MAX_LINE_LENGTH])
 
 
-def record_of(block: ListingEntry, position: int) -> Record | RecordProblem | None:
+def record_of(block: ListingEntry) -> Record | RecordProblem | None:
     """Return the record of an entry, or None if the block contains no entry."""
     found = ENTRY_LINE.fullmatch(block.header[0]) if block.header else None
     if found is None:
@@ -193,7 +192,6 @@ def record_of(block: ListingEntry, position: int) -> Record | RecordProblem | No
         announcement=announcement,
         comment=entry_fields.get("Comments"),
         journal=entry_fields.get("Journal-ref"),
-        position=position,
         line=block.line,
     )
 

@@ -56,7 +56,6 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def records(source: DumpInput) -> Items:
     """Yield a record for every entry of a paper, and a problem for every block that cannot be parsed."""
-    position = 0
     strings: list[str] = []  #: the lines with abbreviations (@string) in the chunks read so far
     for first_line, text, fault in entry_chunks(source):
         if fault:
@@ -77,12 +76,11 @@ def records(source: DumpInput) -> Items:
                 continue
             if is_duplicate:  # the parser leaves the delimiters around a duplicate's values
                 entry = UNENCLOSE.transform_entry(entry, library)
-            position += 1
             values = {
                 name.casefold(): unenclosed(expand_value(str(one.value), known, is_duplicate=is_duplicate))
                 for name, one in entry.fields_dict.items()
             }
-            yield source.note_fields(values, record_of(values, position, line))
+            yield source.note_fields(values, record_of(values, line))
         strings += [line for line in text.splitlines(keepends=True) if STRING.match(line)]
         del strings[MAX_STRINGS:]
 
@@ -132,7 +130,7 @@ def entry_chunks(source: DumpInput) -> Iterator[tuple[int, str, str]]:
         yield first, "".join(run), "" if size <= MAX_CHUNK_LENGTH else "an entry is too long"
 
 
-def record_of(values: dict[str, str], position: int, line: int) -> Record:
+def record_of(values: dict[str, str], line: int) -> Record:
     """Return the record for one entry."""
     is_arxiv = values.get("archiveprefix", values.get("eprinttype", "arxiv")).casefold() == "arxiv"
     eprints = [values.get("eprint"), values.get("volume", "").removeprefix("abs/")] if is_arxiv else []
@@ -154,7 +152,6 @@ def record_of(values: dict[str, str], position: int, line: int) -> Record:
         journal=without_braces(
             values.get("journal") or values.get("journaltitle") or values.get("booktitle", "")
         ),
-        position=position,
         line=line,
     )
 

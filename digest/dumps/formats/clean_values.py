@@ -56,7 +56,6 @@ CATEGORY = re.compile(r"[a-z][a-z-]+(?:\.[A-Za-z-]{2,})?")
 def paper(  # noqa: PLR0913  (one argument for each field)
     *,
     line: int,
-    position: int,
     title: Any,
     abstract: Any = "",
     ids: Iterable[tuple[str, Any]] = (),
@@ -117,7 +116,6 @@ def paper(  # noqa: PLR0913  (one argument for each field)
         summary_by=summary_by,
         comment=comment,
         journal=journal,
-        position=position,
         line=line,
     )
 

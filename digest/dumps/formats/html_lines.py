@@ -34,9 +34,8 @@ HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE
 HIDDEN_CLASSES = frozenset(("sr-only", "visually-hidden", "screen-reader-text"))
 SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d{4}\)(https?://[^\s<>]{1,2000})\s*-->")
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-CONTENT = frozenset(
-    ("article", "main", "section", "li")
-)  #: a header or footer inside these elements belongs to a paper
+#: A header or footer inside these elements belongs to a paper.
+CONTENT = frozenset(("article", "main", "section", "li"))
 LONGEST_LABEL = 60_000
 MAX_OPEN = 4  #: maximum depth of nested links
 

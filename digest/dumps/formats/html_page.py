@@ -142,7 +142,6 @@ def paper_in_metadata(root: Any) -> Record | None:
         published=first_of(values, "citation_date", "citation_online_date", "citation_publication_date"),
         urls=values.get("citation_pdf_url", []),
         journal=first_of(values, "citation_journal_title", "citation_conference_title"),
-        position=1,
         line=1,
     )
 

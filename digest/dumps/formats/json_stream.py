@@ -49,7 +49,7 @@ class NotAPaper(ValueError):
     """Raised for an object that is not a paper; the message states the reason."""
 
 
-ObjectConverter = Callable[[dict[str, Any], int, int], Record]
+ObjectConverter = Callable[[dict[str, Any], int], Record]
 LocatedValue = tuple[int, Any]  #: (line number, JSON value or RecordProblem)
 
 
@@ -85,7 +85,6 @@ def find_list(head: str, list_names: tuple[str, ...]) -> re.Match[str] | None:
 
 def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConverter) -> Items:
     """Convert each object to a record, or to a problem if a field is invalid."""
-    position = 0
     for line, found in found_objects:
         if isinstance(found, RecordProblem):
             yield found
@@ -96,14 +95,13 @@ def convert_objects(found_objects: Iterable[LocatedValue], convert: ObjectConver
             yield RecordProblem(line=line, reason="not an object", excerpt=excerpt(str(found)[:200]))
             continue
         try:
-            record = convert(found, position + 1, line)
+            record = convert(found, line)
         except NotAPaper as error:
             yield RecordProblem(line=line, reason=str(error), excerpt=excerpt(str(found)[:200]))
             continue
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             yield RecordProblem(line=line, reason=f"a field is invalid: {error}")
             continue
-        position += 1
         yield record
 
 

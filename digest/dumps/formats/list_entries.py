@@ -196,7 +196,7 @@ class EntryTitle:
     end: int
 
 
-def paper_of(text: str, position: int, line: int) -> Record | None:
+def paper_of(text: str, line: int) -> Record | None:
     """Return the paper that an entry names, or None for a section or a link to something else."""
     text = as_markdown(text)
     links = links_in(text)
@@ -216,7 +216,6 @@ def paper_of(text: str, position: int, line: int) -> Record | None:
         published=day_in(rest),
         urls=[link.url for link in links if id_in(link.url) is None],
         journal=venue_in(rest),
-        position=position,
         line=line,
     )
 

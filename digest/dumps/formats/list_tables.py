@@ -63,7 +63,7 @@ def has_paper_columns(names: Sequence[str]) -> bool:
     return "title" in names and not PAPER_COLUMNS.isdisjoint(names)
 
 
-def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: int) -> Record | None:
+def paper_in_row(names: Sequence[str], row: Sequence[str], line: int) -> Record | None:
     """Return the paper in a row of a table, or None if the row has no title."""
     cells = [as_markdown(cell) for cell in row]
     links = [link for cell in cells for link in links_in(cell)]
@@ -79,7 +79,7 @@ def paper_in_row(names: Sequence[str], row: Sequence[str], position: int, line: 
         return None
     if described:
         values.setdefault("abstract", plain_text(described))
-    return record_of_row(values | {"title": title}, links, position, line)
+    return record_of_row(values | {"title": title}, links, line)
 
 
 def split_title(cell: str) -> tuple[str, str]:
@@ -108,8 +108,8 @@ def cell_value(cell: str) -> str:
     return "" if is_label or text.casefold() in ("", "-", "–", "null", "none", "n/a", "tbd", "❌") else text
 
 
-def record_of_row(values: Mapping[str, Any], links: Sequence[ListLink], position: int, line: int) -> Record:
+def record_of_row(values: Mapping[str, Any], links: Sequence[ListLink], line: int) -> Record:
     """Return the record for the values of a row."""
     urls = list(dict.fromkeys(link.url for link in links))
-    found = own_columns.record_of({**values, "urls": urls}, position, line)
+    found = own_columns.record_of({**values, "urls": urls}, line)
     return replace(found, urls=tuple(url for url in found.urls if id_in(url) is None))

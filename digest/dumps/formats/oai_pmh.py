@@ -56,7 +56,7 @@ class OaiHarvest:
             )
             yield RecordProblem(line=self.line, reason=reason, is_remark=True)
 
-    def record_of(self, found: Element, position: int, line: int) -> Record | None:
+    def record_of(self, found: Element, line: int) -> Record | None:
         """Return the record of an element, or store a resumption token and return None."""
         if found.tag.rpartition("}")[2] == "resumptionToken":
             self.token, self.whole, self.line = (
@@ -65,17 +65,17 @@ class OaiHarvest:
                 line,
             )
             return None
-        return record_of(found, position, line)
+        return record_of(found, line)
 
 
-def record_of(found: Element, position: int, line: int) -> Record | None:
+def record_of(found: Element, line: int) -> Record | None:
     """Return the record of one element, or None for a deleted or empty record."""
     header, metadata = xml_stream.child(found, "header"), xml_stream.child(found, "metadata")
     content = xml_stream.child(metadata, "*")
     if content is None or (header is not None and header.get("status") == "deleted"):
         return None
     if "dc" in content.tag.rpartition("}")[2]:
-        return dublin_core(content, position, line)
+        return dublin_core(content, line)
     return clean_values.paper(
         title=xml_stream.text_at(content, "title"),
         abstract=xml_stream.inner_text(xml_stream.child(content, "abstract")),
@@ -88,7 +88,6 @@ def record_of(found: Element, position: int, line: int) -> Record | None:
         categories=xml_stream.text_at(content, "categories").split(),
         comment=xml_stream.text_at(content, "comments"),
         journal=xml_stream.text_at(content, "journal-ref"),
-        position=position,
         line=line,
     )
 
@@ -104,7 +103,7 @@ def authors_of(content: Element) -> tuple[str, ...]:
     )
 
 
-def dublin_core(content: Element, position: int, line: int) -> Record:
+def dublin_core(content: Element, line: int) -> Record:
     """Return the record for a Dublin Core element.
 
     The first description is the abstract and the others are comments. The earliest date is the date of the
@@ -127,7 +126,6 @@ def dublin_core(content: Element, position: int, line: int) -> Record:
         published=min(filter(None, map(field_parsing.parse_day, dates)), default=None),
         categories=subjects,
         comment=" ".join(texts[1:]).removeprefix("Comment: "),
-        position=position,
         line=line,
     )
 

@@ -53,18 +53,7 @@ ADDRESS_COLUMNS = (
 )  # fmt: skip
 URL_COLUMNS = {name: place for place, name in enumerate((*COLUMN_ALIASES["urls"], *ADDRESS_COLUMNS))}
 #: Parts of column names; addresses in columns with these names do not belong to the paper.
-OTHER_ADDRESSES = (
-    "cite",
-    "citing",
-    "citation",
-    "refer",
-    "relat",
-    "similar",
-    "author",
-    "user",
-    "license",
-    "venue",
-)
+OTHER_ADDRESSES = ("cit", "refer", "relat", "similar", "author", "user", "license", "venue")
 TEXT_KEYS = ("name", "url", "text", "full_name", "fullName", "display_name", "literal", "tag")
 ID_COLUMNS = ("id", "paperid", "identifier", "eprint")
 ID_SCHEMES = ("arxiv", "doi", "pmid")
@@ -91,7 +80,7 @@ def has_paper_columns(keys: frozenset[str] | set[str]) -> bool:
     return bool(folded & REQUIRED_COLUMNS) and bool(folded & INDICATIVE_COLUMNS)
 
 
-def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
+def record_of(found: Mapping[str, Any], line: int) -> Record:
     """Return the record for one object or row.
 
     Raises ValueError if `found` contains several papers, and NotAPaper if its only known column is a title.
@@ -121,7 +110,6 @@ def record_of(found: Mapping[str, Any], position: int, line: int) -> Record:
         announcement=announcement(column_value(row, "announcement")),
         comment=column_value(row, "comment"),
         journal=column_value(row, "journal"),
-        position=position,
         line=line,
     )
 

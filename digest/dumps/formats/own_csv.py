@@ -56,7 +56,6 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
     names = header_columns(header)
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(lines, delimiter=delimiter)
-    position = 0
     while True:
         begun = lines.number + 1
         try:
@@ -82,11 +81,10 @@ def rows(source: DumpInput) -> Items:  # noqa: PLR0912, PLR0915  (one pass over 
         elif any(row):
             try:
                 fields = dict(zip(names, row, strict=True))
-                record = source.note_fields(fields, own_columns.record_of(fields, position + 1, begun))
+                record = source.note_fields(fields, own_columns.record_of(fields, begun))
             except json_stream.NotAPaper as error:
                 yield RecordProblem(line=begun, reason=str(error), excerpt=excerpt("".join(row)))
                 continue
-            position += 1
             yield record
 
 

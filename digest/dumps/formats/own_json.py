@@ -11,27 +11,22 @@ from digest.papers import Record
 NAME = "json"
 
 LIST_NAMES = ("papers", "results", "data", "items")
-OTHER_LIST_NAMES = (
-    "collection",
-    "dailyPapers",
-    "recommendedPapers",
-)  #: the keys of lists, also of other formats, since an empty list does not reveal its format
+#: The keys of lists of other formats, since an empty list does not reveal its format.
+EMPTY_LIST_NAMES = (*LIST_NAMES, "collection", "dailyPapers", "recommendedPapers")
 
 
 def recognises(head: str) -> bool:
     """Return whether the dump is an empty list or contains objects with a title and another known column."""
     return own_columns.has_paper_columns(json_stream.keys_in(head)) or json_stream.is_empty_list(
-        head, (*LIST_NAMES, *OTHER_LIST_NAMES)
+        head, EMPTY_LIST_NAMES
     )
 
 
 def read(source: DumpInput) -> tuple[Header, Items]:
     """Read the objects of the dump, one per line or in a list."""
-    is_empty = json_stream.is_empty_list(source.head, (*LIST_NAMES, *OTHER_LIST_NAMES))
+    is_empty = json_stream.is_empty_list(source.head, EMPTY_LIST_NAMES)
 
-    def convert(found: dict[str, Any], position: int, line: int) -> Record:
-        return source.note_fields(found, own_columns.record_of(found, position, line))
+    def convert(found: dict[str, Any], line: int) -> Record:
+        return source.note_fields(found, own_columns.record_of(found, line))
 
-    return json_stream.read(
-        source, convert, list_names=(*LIST_NAMES, *OTHER_LIST_NAMES) if is_empty else LIST_NAMES
-    )
+    return json_stream.read(source, convert, list_names=EMPTY_LIST_NAMES if is_empty else LIST_NAMES)

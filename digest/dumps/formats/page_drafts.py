@@ -54,10 +54,9 @@ class PaperDraft:
     signals: dict[str, float] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     urls: list[str] = field(default_factory=list)  #: URLs in addition to those in the abstract
-    has_meta: bool = False
     fault: str = ""
 
-    def record(self, position: int, page: PageHeader) -> Record | RecordProblem:
+    def record(self, page: PageHeader) -> Record | RecordProblem:
         """Return the finished record, or a problem if the paper cannot be read."""
         if not self.fault and self.abstract is None and len(self.title) > LONGEST_TITLE:
             self.fault = "an abstract with no title above it"
@@ -78,26 +77,24 @@ class PaperDraft:
             urls=tuple(urls),
             signals=self.signals,
             summary_by=page_layout.SUMMARY_BY if is_summary else "",
-            position=position,
             line=self.line,
         )
 
 
 def records_of(drafts: Iterable[PaperDraft], page: PageHeader) -> Items:
     """Yield each paper once; trending pages list every paper twice."""
-    position, number = 0, 1
+    number = 1
     seen: set[int] = set()
     for draft in drafts:
         bracketed = IN_BRACKETS.fullmatch(draft.title)
         bare = bracketed[1] if bracketed else draft.title
         title = page_layout.without_leading_sign(bare if "]" in bare else bare.lstrip("["))
         draft.title, number = page_layout.without_number(title, number)
-        record = draft.record(position + 1, page)
+        record = draft.record(page)
         if isinstance(record, Record):
             if (key := hash((record.title, record.ids.get("arxiv") or record.abstract))) in seen:
                 continue
             seen.add(key)
-            position += 1
         yield record
 
 

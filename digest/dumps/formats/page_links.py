@@ -27,7 +27,6 @@ BRACKETED_TOKEN = re.compile(TOKEN.replace("FOLLOWED", r"\(|\[\d"))
 BRACKETED_NUMBER = re.compile(r"\[(\d{1,5})\](?![(.,;:)])")
 LINK_NUMBER = re.compile(r"\[(\d{1,5})\](?![(\[:])")
 REFERRED = re.compile(r"[^\[\]\d\s]\]\[\d")  #: a link such as `[text][12]`
-IMAGE_WORDS = re.compile(r"\s*(?:图片：|[Ii]mage:?\s)\s*(.*)", re.DOTALL)
 MAX_OPEN = 4  #: maximum depth of nested links
 MIN_LINK_NUMBERS = 10
 LONGEST_LABEL = 60_000
@@ -153,12 +152,10 @@ class LinkFinder:
         if text == "]" and self.open:
             place = self.open.pop()
             inner = "".join(self.pieces[place + 1 :])[:LONGEST_LABEL]
-            words = IMAGE_WORDS.fullmatch(inner)
             is_first = bool(self.open) and not "".join(self.pieces[self.open[-1] + 1 : place]).strip()
-            if words or (is_first and "\n" not in inner):
+            if is_first and "\n" not in inner:
                 self.pieces[place:] = [""] * (len(self.pieces) - place)
-                self.add_image(words[1] if words else inner)
-                self.pieces.append("\n" * inner.count("\n"))
+                self.add_image(inner)
                 return
         self.pieces.append(text)
 

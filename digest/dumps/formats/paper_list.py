@@ -73,7 +73,6 @@ def read(source: DumpInput) -> tuple[Header, Items]:
 
 def records(source: DumpInput) -> Items:
     """Yield each paper once, even if several sections list it."""
-    position = 0
     seen: set[int] = set()
     for found in papers_in(source.lines()):
         if isinstance(found, RecordProblem):
@@ -82,8 +81,7 @@ def records(source: DumpInput) -> Items:
         key = hash((title_key(found.record.title), found.record.ids.get("arxiv", "")))
         if key not in seen:
             seen.add(key)
-            position += 1
-            yield replace(found.record, position=position)
+            yield found.record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +110,7 @@ class OpenEntry:
 
     def papers(self) -> Iterator[ListPaper]:
         """Yield the paper that the entry names, if any."""
-        found = list_entries.paper_of("\n".join(self.lines), 0, self.line)
+        found = list_entries.paper_of("\n".join(self.lines), self.line)
         if found is not None:
             yield ListPaper(record=found, is_marked=self.lines[0].startswith("<"))
 
@@ -207,16 +205,16 @@ def beginning_of(text: str, number: int, entry: OpenEntry | None) -> OpenEntry |
 
 def is_detail(text: str) -> bool:
     """Return whether a bullet below an entry continues it: it has a label, or does not name a paper."""
-    return LABELLED.match(text) is not None or list_entries.paper_of(text, 0, 0) is None
+    return LABELLED.match(text) is not None or list_entries.paper_of(text, 0) is None
 
 
 def row_papers(columns: Sequence[str], text: str, number: int) -> Iterator[ListPaper]:
     """Yield the paper in a row of a table of papers, or of another table whose row links to a paper."""
     cells = list_tables.cells_of(text)
     if list_tables.has_paper_columns(columns):
-        found = list_tables.paper_in_row(columns, cells, 0, number)
+        found = list_tables.paper_in_row(columns, cells, number)
     else:
         linked = (cell for cell in cells if any(link.leads_to_paper for link in list_entries.links_in(cell)))
-        found = list_entries.paper_of(next(linked, ""), 0, number)
+        found = list_entries.paper_of(next(linked, ""), number)
     if found is not None:
         yield ListPaper(record=found, is_marked=True)

@@ -23,7 +23,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     return Header(), tagged_lines.records(source, record_of, begins="PMID")
 
 
-def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
+def record_of(entry: tagged_lines.TaggedRecord) -> Record:
     """Return the record for one citation."""
     located = [ID_WITH_KIND.match(value) for value in entry.values_of("LID", "AID")]
     return clean_values.paper(
@@ -38,6 +38,5 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
         published=[entry.first_value("DEP"), entry.first_value("DP")],
         categories=[value.lstrip("*") for value in entry.values_of("MH", "OT")],
         journal=entry.first_value("JT", "TA"),
-        position=position,
         line=entry.line,
     )

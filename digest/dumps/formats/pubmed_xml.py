@@ -22,7 +22,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     return Header(), xml_stream.records(source, record_of, "PubmedArticle")
 
 
-def record_of(found: Element, position: int, line: int) -> Record:
+def record_of(found: Element, line: int) -> Record:
     """Return the record for one article."""
     citation = xml_stream.child(found, "MedlineCitation")
     article = xml_stream.child(citation, "Article")
@@ -37,7 +37,6 @@ def record_of(found: Element, position: int, line: int) -> Record:
             xml_stream.one_line, xml_stream.children(citation, "MeshHeadingList/MeshHeading/DescriptorName")
         ),
         journal=xml_stream.text_at(article, "Journal/Title"),
-        position=position,
         line=line,
     )
 

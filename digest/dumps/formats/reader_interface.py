@@ -33,6 +33,11 @@ class RecordProblem:
     is_doubt: bool = False  #: whether this is the reason why the whole dump may have been misread
 
 
+def doubt(reason: str, line: int = 0) -> RecordProblem:
+    """Return a reason to hold the whole dump."""
+    return RecordProblem(line=line, reason=reason, is_remark=True, is_doubt=True)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Header:
     """The facts about a whole dump that are known before its first paper is read."""

@@ -33,7 +33,7 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     return Header(), tagged_lines.records(source, record_of, begins="TY", ends="ER", tags=TAG)
 
 
-def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
+def record_of(entry: tagged_lines.TaggedRecord) -> Record:
     """Return the record for one reference."""
     authors = tuple(
         ", ".join(part.strip() for part in name.split(",") if part.strip())
@@ -51,6 +51,5 @@ def record_of(entry: tagged_lines.TaggedRecord, position: int) -> Record:
         categories=entry.values_of("KW"),
         urls=urls,
         journal=entry.first_value("JO", "JF", "T2", "JA"),
-        position=position,
         line=entry.line,
     )

@@ -61,17 +61,17 @@ def read(source: DumpInput) -> tuple[Header, Items]:
     dated = FEED_DATE.search(before)
     header = Header(date=field_parsing.parse_day(dated[1]) if dated else None, announced=None if start else 0)
 
-    def convert(entry: Element, position: int, line: int) -> Record:
+    def convert(entry: Element, line: int) -> Record:
         texts = {
             one.tag.rpartition("}")[2]: xml_stream.one_line(one) for one in entry if isinstance(one.tag, str)
         }
         fields = {name: text for name, text in texts.items() if name not in KNOWN}
-        return source.note_fields(fields, record_of(entry, position, line))
+        return source.note_fields(fields, record_of(entry, line))
 
     return header, xml_stream.records(source, convert, "item", "entry")
 
 
-def record_of(entry: Element, position: int, line: int) -> Record:
+def record_of(entry: Element, line: int) -> Record:
     """Return the record for one entry; raise UnreadableDump for an error message of arXiv's API."""
     summary = xml_stream.inner_text(first_child(entry, *TEXTS))
     prefix = ANNOUNCEMENT_PREFIX.match(summary)
@@ -109,7 +109,6 @@ def record_of(entry: Element, position: int, line: int) -> Record:
             first_child(entry, "journal_ref", "journal_reference", "publicationName", "source")
         )
         or described.get("source", ""),
-        position=position,
         line=line,
     )
 

@@ -52,7 +52,7 @@ class JsonFormat:
 # ── arXiv's snapshot on Kaggle ──────────────────────────────────────────────────────────────────
 
 
-def snapshot_record(found: dict[str, Any], position: int, line: int) -> Record:
+def snapshot_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one line of arXiv's snapshot, with the date of its first version."""
     dois = as_text(found.get("doi")).split()
     versions = as_list(found.get("versions"))
@@ -67,7 +67,6 @@ def snapshot_record(found: dict[str, Any], position: int, line: int) -> Record:
         categories=as_text(found.get("categories")).split(),
         comment=found.get("comments"),
         journal=found.get("journal-ref"),
-        position=position,
         line=line,
     )
 
@@ -100,7 +99,7 @@ def is_huggingface(_head: str, keys: frozenset[str]) -> bool:
     return {"title", "summary"} <= keys and is_known
 
 
-def huggingface_record(found: dict[str, Any], position: int, line: int) -> Record:
+def huggingface_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one element; any field may be missing."""
     paper = dict(as_mapping(found.get("paper"))) or found
     return clean_values.paper(
@@ -123,7 +122,6 @@ def huggingface_record(found: dict[str, Any], position: int, line: int) -> Recor
             "comments": found.get("numComments"),
             "stars": paper.get("githubStars"),
         },
-        position=position,
         line=line,
     )
 
@@ -149,16 +147,12 @@ PAPER_ID = re.compile(r'"paperId"\s*:\s*"[0-9a-f]{40}"')
 def is_semantic_scholar(head: str, keys: frozenset[str]) -> bool:
     """Return whether the dump contains papers with Semantic Scholar's ids."""
     folded = {key.casefold() for key in keys}
-    is_known = folded & {"paperid", "corpusid"} and folded & {
-        "externalids",
-        "citationcount",
-        "s2fieldsofstudy",
-        "year",
-    }
+    others = {"externalids", "citationcount", "s2fieldsofstudy", "year"}
+    is_known = folded & {"paperid", "corpusid"} and folded & others
     return "title" in folded and bool(is_known or PAPER_ID.search(head))
 
 
-def semantic_scholar_record(found: dict[str, Any], position: int, line: int) -> Record:
+def semantic_scholar_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one paper, with its one-sentence summary if the abstract is not available."""
     found = {key.casefold(): value for key, value in found.items()}
     for name in PAPER_WRAPPERS:
@@ -184,7 +178,6 @@ def semantic_scholar_record(found: dict[str, Any], position: int, line: int) -> 
         urls=values_at(found, "openaccesspdf.url"),
         signals={"citations": found.get("citationcount")},
         journal=first_at(found, "journal.name", "venue"),
-        position=position,
         line=line,
     )
 
@@ -199,7 +192,7 @@ OPENALEX_IDS = {
 }
 
 
-def openalex_record(found: dict[str, Any], position: int, line: int) -> Record:
+def openalex_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one work."""
     return clean_values.paper(
         title=first_at(found, "title", "display_name"),
@@ -216,7 +209,6 @@ def openalex_record(found: dict[str, Any], position: int, line: int) -> Record:
         urls=values_at(found, "open_access.oa_url"),
         signals={"citations": found.get("cited_by_count")},
         journal=first_at(found, "primary_location.source.display_name"),
-        position=position,
         line=line,
     )
 
@@ -235,7 +227,7 @@ def abstract_in_order(index: Any) -> str:
 # ── bioRxiv and medRxiv ─────────────────────────────────────────────────────────────────────────
 
 
-def rxiv_record(found: dict[str, Any], position: int, line: int) -> Record:
+def rxiv_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one row.
 
     Each version of a preprint has its own row; a row of a later version is marked as a replacement. The rows
@@ -253,7 +245,6 @@ def rxiv_record(found: dict[str, Any], position: int, line: int) -> Record:
         categories=[as_text(found.get("category"))],
         urls=[f"https://www.{server.casefold()}.org/content/{doi}"] if doi.isprintable() else (),
         announcement=rxiv_announcement(found),
-        position=position,
         line=line,
     )
 
@@ -272,7 +263,7 @@ def rxiv_announcement(found: dict[str, Any]) -> Announcement:
 DATE_TYPES = ("Issued", "Submitted", "Available", "Created", "Copyrighted")
 
 
-def datacite_record(found: dict[str, Any], position: int, line: int) -> Record:
+def datacite_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one DOI; raise NotAPaper if the DOI has only a title."""
     found = dict(as_mapping(found.get("data"))) or found
     found = dict(as_mapping(found.get("attributes"))) or found
@@ -293,7 +284,6 @@ def datacite_record(found: dict[str, Any], position: int, line: int) -> Record:
             "downloads": found.get("downloadCount"),
         },
         journal=first_at(found, "container.title"),
-        position=position,
         line=line,
     )
     return json_stream.check_has_more_than_title(record)
@@ -333,7 +323,7 @@ def is_csl(head: str, keys: frozenset[str]) -> bool:
     )
 
 
-def csl_record(found: dict[str, Any], position: int, line: int) -> Record:
+def csl_record(found: dict[str, Any], line: int) -> Record:
     """Return the record for one item; raise NotAPaper if it has only a title."""
     found = dict(as_mapping(found.get("message"))) or found
     url = as_text(found.get("URL"))
@@ -348,7 +338,6 @@ def csl_record(found: dict[str, Any], position: int, line: int) -> Record:
         urls=[] if "doi.org/" in url else [url],
         signals={"citations": found.get("is-referenced-by-count")},
         journal=found.get("container-title"),
-        position=position,
         line=line,
     )
     return json_stream.check_has_more_than_title(record)

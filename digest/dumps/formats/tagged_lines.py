@@ -33,21 +33,19 @@ class TaggedRecord:
         return next(filter(None, self.values_of(*tags)), "")
 
 
-RecordConverter = Callable[[TaggedRecord, int], Record]
+RecordConverter = Callable[[TaggedRecord], Record]
 
 
 def records(
     source: DumpInput, convert: RecordConverter, *, begins: str, ends: str = "", tags: re.Pattern[str] = TAG
 ) -> Items:
     """Convert each tagged record to a paper record."""
-    position = 0
     for entry in tagged_records(source, begins=begins, ends=ends, tags=tags):
         if isinstance(entry, RecordProblem):
             yield entry
             continue
-        position += 1
         fields = {tag: entry.values_of(tag) for tag in entry.values}
-        yield source.note_fields(fields, convert(entry, position))
+        yield source.note_fields(fields, convert(entry))
 
 
 def tagged_records(  # noqa: PLR0912  (a state machine over lines)

@@ -19,7 +19,7 @@ from digest.papers import Record
 
 Element = Any  #: lxml has no type annotations
 
-ElementConverter = Callable[[Element, int, int], Record | None]
+ElementConverter = Callable[[Element, int], Record | None]
 ROOT_ELEMENT = re.compile(
     r"(?:<\?xml[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>\s*)*<([\w:.-]+)",
     re.DOTALL | re.IGNORECASE,
@@ -212,14 +212,11 @@ def split_piece(content: bytes, *, begins: bool) -> Iterator[tuple[bytes, bool]]
 
 def records(source: DumpInput, convert: ElementConverter, *names: str) -> Items:
     """Convert each element with one of these names to a record; skip it if `convert` returns None."""
-    position = 0
     for line, element in elements(source, *names):
         if isinstance(element, RecordProblem):
             yield element
             continue
-        record = convert(element, position + 1, line)
-        if record is not None:
-            position += 1
+        if (record := convert(element, line)) is not None:
             yield record
 
 

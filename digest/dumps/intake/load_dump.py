@@ -175,7 +175,7 @@ def store_records(  # noqa: PLR0917  (one caller, which passes them in this orde
     while not is_done:
         with gc_control.gc_paused():  # a batch creates tens of thousands of objects but few reference cycles
             batch = list(islice(records, BATCH_RECORDS))
-            tally += catalog.add(session, batch, dump=row)
+            tally += catalog.add(session, batch, dump=row, first=read + 1)
         failpoints.reach("records-stored")
         is_done = len(batch) < BATCH_RECORDS
         read += len(batch)

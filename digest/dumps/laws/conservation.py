@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from digest import plurals
-from digest.dumps.formats.reader_interface import DumpReading, Items, RecordProblem
+from digest.dumps.formats.reader_interface import DumpReading, Items, RecordProblem, doubt
 from digest.papers import Record
 
 Address = tuple[str, str]  #: (scheme, id)
@@ -201,22 +201,14 @@ def lost_entries(content: bytes, format: str, tally: Tally) -> Items:
     there = sum(1 for _ in re.finditer(pattern, content, re.MULTILINE)) if pattern else 0
     read = tally.papers + tally.rejected
     if there > read + MAX_LOSS * there:
-        yield RecordProblem(
-            line=0,
-            reason=f"{plurals.count(there, 'entry', 'entries')} begin in the file, but {read:,} were read",
-            is_remark=True,
-            is_doubt=True,
-        )
+        yield doubt(f"{plurals.count(there, 'entry', 'entries')} begin in the file, but {read:,} were read")
 
 
 def unused_text(size: int, tally: Tally) -> Items:
     """Yield a doubt if titles and abstracts make up only a small part of a page."""
     if tally.papers and size > MIN_SIZE and tally.characters < MIN_SHARE * size:
-        yield RecordProblem(
-            line=0,
-            reason=f"the titles and abstracts that were read make up only {tally.characters:,} of the {size:,} characters",
-            is_remark=True,
-            is_doubt=True,
+        yield doubt(
+            f"the titles and abstracts that were read make up only {tally.characters:,} of the {size:,} characters"
         )
 
 
@@ -225,9 +217,4 @@ def miscount(announced: int | None, tally: Tally, *, is_text: bool) -> Items:
     if not is_text or announced is None:
         return
     if abs(tally.papers - announced) >= max(MIN_MISCOUNT, 0.1 * announced):
-        yield RecordProblem(
-            line=0,
-            reason=f"the page says that it lists {announced:,} papers, but {tally.papers:,} were read",
-            is_remark=True,
-            is_doubt=True,
-        )
+        yield doubt(f"the page says that it lists {announced:,} papers, but {tally.papers:,} were read")

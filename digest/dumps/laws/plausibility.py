@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from digest import plurals
 from digest.dumps.formats.field_parsing import MONTHS, person_names
-from digest.dumps.formats.reader_interface import Items, RecordProblem, excerpt
+from digest.dumps.formats.reader_interface import Items, doubt, excerpt
 from digest.papers import Record, title_key
 
 MAX_EXAMPLES = 3
@@ -91,12 +91,8 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
         if len(wrong) > law.ordinary * len(records) and (
             len(wrong) > law.few or 2 * len(wrong) >= len(records) > 1
         ):
-            yield RecordProblem(
-                line=wrong[0].line,
-                reason=f"{len(wrong):,} of its {plurals.count(len(records), 'paper')} {law.what}, for example {examples(wrong)}",
-                is_remark=True,
-                is_doubt=True,
-            )
+            share = f"{len(wrong):,} of its {plurals.count(len(records), 'paper')}"
+            yield doubt(f"{share} {law.what}, for example {examples(wrong)}", wrong[0].line)
 
 
 def examples(wrong: Sequence[Record]) -> str:
@@ -206,20 +202,19 @@ def with_id_of_next(records: Sequence[Record]) -> Iterator[Record]:
 
 def shifted(records: Sequence[Record]) -> list[Record]:
     """Return the records if nearly all their dates fit the arXiv ids of their neighbours, and few their own."""
-    days = [one.published for one in records if one.published and NEW_ID.match(one.ids.get("arxiv", ""))]
-    months = [
-        month_of_id(one.ids["arxiv"])
+    dated = [
+        (12 * one.published.year + one.published.month, month_of_id(one.ids["arxiv"]))
         for one in records
         if one.published and NEW_ID.match(one.ids.get("arxiv", ""))
     ]
-    if len(days) < MIN_DATED:
+    if len(dated) < MIN_DATED:
         return []
 
     def fitting(shift: int) -> int:
-        pairs = zip(months[max(0, shift) :], days[max(0, -shift) :], strict=False)
-        return sum(abs(month - 12 * day.year - day.month) <= 1 for month, day in pairs)
+        pairs = zip(dated[max(0, shift) :], dated[max(0, -shift) :], strict=False)
+        return sum(abs(month - day) <= 1 for (_, month), (day, _) in pairs)
 
-    is_shifted = 2 * fitting(0) < len(days) and max(fitting(1), fitting(-1)) >= 0.9 * (len(days) - 1)
+    is_shifted = 2 * fitting(0) < len(dated) and max(fitting(1), fitting(-1)) >= 0.9 * (len(dated) - 1)
     return list(records) if is_shifted else []
 
 

@@ -46,10 +46,10 @@ class CatalogCounts:
         )
 
 
-def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> CatalogCounts:
+def add(session: Session, records: Sequence[Record], *, dump: DumpRow, first: int = 1) -> CatalogCounts:
     """Store a batch of hundreds of records and their appearances in `dump`; return the counts of papers.
 
-    Storing the same batch again changes nothing.
+    `first` is the position of the first record in the dump. Storing the same batch again changes nothing.
     """
     if not records:
         return CatalogCounts()
@@ -58,8 +58,8 @@ def add(session: Session, records: Sequence[Record], *, dump: DumpRow) -> Catalo
     batch = CatalogBatch(session, dump)
     titled = [(record, title_alias(record)) for record in records]
     batch.gather(titled)
-    for record, title in titled:
-        batch.assign_record(record, title)
+    for position, (record, title) in enumerate(titled, first):
+        batch.assign_record(record, title, position)
     batch.write()
     return batch.tally()
 
@@ -155,7 +155,7 @@ class CatalogBatch:
 
     # ── decide ──────────────────────────────────────────────────────────────────────────────────
 
-    def assign_record(self, record: Record, title: Key | None) -> None:
+    def assign_record(self, record: Record, title: Key | None, position: int) -> None:
         """Find or create the paper of a record and add the record's data to it."""
         row = paper_row(
             record,
@@ -172,7 +172,7 @@ class CatalogBatch:
             self.enrich(paper, row)
         for key in (*record.ids.items(), *([title] if title else [])):
             self.claim_id(paper, key)
-        self.note_observation(paper, record)
+        self.note_observation(paper, record, position)
 
     def find_paper(self, record: Record, title: Key | None) -> BatchPaper | None:
         """Return the paper that a record belongs to, or None; merge the papers if there are several."""
@@ -239,9 +239,9 @@ class CatalogBatch:
         if key[0] != TITLE_SCHEME:
             paper.ids.setdefault(key[0], set()).add(key[1])
 
-    def note_observation(self, paper: BatchPaper, record: Record) -> None:
+    def note_observation(self, paper: BatchPaper, record: Record, position: int) -> None:
         """Record the paper's first position in the dump and its signals."""
-        self.appearances.setdefault(paper.id, (record.position, record.line))
+        self.appearances.setdefault(paper.id, (position, record.line))
         for name, value in record.signals.items():
             self.signals.setdefault((paper.id, name), value)
             if self.latest.get((paper.id, name)) != value:
