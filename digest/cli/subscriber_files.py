@@ -384,7 +384,7 @@ def export_file(
         digest subscribers export people.csv
         digest subscribers export people.jsonl
     """
-    from digest.subscribers import COLUMNS
+    from digest.subscribers import file_columns
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
@@ -393,22 +393,22 @@ def export_file(
     ):
         rows = csv.writer(file, lineterminator="\n")
         if not is_json:
-            rows.writerow(COLUMNS)
+            rows.writerow(file_columns())
         for one in subscriber_listing.list_subscribers(work.session, now=now, with_words=True):
             fields = file_fields(one)
             if is_json:
                 file.write(json.dumps(fields, ensure_ascii=False, default=terminal.json_value) + "\n")
             else:
-                rows.writerow(escape_formula(cell_text(fields.get(name))) for name in COLUMNS)
+                rows.writerow(escape_formula(cell_text(fields.get(name))) for name in file_columns())
     return lines([])
 
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a subscriber's row for an export, with topics and packs in separate columns."""
-    from digest.subscribers import COLUMNS
+    from digest.subscribers import file_columns
 
     topics, packs = split_topics_and_packs(one["topics"])
-    return {name: one.get(name) for name in COLUMNS} | {"topics": topics, "packs": packs}
+    return {name: one.get(name) for name in file_columns()} | {"topics": topics, "packs": packs}
 
 
 def cell_text(value: Any) -> str:

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from digest.db.tables import Subscriber
     from digest.subscribers.subscriber_search import Criteria
 
-#: The fields of a subscriber, in the order of the output.
-FIELDS = (
-    "email", "owner", "name", "state", "cadence", "at", "timezone", "max_papers", "min_papers", "max_age_days", "abstracts",
-    "trending", "nothing_today", "not_after", "paused_until", "next_due_at", "created_at", "confirmed_at", "consent",
-    "leaving_reason", "muted", "topics",
+#: The fields of a subscriber before and after the settings, in the order of the output.
+BEFORE_SETTINGS = "email", "owner", "name", "state"
+AFTER_SETTINGS = (
+    "paused_until", "next_due_at", "created_at", "confirmed_at", "consent", "leaving_reason", "muted", "topics",
 )  # fmt: skip
 BATCH_ROWS = 500  #: number of subscribers whose topics are read at once
 
@@ -46,7 +45,7 @@ def subscriber_reports(
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of these subscribers."""
     from digest import subscribers
-    from digest.editions import schedule
+    from digest.subscribers.reader_settings import SETTINGS
 
     ids = [subscriber.id for subscriber in batch]
     topics = subscribers.typed_topics(session, ids, with_words=with_words)
@@ -59,22 +58,13 @@ def subscriber_reports(
             "owner": subscriber.owner_email,
             "name": subscriber.name,
             "state": subscriber.state,
-            "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),
-            "at": f"{subscriber.at:%H:%M}",
-            "timezone": subscriber.timezone,
-            "max_papers": subscriber.max_papers,
-            "min_papers": subscriber.min_papers,
-            "max_age_days": subscriber.max_age_days,
-            "abstracts": subscriber.abstracts,
-            "trending": subscriber.wants_trending,
-            "nothing_today": subscriber.wants_nothing_today_letters,
-            "not_after": f"{subscriber.not_after:%H:%M}" if subscriber.not_after else None,
+            **{name: setting.value_of(subscriber) for name, setting in SETTINGS.items()},
             "paused_until": subscriber.paused_until,
             "next_due_at": due.get(subscriber.id),
             "created_at": subscriber.created_at,
             "confirmed_at": subscriber.confirmed_at,
+            "consent": consents.get(subscriber.id),
             "leaving_reason": subscriber.leaving_reason,
             "muted": muted.get(subscriber.id, []),
-            "consent": consents.get(subscriber.id),
             "topics": topics.get(subscriber.id, {}),
         }

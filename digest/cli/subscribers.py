@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from functools import partial
@@ -16,6 +18,7 @@ from digest.cli.frame import Opened, Workspace, command, opened, reading, writin
 from digest.cli.options import CLOCK, Limit, Now, argument, day, option, parse_choice
 from digest.cli.results import CommandResult, Facts, Note, Table, listing
 from digest.errors import BadField
+from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
 
 if TYPE_CHECKING:
     from digest.db import Session
@@ -25,39 +28,50 @@ if TYPE_CHECKING:
 
 app = group("Manage subscribers.")
 
-ABSTRACTS = "Length of abstracts: titles, short (one or two sentences), full. Default: short."
 OWNER = "The person who gets the settings link, confirmation and reminders of a group address."
-NOTHING_TODAY = "Send a short letter on every day without a match; otherwise only after 14 days without mail."
 
 Email = Annotated[str, argument("EMAIL", "The subscriber's address.", autocompletion=completion.emails)]
 Name = Annotated[str | None, option("--name NAME", "The subscriber's name.")]
 Topics = Annotated[
     list[str] | None, option("--topic NAME=FILTER", "A topic; repeat the option for more topics.")
 ]
-Cadence = Annotated[
-    str | None, option("--cadence CADENCE", "How often: daily, weekdays, weekly, weekly-fri, monthly.")
-]
-At = Annotated[str | None, option("--at HH:MM", "Local time of the digests.")]
-Timezone = Annotated[
-    str | None, option("--timezone ZONE", "A time zone: Europe/Oslo, a large city, or UTC+2.")
-]
-MaxPapers = Annotated[
-    int | None, option("--max-papers N", "Maximum number of papers in a digest, 1 to 50. Default: 10.")
-]
 Owner = Annotated[str | None, option("--owner EMAIL", OWNER)]
+
+
+def with_settings(function: Callable[..., CommandResult]) -> Callable[..., CommandResult]:
+    """Give a command an option for each setting of a reader; it gets those that were given as `texts`."""
+    signature = inspect.signature(function, eval_str=True)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[(bool if one.is_flag else str) | None, option(one.option, one.help)],
+        )
+        for name, one in SETTINGS.items()
+    ]
+
+    @functools.wraps(function)
+    def run(**given: Any) -> CommandResult:
+        chosen = {name: given.pop(name) for name in SETTINGS}
+        words = {None: None, True: "yes", False: "no"}
+        texts = {name: words.get(value, value) for name, value in chosen.items() if value is not None}
+        return function(**given, texts=texts)
+
+    others = [parameter for name, parameter in signature.parameters.items() if name != "texts"]
+    run.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+    return run
 
 
 @app.command()
 @command(partial(writing, makes_service=True))
+@with_settings
 def add(
     work: Workspace,
     email: Email,
+    texts: dict[str, str],
     topic: Topics = None,
     name: Name = None,
-    cadence: Cadence = "daily",
-    at: At = "08:00",
-    timezone: Timezone = "UTC",
-    max_papers: MaxPapers = None,
     group: Annotated[
         bool, option("--group", "The address is a mailing list or a shared mailbox. Needs --owner.")
     ] = False,
@@ -80,7 +94,6 @@ def add(
         digest subscribers add ada@example.org --at 07:30 --timezone Europe/Oslo
         digest subscribers add ada@example.org --confirmed --consent 'asked in class'
     """
-    from digest.editions import schedule as edition_schedule
     from digest.subscribers import use_cases
 
     if confirmed and not consent:
@@ -89,15 +102,14 @@ def add(
         )
     if group != (owner is not None):
         raise BadField("--owner", "a group address needs both: --group --owner EMAIL.")
+    chosen = ReaderSettings(topics=parse_topics(topic or []), texts=texts)
     given: dict[str, Any] = {
-        "name": name, "topics": parse_topics(topic or []), "max_papers": max_papers, "owner": owner, "now": now,
-        "schedule": edition_schedule.parse_schedule(cadence=cadence or "", at=at or "", timezone=timezone or ""),
-        "operator": command_context.operator_name(),
+        "name": name or "", "owner": owner, "operator": command_context.operator_name(), "now": now,
     }  # fmt: skip
     if confirmed:
-        subscriber = use_cases.add_confirmed(work.session, work.site, email, consent=consent, **given)
+        subscriber = use_cases.add_confirmed(work.session, work.site, email, chosen, consent=consent, **given)
     else:
-        subscriber = use_cases.add_unconfirmed(work.session, work.site, email, **given)
+        subscriber = use_cases.add_unconfirmed(work.session, work.site, email, chosen, **given)
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
     return about(work, subscriber, now, f"is {state}.")
@@ -162,9 +174,10 @@ def show_list(
 def chosen_columns(text: str) -> list[str]:
     """Return the named columns; raise BadField for an unknown column."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    known = (*subscriber_listing.BEFORE_SETTINGS, *SETTINGS, *subscriber_listing.AFTER_SETTINGS)
     for name in names:
-        if name not in subscriber_listing.FIELDS:
-            raise BadField("--columns", f"{name!r} is not one of {', '.join(subscriber_listing.FIELDS)}.")
+        if name not in known:
+            raise BadField("--columns", f"{name!r} is not one of {', '.join(known)}.")
     return names or DEFAULT_COLUMNS.split(",")
 
 
@@ -217,9 +230,11 @@ def events_of(work: Workspace, email: str, limit: int | None) -> CommandResult:
 
 @app.command()
 @command(writing)
+@with_settings
 def edit(
     work: Workspace,
     email: Email,
+    texts: dict[str, str],
     topic: Topics = None,
     remove_topic: Annotated[
         list[str] | None,
@@ -230,12 +245,6 @@ def edit(
         ),
     ] = None,
     name: Name = None,
-    cadence: Cadence = None,
-    at: At = None,
-    timezone: Timezone = None,
-    max_papers: MaxPapers = None,
-    abstracts: Annotated[str | None, option("--abstracts LENGTH", ABSTRACTS)] = None,
-    nothing_today: Annotated[bool | None, option("--nothing-today/--no-nothing-today", NOTHING_TODAY)] = None,
     owner: Owner = None,
     undo: Annotated[bool, option("--undo", "Undo the latest change of the settings instead.")] = False,
     now: Now = CLOCK,
@@ -261,18 +270,15 @@ def edit(
         report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"undone": undone}
         nothing = f"{report['email']}: there is no change to undo."
         return CommandResult(report, " ".join(undone) or nothing)
+    topics = changed_topics(work.session, subscriber, topic or [], remove_topic or [])
     changed = use_cases.change_by_operator(
         work.session,
         subscriber,
+        ReaderSettings(topics=topics, texts=texts),
+        name=name,
+        owner=owner,
         operator=operator,
         now=now,
-        name=name,
-        schedule=subscribers.changed_schedule(subscriber, cadence=cadence, at=at, timezone=timezone),
-        topics=changed_topics(work.session, subscriber, topic or [], remove_topic or []),
-        max_papers=max_papers,
-        abstracts=abstracts,
-        wants_nothing_today_letters=nothing_today,
-        owner=owner,
     )
     report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"changed": changed}
     return CommandResult(report, f"{report['email']}: {'changed' if changed else 'nothing to change'}.")

@@ -215,15 +215,6 @@ class RequestedTopic(Struct, frozen=True, gc=False):
     matches: RankedMatches
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DigestLimits:
-    """The maximum and minimum number of papers in one subscriber's digest."""
-
-    #: maximum number of papers of all topics together; one topic may fill the digest if no other matches
-    papers: int = 10
-    at_least: int = 1  #: minimum number of papers in a digest
-
-
 def rank_matches(
     matches: int,
     scores: Sequence[float],
@@ -293,16 +284,15 @@ def compose(
     eligible: int,
     ids: Sequence[int],
     shown: Collection[int] = frozenset(),
-    limits: DigestLimits = DigestLimits(),
+    max_papers: int = 10,
 ) -> tuple[Section, ...]:
     """Return the sections of one subscriber's digest, in the order of their topics.
 
     `eligible` is the set of paper numbers that may be shown, `shown` contains the numbers of papers already
-    shown, and `ids[number]` is a paper's id. Returns no sections if fewer than `limits.at_least` papers are
-    picked.
+    shown, and `ids[number]` is a paper's id. One topic may fill the digest if no other matches.
     """
-    picked = pick_papers(topics, eligible, shown, limits)
-    if len(picked) < max(1, limits.at_least):
+    picked = pick_papers(topics, eligible, shown, max_papers)
+    if not picked:
         return ()
     found = bitsets.bitset_of(picked)
     by_topic = assign_to_topics(topics, picked, found)
@@ -322,7 +312,7 @@ def compose(
 
 
 def pick_papers(
-    topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int], limits: DigestLimits
+    topics: Sequence[RequestedTopic], eligible: int, shown: Collection[int], max_papers: int
 ) -> dict[int, int]:
     """Return {paper number: position of the topic that picked the paper}.
 
@@ -330,7 +320,7 @@ def pick_papers(
     picks with the highest worth are kept.
     """
     picked = dict.fromkeys(shown, ALREADY_SHOWN)
-    full, before_round = len(picked) + limits.papers, -1
+    full, before_round = len(picked) + max_papers, -1
     candidates = [requested.matches.candidates(eligible) for requested in topics]
     while before_round < len(picked) < full:
         before_round = len(picked)

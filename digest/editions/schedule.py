@@ -40,7 +40,6 @@ class Schedule:
     at: time = time(8)
     timezone: str = "UTC"
     weekday: int = 0  #: the day of a weekly digest; 0 is Monday
-    not_after: time | None = None  #: the local time of day at which an edition closes; None for midnight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,8 +122,6 @@ def edition_on(schedule: Schedule, day: date) -> Edition | None:
     ):  # clocks skip the last hour of this day
         due_at = datetime.combine(day, schedule.at, tzinfo=zone).replace(fold=1).astimezone(UTC)
     closes_at = local_instant(period_end(schedule.cadence, day), time(), zone)
-    if schedule.not_after is not None and schedule.not_after > schedule.at:
-        closes_at = min(closes_at, local_instant(day, schedule.not_after, zone))
     return Edition(name=edition_name(schedule.cadence, day), day=day, due_at=due_at, closes_at=closes_at)
 
 
@@ -178,9 +175,7 @@ def local_instant(day: date, at: time, zone: tzinfo) -> datetime:
 # ── parsing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse_schedule(
-    *, cadence: str = "daily", at: str = "08:00", timezone: str = "UTC", not_after: str | None = None
-) -> Schedule:
+def parse_schedule(*, cadence: str = "daily", at: str = "08:00", timezone: str = "UTC") -> Schedule:
     """Parse a schedule; raise BadField with the name of the invalid field."""
     how_often, weekday = parse_cadence(cadence)
     return Schedule(
@@ -188,7 +183,6 @@ def parse_schedule(
         at=parse_time(at),
         timezone=parse_zone(timezone),
         weekday=weekday,
-        not_after=parse_time(not_after, field="not_after") if not_after else None,
     )
 
 

@@ -156,7 +156,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> bool:
     """Run a reader's commands and record the change; return whether there is one that can be undone."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
-    before = subscribers.saved_settings(session, subscriber)
+    before = subscribers.settings_of(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
             reply.outcomes.append(outcome_of(command, result, is_proven=reply.is_trusted))

@@ -167,6 +167,6 @@ def change_topics(request: ReaderRequest, command: Command) -> str:
         page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
         reply.add_link(_("Less like this") if is_less else _("More like this"), page)
         return f"{title}: {_('Open the link below to change your topics.')} {effects}"
-    subscribers.edit(request.session, subscriber, now=request.now, topics=after)
+    subscribers.edit(request.session, subscriber, subscribers.ReaderSettings(topics=after), now=request.now)
     done = _("You get fewer papers like this.") if is_less else _("You get more papers like this.")
     return f"{title}: {done} {effects}"

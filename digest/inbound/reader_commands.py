@@ -20,6 +20,7 @@ from digest.inbound.mail_commands import (
 )
 from digest.inbound.reader_request import ReaderRequest, topics_of
 from digest.letters import figures_in_words
+from digest.subscribers import ReaderSettings, reader_settings
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -67,12 +68,14 @@ def resume_digests(request: ReaderRequest, command: Command) -> str:
 # ── lasting changes ─────────────────────────────────────────────────────────────────────────────
 
 
-def save_or_prefill(request: ReaderRequest, done: str, *prefilled: tuple[str, str], **changes: Any) -> str:
+def save_or_prefill(
+    request: ReaderRequest, done: str, *prefilled: tuple[str, str], given: ReaderSettings
+) -> str:
     """Apply a lasting change if the sender is proven, else fill it in on the settings page; return the result."""
     if not request.reply.is_trusted:
         request.reply.prefilled += prefilled
         return _("Open the link below and press Save to confirm.")
-    subscribers.edit(request.session, request.subscriber, now=request.now, **changes)
+    subscribers.edit(request.session, request.subscriber, given, now=request.now)
     return done
 
 
@@ -89,7 +92,9 @@ def add_topic(request: ReaderRequest, command: Command) -> str:
         }
     done = (_("Changed: %s.") if known else _("Added: %s.")) % (known or name)
     changed = {**topics, known or name: text}
-    said = save_or_prefill(request, done, ("name", name), ("filter", text), topics=changed)
+    said = save_or_prefill(
+        request, done, ("name", name), ("filter", text), given=ReaderSettings(topics=changed)
+    )
     return paper_commands.matches_in_words(request, text, after=said)
 
 
@@ -106,7 +111,9 @@ def drop_topic(request: ReaderRequest, command: Command) -> str:
         return _("You have no topic of that name. Yours are: %s.") % ", ".join(topics)
     kept = {name: text for name, text in topics.items() if name not in gone}
     done = _("Removed: %s.") % ", ".join(gone)
-    return save_or_prefill(request, done, *(("drop", name) for name in gone), topics=kept)
+    return save_or_prefill(
+        request, done, *(("drop", name) for name in gone), given=ReaderSettings(topics=kept)
+    )
 
 
 def named_topic(given: str, names: Collection[str], listed: Sequence[str]) -> str | None:
@@ -128,9 +135,9 @@ def list_topics(request: ReaderRequest, command: Command) -> str:
 def change_schedule(request: ReaderRequest, command: Command) -> str:
     """Change the hour, the time zone or the cadence of the reader's digests."""
     changes = command_arguments.parse_schedule(command.argument) or {}
-    changed = subscribers.changed_schedule(request.subscriber, **changes)
+    changed = reader_settings.schedule_in({**reader_settings.texts_of(request.subscriber), **changes})
     done = _("Changed to: %s.") % figures_in_words.schedule_in_words(changed)
-    return save_or_prefill(request, done, *changes.items(), schedule=changed)
+    return save_or_prefill(request, done, *changes.items(), given=ReaderSettings(texts=changes))
 
 
 # ── undo, export, erase ─────────────────────────────────────────────────────────────────────────

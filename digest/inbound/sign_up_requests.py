@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from digest import subscribers
 from digest.db.tables import Subscriber
-from digest.editions import schedule
 from digest.errors import UsageError
 from digest.inbound import command_arguments, mail_without_command, paper_commands
 from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
 from digest.letters import figures_in_words
-from digest.subscribers.requested_settings import Remark
+from digest.subscribers import reader_settings
+from digest.subscribers.reader_settings import Remark
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -37,7 +37,7 @@ def ask_to_subscribe(
     return MailOutcome(outcome="a sign-up, waiting to be confirmed")
 
 
-def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.RequestedSettings:
+def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.ReaderSettings:
     """Return the settings that a sign-up asks for, with a remark on each line that gives none."""
     topics, changes, remarks = dict[str, str](), dict[str, str](), list[Remark]()
     for command in mail.commands:
@@ -49,8 +49,7 @@ def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.R
             outcome = outcome_of(command, said)
             remarks.append((outcome["command"], outcome["result"]))
     remarks += [(line, _("Left unread.")) for line in mail.quoted_unread()]
-    chosen = schedule.parse_schedule(**changes) if changes else None
-    return subscribers.RequestedSettings(topics=topics, schedule=chosen, remarks=tuple(remarks))
+    return subscribers.ReaderSettings(topics=topics, texts=changes, remarks=tuple(remarks))
 
 
 def read_request(
@@ -67,7 +66,7 @@ def read_request(
         return paper_commands.matches_in_words(context, text)
     if command.verb is Verb.SCHEDULE:
         asked = {**changes, **(command_arguments.parse_schedule(command.argument) or {})}
-        schedule.parse_schedule(**asked)
+        reader_settings.columns_of(asked)
         changes.update(asked)
         return ""
     if command.verb in {Verb.SUBSCRIBE, Verb.HELP, Verb.APPLY, Verb.CONFIRM}:
@@ -76,7 +75,7 @@ def read_request(
 
 
 def request(
-    context: MailContext, email: str, mail: CommandMail, requested: subscribers.RequestedSettings
+    context: MailContext, email: str, mail: CommandMail, requested: subscribers.ReaderSettings
 ) -> bool:
     """Queue the sign-up of an address; return whether its confirmation letter is queued at once.
 

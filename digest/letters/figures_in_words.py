@@ -102,11 +102,6 @@ def place_in_words(timezone: str) -> str:
     return timezone.rpartition("/")[2].replace("_", " ")
 
 
-def abstracts_in_words(length: str) -> str:
-    """Return the length of abstracts in words."""
-    return {"titles": _("Titles only"), "full": _("Whole abstracts")}.get(length, _("Short abstracts"))
-
-
 def schedule_in_words(schedule: Schedule) -> str:
     """Return a schedule such as `Monday to Friday at 08:00, Oslo`."""
     match schedule.cadence:

@@ -83,13 +83,13 @@ def first_and_later_digests(session: Session, now: datetime) -> Iterator[tuple[i
     joined, or the next one. After a pause, it is unknown since when the reader could get a digest.
     """
     joined_at = func.coalesce(Subscriber.confirmed_at, Subscriber.created_at)
-    can_be_due = Subscriber.state == SubscriberState.ACTIVE, Subscriber.not_after.is_(None)
+    is_active = Subscriber.state == SubscriberState.ACTIVE
     later = select(func.count(), func.min(later_of(Subscriber.next_due_at, joined_at)))
-    yield session.execute(later.where(*can_be_due, Subscriber.next_due_at <= now)).one()
+    yield session.execute(later.where(is_active, Subscriber.next_due_at <= now)).one()
     columns = Subscriber.cadence, Subscriber.at, Subscriber.timezone, Subscriber.weekday
     first = select(*columns, func.count(), func.min(joined_at)).group_by(*columns)
     is_first = Subscriber.next_due_at.is_(None), Subscriber.is_resumed.is_(False)
-    for cadence, at, timezone, weekday, count, joined in session.execute(first.where(*can_be_due, *is_first)):
+    for cadence, at, timezone, weekday, count, joined in session.execute(first.where(is_active, *is_first)):
         schedule = Schedule(cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday)
         yield count, max(schedule_status(schedule, joined).next.due_at, joined)
 

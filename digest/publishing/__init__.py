@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from digest.publishing.cleanup import delete_old_rows, delete_old_shown, is_cleanup_overdue
     from digest.publishing.decide_digest import considered_until_of
     from digest.publishing.digest_preview import Preview, decide_for, preview
-    from digest.publishing.paper_eligibility import is_news, is_recently_published
+    from digest.publishing.paper_eligibility import is_news
     from digest.publishing.publish_due import CHUNK_SUBSCRIBERS, prepare_press, publish
     from digest.publishing.visitor_sample import (
-        DEFAULT_PAPERS,
         SampleDigest,
         public_sample,
         sample_digest,
@@ -25,7 +24,6 @@ else:
 
 __all__ = [
     "CHUNK_SUBSCRIBERS",
-    "DEFAULT_PAPERS",
     "Preview",
     "PublishReport",
     "SampleDigest",
@@ -36,7 +34,6 @@ __all__ = [
     "delete_old_shown",
     "is_cleanup_overdue",
     "is_news",
-    "is_recently_published",
     "overflow_papers",
     "positions",
     "positions_now",

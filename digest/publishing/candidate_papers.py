@@ -47,8 +47,6 @@ def overflow_papers(
     eligible = match_index.eligible(
         considered_until_of_delivery(delivery), start_of_day(reader.created_at), delivery.dated_at
     )
-    if reader.max_age_days is not None:
-        eligible &= match_index.recently_published(reader.max_age_days, delivery.dated_at.date())
     if section.filter_id is not None:
         evaluate_filters(session, match_index, [section.filter_id])
     chosen = (
@@ -104,7 +102,7 @@ def positions_of_paper(  # noqa: PLR0917  (the state of one search)
     number = match_index.press.rank_of_paper.get(paper_id)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
     found = {}
-    for requested in requested_topics(match_index, reader, gathered.topics.get(reader.id, ())):
+    for requested in requested_topics(match_index, gathered.topics.get(reader.id, ())):
         order = [one for one in requested.matches.eligible_order(eligible) if one not in shown]
         if number in order:
             found[requested.topic] = order.index(number) + 1

@@ -26,7 +26,7 @@ from digest.editions import shown
 from digest.editions.schedule import ScheduleStatus
 from digest.letters.press.press_value import Press
 from digest.publishing import nothing_today, pending_updates
-from digest.publishing.decide_digest import considered_until_of, decide_digest, may_wait, schedule_status_of
+from digest.publishing.decide_digest import considered_until_of, decide_digest, schedule_status_of
 from digest.publishing.due_readers import gather_inputs, lock_due_readers, match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.missed_editions import record_missed_editions
@@ -170,18 +170,14 @@ def write_digests(
         for reader in readers
         if (edition := slots[reader.id].due) is not None
     ]
-    waiting = {one.reader.id for one in decisions if may_wait(one)}
-    decided = [one for one in decisions if one.reader.id not in waiting]
-    new = {number: one for one, number in zip(decided, delivery_ids, strict=False)}
+    new = {number: one for one, number in zip(decisions, delivery_ids, strict=False)}
     rows = [delivery_row(number, one, match_index.press, now) for number, one in new.items()]
     shared = {"key_id": chunk.site.signing_key_id, "dated_at": now, "covers_to": now}
     outbox.queue_new_digests(session, rows, shared=shared)
     failpoints.reach("digests-written")
     write_shown(session, new)
-    changes = {
-        one.id: subscriber_changes(one, slots[one.id], now) for one in readers if one.id not in waiting
-    }
-    for one in decided:
+    changes = {one.id: subscriber_changes(one, slots[one.id], now) for one in readers}
+    for one in decisions:
         changes[one.reader.id] |= decision_changes(one, match_index, now)
     db.update_many(session, Subscriber, list(changes.values()))
     return new
@@ -200,7 +196,7 @@ def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -
         "email": reader.email,
         "edition": edition.name,
         "decision": decision.digest.to_json(),
-        "press": press.name if decision.is_too_few or not is_empty else None,
+        "press": None if is_empty else press.name,
         "covers_from": decision.covers_from,
         "covers_paper_id": reader.considered_paper_id,
         "state": DeliveryState.EMPTY if is_empty else DeliveryState.QUEUED,
@@ -214,8 +210,6 @@ def delivery_row(number: int, decision: Decision, press: Press, now: datetime) -
 def empty_reason(decision: Decision) -> str:
     """Return the reason why the edition has no papers."""
     checked = decision.digest.checked
-    if decision.is_too_few:
-        return f"{plurals.count(checked, 'paper')} checked, fewer than {decision.reader.min_papers} matched"
     return f"{plurals.count(checked, 'paper')} checked, none matched" if checked else "no new papers"
 
 
@@ -272,18 +266,12 @@ def subscriber_changes(reader: Reader, slot: ScheduleStatus, now: datetime) -> d
 
 
 def decision_changes(decision: Decision, match_index: MatchIndex, now: datetime) -> dict[str, Any]:
-    """Return the columns that a new decision changes, so that the next digest considers only later papers.
-
-    After an edition with too few papers, the next edition considers the same papers again.
-    """
-    reader = decision.reader
+    """Return the columns that a new decision changes, so that the next digest considers only later papers."""
     changes: dict[str, Any] = {
         "is_resumed": False,
         "considered_until": now,
         "considered_paper_id": match_index.last_id,
     }
-    if decision.is_too_few:
-        changes = {"considered_until": reader.considered_until or decision.covers_from}
     if decision.digest.sections:
         changes["last_mail_at"] = now
     return changes

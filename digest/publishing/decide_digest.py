@@ -13,7 +13,6 @@ from digest.editions.compose import (
     MAX_PAPERS,
     TRENDING_TOPIC,
     Digest,
-    DigestLimits,
     RequestedTopic,
     Section,
     compose,
@@ -39,15 +38,12 @@ def cached_status(  # noqa: PLR0917  (the columns of one row)
     at: time,
     timezone: str,
     weekday: int,
-    not_after: time | None,
     promised: datetime | None,
     now: datetime,
     decided: frozenset[str],
 ) -> ScheduleStatus:
     """Return the status of a schedule that is stored in these columns."""
-    schedule = Schedule(
-        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
-    )
+    schedule = Schedule(cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday)
     return edition_schedule.schedule_status(schedule, now, promised=promised, decided=decided)
 
 
@@ -55,7 +51,7 @@ def schedule_status_of(
     reader: Reader, now: datetime, decided: frozenset[str] = frozenset()
 ) -> ScheduleStatus:
     """Return which of the reader's editions were missed, which is due and which is next at `now`."""
-    schedule = reader.cadence, reader.at, reader.timezone, reader.weekday, reader.not_after
+    schedule = reader.cadence, reader.at, reader.timezone, reader.weekday
     return cached_status(*schedule, reader.next_due_at, now, decided)
 
 
@@ -69,16 +65,15 @@ def decide_digest(
     """Decide the content of this reader's edition, for a real run, a preview or a dry run."""
     considered_until = considered_until_of(reader, now)
     eligible = match_index.eligible(considered_until, start_of_day(reader.created_at), now)
-    if reader.max_age_days is not None:
-        eligible &= match_index.recently_published(reader.max_age_days, edition.day)
-    limits = digest_limits(reader.max_papers, reader.min_papers)
     topics = gathered.topics.get(reader.id, ())
-    requested = requested_topics(match_index, reader, topics)
+    requested = requested_topics(match_index, topics)
     shown = gathered.shown.get(reader.id, ())
-    sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
+    most = min(reader.max_papers, MAX_PAPERS)
+    sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
     while second := second_versions(sections, match_index, gathered):
         eligible &= ~bitset_of(second)
-        sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, limits=limits)
+        most = min(reader.max_papers, MAX_PAPERS)
+    sections = compose(requested, eligible=eligible, ids=match_index.ids, shown=shown, max_papers=most)
     is_catch_up = bool(reader.is_resumed) and now - considered_until[0] >= CATCH_UP_AFTER
     pending = gathered.pending.get(reader.id)
     others, silent = topics_without_section(requested, sections, eligible, shown) if sections else ((), ())
@@ -99,7 +94,6 @@ def decide_digest(
         digest=digest,
         eligible=eligible,
         covers_from=considered_until[0],
-        is_too_few=not sections and limits.at_least > 1,
         pending=pending,
     )
 
@@ -132,27 +126,11 @@ def considered_until_of(reader: Reader | Subscriber, now: datetime) -> Considere
     return max(considered_until, now - LONGEST_LOOK), reader.considered_paper_id
 
 
-@lru_cache(maxsize=1024)  # more than the number of different pairs of limits in use
-def digest_limits(papers: int, at_least: int) -> DigestLimits:
-    """Return the limits on how many papers a reader's digest has."""
-    return DigestLimits(papers=min(papers, MAX_PAPERS), at_least=at_least)
-
-
-def requested_topics(
-    match_index: MatchIndex, reader: Reader, topics: Sequence[Topic]
-) -> list[RequestedTopic]:
-    """Return the reader's topics; add the trending topic if the reader wants it or has no other topic."""
+def requested_topics(match_index: MatchIndex, topics: Sequence[Topic]) -> list[RequestedTopic]:
+    """Return the reader's topics, or the trending topic if the reader has none."""
     requested = [
         RequestedTopic(name, number, match_index.choices.get(number, NO_MATCHES)) for name, number in topics
     ]
-    if reader.wants_trending or not requested:
+    if not requested:
         requested.append(RequestedTopic(TRENDING_TOPIC, None, match_index.trending))
     return requested
-
-
-def may_wait(decision: Decision) -> bool:
-    """Return whether an edition that has no papers yet may wait for today's dump.
-
-    Only the editions of schedules with `not_after` wait.
-    """
-    return not decision.digest.sections and decision.reader.not_after is not None

@@ -20,7 +20,7 @@ from digest.letters import Templates, press_store
 from digest.letters.dkim_signing import Signer
 from digest.letters.press.load_templates import letters_of
 from digest.publishing import nothing_today
-from digest.publishing.decide_digest import decide_digest, may_wait, schedule_status_of
+from digest.publishing.decide_digest import decide_digest, schedule_status_of
 from digest.publishing.digest_preview import Preview, preview_of_decision
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
 from digest.publishing.reader_values import Reader
@@ -77,8 +77,6 @@ def dry_run(
             if edition is None:
                 continue
             decision = decide_digest(match_index, gathered, reader, edition, now)
-            if may_wait(decision):
-                continue
             preview = preview_of_decision(
                 session,
                 letters,

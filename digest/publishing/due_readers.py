@@ -82,7 +82,7 @@ def count_due(session: Session, now: datetime, *, and_for: int | None = None) ->
 
 def due_and_next(session: Session, now: datetime) -> tuple[int, datetime | None]:
     """Return how many readers get an edition at the next publication, and when the next one is due after `now`."""
-    names = ("cadence", "at", "timezone", "weekday", "not_after")
+    names = ("cadence", "at", "timezone", "weekday")
     columns = [*(SUBSCRIBER_COLUMNS[name] for name in names), SUBSCRIBER_COLUMNS.next_due_at]
     groups = session.execute(select(*columns, func.count()).where(is_due(now)).group_by(*columns))
     later = Subscriber.state == SubscriberState.ACTIVE, Subscriber.next_due_at > now

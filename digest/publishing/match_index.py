@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import datetime
 from functools import cached_property
 
 from digest import bitsets, topics
@@ -23,7 +23,6 @@ from digest.publishing.paper_eligibility import (
     TRENDS_AGAIN_WITHIN,
     ConsideredUntil,
     is_news,
-    is_recently_published,
 )
 
 log = logging.getLogger(__name__)
@@ -44,7 +43,6 @@ class MatchIndex:
         self.choices: dict[int, RankedMatches] = {}
         self.canonicals: dict[int, str] = {}
         self.eligible_cache: dict[tuple[ConsideredUntil, datetime, datetime], int] = {}
-        self.young_cache: dict[tuple[int, date], int] = {}
 
     # ── which papers a topic matches ────────────────────────────────────────────────────────────
 
@@ -125,18 +123,6 @@ class MatchIndex:
     def trends_again(self, number: int, considered_until: ConsideredUntil) -> bool:
         """Return whether a paper considered earlier is trending by a score from a dump observed since then."""
         return self.press.as_of > considered_until[0] and self.press.scores[number] > TRENDING_SCORE
-
-    def recently_published(self, days: int, today: date) -> int:
-        """Return the papers published in the last `days` days."""
-        if (days, today) not in self.young_cache:
-            self.young_cache[days, today] = bitsets.bitset_of(
-                [
-                    number
-                    for number, paper in enumerate(self.press.papers)
-                    if is_recently_published(paper, days, today)
-                ]
-            )
-        return self.young_cache[days, today]
 
 
 def parse_or_none(canonical: str) -> topics.Filter | None:

@@ -34,7 +34,7 @@ def needs_letter(decision: Decision, now: datetime) -> bool:
         return False
     if decision.pending is not None and are_overdue(decision.pending, now):
         return True
-    if decision.is_too_few or not decision.digest.checked:
+    if not decision.digest.checked:
         return False
     return decision.reader.wants_nothing_today_letters or now - last_mail_at(decision.reader) >= SILENT_DAYS
 
@@ -85,14 +85,13 @@ def checked_summary(
 ) -> dict[str, Any]:
     """Return the content of a nothing-today letter: the papers checked, a paper to read instead, the updates."""
     reader_id = decision.reader.id
-    is_too_few = decision.is_too_few  # some papers matched, so none is shown as the closest
     topics = gathered.topics.get(reader_id, ())
     new = decision.eligible & ~bitsets.bitset_of(gathered.shown.get(reader_id, ()))
     return {
-        "checked": 0 if is_too_few else decision.digest.checked,
+        "checked": decision.digest.checked,
         "has_topics": bool(topics),
         "is_wanted": decision.reader.wants_nothing_today_letters,
-        "nearest": None if is_too_few else paper_instead(match_index, new, topics, site),
+        "nearest": paper_instead(match_index, new, topics, site),
         "next_due_at": next_due_at.isoformat() if next_due_at else None,
         "news": followup_items(decision.pending, site),
     }

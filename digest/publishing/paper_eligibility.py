@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from digest.papers import Paper, trending
 
@@ -34,12 +34,6 @@ def is_news(paper: Paper, considered_until: ConsideredUntil) -> bool:
         and paper.id > last_id
         and paper.first_seen_at >= start_of_day(moment - LATE_WITHIN)
     )
-
-
-def is_recently_published(paper: Paper, days: int, today: date) -> bool:
-    """Return whether a paper was published (or, without a date, first seen) in the last `days` days."""
-    born = paper.published or paper.first_seen_at.astimezone(UTC).date()
-    return born >= today - timedelta(days=days)
 
 
 def start_of_day(moment: datetime) -> datetime:

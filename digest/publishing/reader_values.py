@@ -23,12 +23,8 @@ class Reader(NamedTuple):
     at: time
     timezone: str
     weekday: int
-    not_after: time | None
     max_papers: int
-    min_papers: int
-    max_age_days: int | None
     abstracts: str
-    wants_trending: bool
     next_due_at: datetime | None
     considered_until: datetime | None
     considered_paper_id: int | None
@@ -56,8 +52,6 @@ class Decision(NamedTuple):
     digest: Digest
     eligible: int  #: the papers that the edition could show, as a bitset
     covers_from: datetime
-    #: whether fewer than `min_papers` papers matched; if so, they remain new for the next edition
-    is_too_few: bool
     pending: PendingFollowups | None = None  #: updates to papers that the reader was sent earlier
 
 

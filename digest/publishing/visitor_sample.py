@@ -19,14 +19,12 @@ from digest.letters.press.digest_letters import DigestLetters
 from digest.letters.press.press_value import Press, make_press
 from digest.papers import PublicRules
 from digest.papers.trending import Ranked
-from digest.publishing.decide_digest import digest_limits
 from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
-from digest.subscribers import RequestedSettings
+from digest.subscribers import ReaderSettings
 
 LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if no paper of the last day matches
-DEFAULT_PAPERS = 10
 READER = "you@example.org"
 
 
@@ -42,7 +40,7 @@ class SampleDigest:
 def sample_digest(
     session: Session,
     press: Press,
-    requested: RequestedSettings,
+    requested: ReaderSettings,
     filters: Mapping[str, topics.Filter],
     *,
     caches: Caches,
@@ -55,14 +53,13 @@ def sample_digest(
     """
     match_index = match_index_of(session, press, caches)
     wanted = requested_topics(match_index, filters)
-    limits = digest_limits(requested.max_papers or DEFAULT_PAPERS, 1)
+    columns = requested.columns
     numbered = {-place: one.canonical for place, one in enumerate(filters.values(), start=1)}
 
     def digest_of(reach: timedelta) -> Digest:
         eligible = match_index.eligible((now - reach, None), start_of_day(now - reach), now)
-        sections = compose(wanted, eligible=eligible, ids=match_index.ids, limits=limits)
-        abstracts = requested.abstracts or "short"
-        return Digest(sections=sections, checked=eligible.bit_count(), abstracts=abstracts)
+        sections = compose(wanted, eligible=eligible, ids=match_index.ids, max_papers=columns["max_papers"])
+        return Digest(sections=sections, checked=eligible.bit_count(), abstracts=columns["abstracts"])
 
     last_day = digest_of(FIRST_LOOK)
     return SampleDigest(
@@ -103,14 +100,13 @@ def public_sample(press: Press, sample: SampleDigest, rules: PublicRules) -> tup
     return made, replace(sample, digest=digest)
 
 
-def edition_name(requested: RequestedSettings, now: datetime) -> str:
+def edition_name(requested: ReaderSettings, now: datetime) -> str:
     """Return the name of today's edition in the requested cadence, by default the daily one."""
-    cadence = requested.schedule.cadence if requested.schedule else Cadence.DAILY
-    return edition_schedule.edition_name(cadence, now.date())
+    return edition_schedule.edition_name(Cadence(requested.columns["cadence"]), now.date())
 
 
 def sample_letter(
-    letters: DigestLetters, sample: SampleDigest, requested: RequestedSettings, *, now: datetime
+    letters: DigestLetters, sample: SampleDigest, requested: ReaderSettings, *, now: datetime
 ) -> RenderedLetter:
     """Return the letter of a sample with papers; its links lead to the front page, since it has no reader."""
     url = letters.site.url

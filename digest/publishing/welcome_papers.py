@@ -89,7 +89,7 @@ def recent_digest(match_index: MatchIndex, gathered: GatheredInputs, reader: Rea
 def new_reader(reader: Reader, since: datetime) -> Reader:
     """Return a copy of the reader's row that allows at most three papers, all first seen after `since`."""
     return reader._replace(
-        max_papers=MAX_PAPERS, min_papers=1, wants_trending=False, is_resumed=False,
+        max_papers=MAX_PAPERS, is_resumed=False,
         considered_until=since, considered_paper_id=None,
     )  # fmt: skip
 

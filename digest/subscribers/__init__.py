@@ -36,11 +36,11 @@ if TYPE_CHECKING:
         welcome_of,
     )
     from digest.subscribers.csv_import import (
-        COLUMNS,
         CsvRows,
         ImportProblem,
         ImportReport,
         JsonRows,
+        file_columns,
         import_rows,
         sync_rows,
     )
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
         publish,
     )
     from digest.subscribers.pauses import due_to_resume, pause, resume, resume_due
-    from digest.subscribers.preferences import changed_schedule, check_abstracts, check_max_papers, edit
-    from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings, resolved_filters
+    from digest.subscribers.preferences import edit, resolved_filters, settings_of
+    from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
     from digest.subscribers.saved_papers import list_saved
     from digest.subscribers.sign_up_counts import are_slow
     from digest.subscribers.sign_up_limits import BY_MAIL
@@ -110,11 +110,9 @@ if TYPE_CHECKING:
     )
     from digest.subscribers.undo_changes import (
         LastChange,
-        SavedSettings,
         describe_change,
         last_change,
         record_change,
-        saved_settings,
         undo_last_change,
     )
     from digest.subscribers.unsubscribe_and_undo import (
@@ -130,9 +128,8 @@ else:
 
 __all__ = [
     "BY_MAIL",
-    "COLUMNS",
     "FILE_LIMITS",
-    "NOTHING_REQUESTED",
+    "NOTHING_GIVEN",
     "UPLOAD_LIMITS",
     "CsvRows",
     "Erasure",
@@ -145,9 +142,8 @@ __all__ = [
     "LibraryLimits",
     "PackChange",
     "ReadLibrary",
+    "ReaderSettings",
     "Request",
-    "RequestedSettings",
-    "SavedSettings",
     "SignUpOutcome",
     "SignUpResult",
     "SubscriberTopic",
@@ -157,12 +153,9 @@ __all__ = [
     "are_slow",
     "are_waiting",
     "can_undo",
-    "changed_schedule",
     "changed_topics",
     "changes_for_less",
     "changes_for_more",
-    "check_abstracts",
-    "check_max_papers",
     "check_owner",
     "check_policy",
     "check_topics",
@@ -178,6 +171,7 @@ __all__ = [
     "erase",
     "erase_subscriber",
     "export_data",
+    "file_columns",
     "filter_id",
     "filter_ids",
     "find",
@@ -222,10 +216,10 @@ __all__ = [
     "resolved_filters",
     "resume",
     "resume_due",
-    "saved_settings",
     "schedule_of",
     "send_confirmations",
     "send_link",
+    "settings_of",
     "skip_reminders",
     "subscriber_of",
     "subscriber_of_account_link",

@@ -32,7 +32,7 @@ from digest.delivery.outbox import planned_letters
 from digest.errors import BadField
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
+from digest.subscribers import confirmations, reader_settings, subscriber_rows, subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -200,6 +200,7 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
     }
     return {
         "subscriber": row_values(subscriber),
+        "settings": reader_settings.texts_of(subscriber),
         "topics": [
             {"name": topic.name, "filter": topic.text, "muted": topic.is_muted}
             for topic in subscriber_topics.topics_of(session, subscriber)

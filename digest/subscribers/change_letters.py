@@ -15,7 +15,7 @@ from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
 from digest.site_profile import Site
-from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
+from digest.subscribers import next_digest, reader_settings, subscriber_topics
 
 #: Delay before a letter about an act on a page is sent: saving several times causes one letter, and an undo none.
 SEND_AFTER = timedelta(minutes=5)
@@ -54,9 +54,7 @@ def queue_changed_letter(session: Session, site: Site, subscriber: Subscriber, *
     due = next_digest.edition_status(session, subscriber, now).next.due_at
     contents = {
         "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
-        "schedule": figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber)),
-        "max_papers": subscriber.max_papers,
-        "abstracts": figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
+        "settings": reader_settings.in_words(reader_settings.texts_of(subscriber)),
         "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
         if subscriber.state == SubscriberState.ACTIVE
         else "",

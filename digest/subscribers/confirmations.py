@@ -31,12 +31,13 @@ from digest.site_profile import Site
 from digest.subscribers import (
     invitations,
     next_digest,
-    requested_settings,
+    preferences,
+    reader_settings,
     sign_up_limits,
     subscriber_rows,
     subscriber_topics,
 )
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, Remark, RequestedSettings
+from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings, Remark
 from digest.subscribers.sign_up_counts import counts
 from digest.topics import filter_registry
 from digest.topics.starter_filters import STARTER_TOPICS
@@ -103,7 +104,7 @@ def request_subscription(
     site: Site,
     email: str,
     *,
-    requested: RequestedSettings = NOTHING_REQUESTED,
+    requested: ReaderSettings = NOTHING_GIVEN,
     may_sign_up: frozenset[str] | None = None,
     owner: str | None = None,
     now: datetime,
@@ -115,7 +116,7 @@ def request_subscription(
     """
     address = addresses.parse_address(email)
     check_policy(address.email, may_sign_up)
-    requested_settings.check(session, requested)
+    preferences.check(session, requested)
     if owner is not None:
         subscriber_rows.set_owner(lock_or_create_pending(session, address, now), owner)
     return queue_sign_up_letter(session, site, address, requested.to_json(), now=now)
@@ -263,15 +264,15 @@ class Request:
     digest: str  #: such as `a daily digest of papers on diffusion and robots`
     schedule: str  #: such as `Monday to Friday at 08:00, Oslo`
     topics: Mapping[str, str]  #: filters by name
-    max_papers: int
-    abstracts: str
+    settings: str  #: such as `Every day at 08:00, UTC · at most 10 papers · short abstracts`
     remarks: tuple[Remark, ...] = ()  #: what the lines of a sign-up by mail gave
 
 
 def request_of(session: Session, confirmation: Confirmation, subscriber: Subscriber) -> Request:
     """Return the request stored with a confirmation; current settings replace what it leaves out."""
-    requested = RequestedSettings.from_json(confirmation.requested_settings)
-    schedule = requested.schedule or subscriber_rows.schedule_of(subscriber)
+    requested = ReaderSettings.from_json(confirmation.requested_settings)
+    texts = {**reader_settings.texts_of(subscriber), **requested.texts}
+    schedule = reader_settings.schedule_in(texts)
     stored = subscriber_topics.typed_topics(session, [subscriber.id])
     topics = requested.topics or stored.get(subscriber.id, {})
     return Request(
@@ -280,8 +281,7 @@ def request_of(session: Session, confirmation: Confirmation, subscriber: Subscri
         ),
         schedule=figures_in_words.schedule_in_words(schedule),
         topics=topics,
-        max_papers=requested.max_papers or subscriber.max_papers,
-        abstracts=requested.abstracts or subscriber.abstracts,
+        settings=reader_settings.in_words(texts),
         remarks=requested.remarks,
     )
 
@@ -295,7 +295,7 @@ def own_names(topics: Mapping[str, str]) -> frozenset[str]:
     )
 
 
-def last_requested(session: Session, subscriber: Subscriber) -> RequestedSettings:
+def last_requested(session: Session, subscriber: Subscriber) -> ReaderSettings:
     """Return the settings that the subscriber requested last; invitations are ignored."""
     latest = (
         select(Confirmation.requested_settings)
@@ -306,7 +306,7 @@ def last_requested(session: Session, subscriber: Subscriber) -> RequestedSetting
         .order_by(Confirmation.id.desc())
     )
     found = session.scalar(latest.limit(1))
-    return RequestedSettings.from_json(found) if found else NOTHING_REQUESTED
+    return ReaderSettings.from_json(found) if found else NOTHING_GIVEN
 
 
 def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> SignUpResult:
@@ -461,14 +461,14 @@ def confirm(
     )
     if bounces.is_suppressed(session, site, subscriber.email):
         return None
-    requested = RequestedSettings.from_json(confirmation.requested_settings)
+    requested = ReaderSettings.from_json(confirmation.requested_settings)
     if not is_resumed and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         if not is_superseded(session, confirmation):
-            requested_settings.apply(session, subscriber, requested)
+            preferences.apply_requested(session, subscriber, requested, now=now)
         return subscriber
     if not subscriber.is_group and addresses.fold_address(confirmation.email) == subscriber.email_key:
         subscriber.email = confirmation.email  # as typed in the request that is confirmed
-    requested_settings.apply(session, subscriber, requested)
+    preferences.apply_requested(session, subscriber, requested, now=now)
     activate(session, subscriber, now)
     how = f"{how}, requested {confirmation.evidence}" if confirmation.evidence else how
     session.add(Consent(subscriber_id=subscriber.id, given_at=now, how=how, address=network))

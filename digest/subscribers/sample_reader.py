@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import exists, select
@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from digest.db.tables import PaperRow, Subscriber, SubscriberState
 from digest.dumps.intake import load_dump
-from digest.editions.schedule import Schedule
 from digest.site_profile import Site
 from digest.subscribers import subscriber_rows
 
@@ -33,7 +32,7 @@ def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -
         SAMPLE_READER,
         name="Sample reader",
         topics=SAMPLE_TOPICS,
-        schedule=Schedule(at=time(0), timezone=timezone),
+        texts={"at": "00:00", "timezone": timezone},
         state=SubscriberState.ACTIVE,
         consent="sample",
         now=now,

@@ -19,9 +19,9 @@ from digest.db.tables import Confirmation, Observation, SignUp, Subscriber
 from digest.errors import UsageError
 from digest.links import keyed_hash
 from digest.site_profile import Site
-from digest.subscribers import confirmations, invitations, requested_settings
+from digest.subscribers import confirmations, invitations, preferences
 from digest.subscribers import sign_up_limits as limits
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
+from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
 from digest.subscribers.sign_up_limits import Recent, WaitingSignUp
 
@@ -50,7 +50,7 @@ def request(
     email: str,
     *,
     network: str,
-    requested: RequestedSettings = NOTHING_REQUESTED,
+    requested: ReaderSettings = NOTHING_GIVEN,
     may_sign_up: frozenset[str] | None = None,
     now: datetime,
 ) -> None:
@@ -62,7 +62,7 @@ def request(
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
-    requested_settings.check(session, requested)
+    preferences.check(session, requested)
     row = {
         "email": address.email,
         "email_key": address.folded,
@@ -83,7 +83,7 @@ def request_proven(
     *,
     signed_by: str,
     evidence: str,
-    requested: RequestedSettings,
+    requested: ReaderSettings,
     may_sign_up: frozenset[str] | None,
     now: datetime,
 ) -> bool:
@@ -95,7 +95,7 @@ def request_proven(
     """
     address = addresses.parse_address(email)
     confirmations.check_policy(address.email, may_sign_up)
-    requested_settings.check(session, requested)
+    preferences.check(session, requested)
     network = proven_network(site, signed_by)
     counts = counts_of_network(session, network, now)
     if counts.unanswered >= limits.network_limit(network, counts, Recent(counts=limits.Counts())):

@@ -14,6 +14,8 @@ from digest.db.tables import Consent, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, NotFound
 from digest.site_profile import Site
+from digest.subscribers import reader_settings
+from digest.subscribers.reader_settings import NO_TEXTS, Texts
 from digest.subscribers.subscriber_topics import clean_line, replace_topics
 
 # ── finding ─────────────────────────────────────────────────────────────────────────────────────
@@ -75,7 +77,7 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     *,
     name: str = "",
     topics: Mapping[str, str] | None = None,
-    schedule: Schedule | None = None,
+    texts: Texts = NO_TEXTS,
     state: SubscriberState = SubscriberState.PENDING,
     owner: str | None = None,
     consent: str | None = None,
@@ -97,7 +99,8 @@ def add(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
         raise BadField("email", f"{address.email} is suppressed. See: digest suppressions list")
     subscriber = Subscriber(
         email=address.email, email_key=address.folded, name=clean_line(name), state=state,
-        owner_email=check_owner(address.email, owner) if owner else None, created_at=now, is_sample=is_sample, **schedule_columns(schedule or Schedule()),
+        owner_email=check_owner(address.email, owner) if owner else None, created_at=now, is_sample=is_sample,
+        **reader_settings.columns_of(texts),
     )  # fmt: skip
     if find(session, address.email) is not None:
         raise BadField("email", f"{address.email} is subscribed already. See: digest subscribers edit")
@@ -135,20 +138,6 @@ def set_owner(subscriber: Subscriber, owner: str) -> bool:
     return True
 
 
-# ── columns ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def schedule_columns(schedule: Schedule) -> dict[str, object]:
-    """Return the schedule as values of subscriber columns."""
-    return {
-        "cadence": str(schedule.cadence),
-        "at": schedule.at,
-        "timezone": schedule.timezone,
-        "weekday": schedule.weekday,
-        "not_after": schedule.not_after,
-    }
-
-
 def schedule_of(subscriber: Subscriber) -> Schedule:
     """Return the subscriber's schedule."""
     return Schedule(
@@ -156,5 +145,4 @@ def schedule_of(subscriber: Subscriber) -> Schedule:
         at=subscriber.at,
         timezone=subscriber.timezone,
         weekday=subscriber.weekday,
-        not_after=subscriber.not_after,
     )

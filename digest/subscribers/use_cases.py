@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 
@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from digest import db
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import limits, outbox
-from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.site_profile import Site
 from digest.subscribers import (
@@ -34,7 +33,7 @@ from digest.subscribers.confirmations import ChoosePapers, SignUpOutcome
 from digest.subscribers.csv_import import ImportReport
 from digest.subscribers.csv_import.csv_rows import Row
 from digest.subscribers.operator_acts import record_act
-from digest.subscribers.requested_settings import NOTHING_REQUESTED, RequestedSettings
+from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 from digest.subscribers.topic_feedback import TopicChange
 from digest.subscribers.unsubscribe_and_undo import mark_unsubscribed, undo, unsubscribe
 from digest.topics import ExampleTopic
@@ -51,7 +50,7 @@ def sign_up(
     email: str,
     *,
     network: str,
-    requested: RequestedSettings = NOTHING_REQUESTED,
+    requested: ReaderSettings = NOTHING_GIVEN,
     may_sign_up: frozenset[str] | None,
     is_proxied: bool = False,
     now: datetime,
@@ -87,7 +86,7 @@ def send_link_or_sign_up(
     if reader is not None and reader.state in HAS_TOPICS:
         return mail_link(session, site, reader, now=now)
     is_pending = reader is not None and reader.state == SubscriberState.PENDING
-    requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_REQUESTED
+    requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_GIVEN
     with suppress(UsageError):  # the response must not reveal who may sign up
         sign_up(session, email, network=network, requested=requested, may_sign_up=may_sign_up, now=now)
     return True
@@ -164,41 +163,22 @@ def decide_saved_topic(
     if topic is not None:
         found = {one.name: one.text for one in subscriber_topics.topics_of(session, subscriber)}
         name = subscriber_topics.free_name(topic.name, found)
-        save_settings(session, site, subscriber, topics={**found, name: topic.filter}, now=now)
+        chosen = ReaderSettings(topics={**found, name: topic.filter})
+        save_settings(session, site, subscriber, chosen, now=now)
     session.commit()
 
 
-def save_settings(  # noqa: PLR0913  (settings, by keyword)
-    session: Session,
-    site: Site,
-    subscriber: Subscriber,
-    *,
-    topics: Mapping[str, str] | None = None,
-    muted: Collection[str] | None = None,
-    schedule: Schedule | None = None,
-    max_papers: int | None = None,
-    abstracts: str | None = None,
-    wants_nothing_today_letters: bool | None = None,
-    now: datetime,
+def save_settings(
+    session: Session, site: Site, subscriber: Subscriber, given: ReaderSettings, *, now: datetime
 ) -> bool:
-    """Change the settings that are not None; return whether any setting changed.
+    """Change the given settings; return whether any changed.
 
     If any changed, a letter with the settings and topics is queued. Raises BadField or BadFilter, without
     changing anything, if a setting is invalid.
     """
-    before = undo_changes.saved_settings(session, subscriber)
+    before = preferences.settings_of(session, subscriber)
     try:
-        preferences.edit(
-            session,
-            subscriber,
-            now=now,
-            schedule=schedule,
-            topics=topics,
-            muted=muted,
-            max_papers=max_papers,
-            abstracts=abstracts,
-            wants_nothing_today_letters=wants_nothing_today_letters,
-        )
+        preferences.edit(session, subscriber, given, now=now)
     except UsageError:
         session.rollback()
         raise
@@ -232,7 +212,7 @@ def change_topics(
 ) -> bool:
     """Change topics; return False if one has changed since the changes were found, or if there are none."""
     changed = topic_feedback.changed_topics(session, subscriber, changes)
-    return bool(changed) and save_settings(session, site, subscriber, topics=changed, now=now)
+    return bool(changed) and save_settings(session, site, subscriber, ReaderSettings(topics=changed), now=now)
 
 
 def mail_account_link(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
@@ -305,11 +285,9 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     session: Session,
     site: Site,
     email: str,
+    given: ReaderSettings,
     *,
-    name: str | None = None,
-    topics: Mapping[str, str],
-    schedule: Schedule,
-    max_papers: int | None = None,
+    name: str = "",
     owner: str | None = None,
     consent: str | None,
     operator: str = "",
@@ -322,29 +300,27 @@ def add_confirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     subscriber = subscriber_rows.add(
         session,
         email,
-        topics=topics,
-        schedule=schedule,
+        name=name,
+        topics=given.topics,
+        texts=given.texts,
         state=SubscriberState.ACTIVE,
         owner=owner,
         consent=consent,
         now=now,
         site=site,
     )
-    preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
     record_act(session, subscriber, "added as confirmed", operator=operator, now=now)
     session.commit()
     return subscriber
 
 
-def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
+def add_unconfirmed(
     session: Session,
     site: Site,
     email: str,
+    given: ReaderSettings,
     *,
-    name: str | None = None,
-    topics: Mapping[str, str],
-    schedule: Schedule,
-    max_papers: int | None = None,
+    name: str = "",
     owner: str | None = None,
     operator: str = "",
     now: datetime,
@@ -357,10 +333,7 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
     known = subscriber_rows.find(session, email)
     if known is not None and known.state in HAS_TOPICS:
         raise BadField("email", f"{known.email} is already {known.state}. See: digest subscribers edit")
-    requested = RequestedSettings(topics=topics, schedule=schedule)
-    result = confirmations.request_subscription(
-        session, site, email, requested=requested, owner=owner, now=now
-    )
+    result = confirmations.request_subscription(session, site, email, requested=given, owner=owner, now=now)
     if result.outcome == SignUpOutcome.SUPPRESSED:
         raise BadField(
             "email", f"{email} is suppressed (digest suppressions list), or an address of this service."
@@ -371,50 +344,39 @@ def add_unconfirmed(  # noqa: PLR0913  (the columns of a subscriber, by keyword)
             f"{email} got a confirmation mail in the last 24 hours, or three in the last 30 days; wait, or use --confirmed.",
         )
     subscriber = subscriber_rows.get(session, email)
-    preferences.edit(session, subscriber, name=name, max_papers=max_papers, now=now)
+    subscriber.name = subscriber_topics.clean_line(name) or subscriber.name
     record_act(session, subscriber, "added, confirmation requested", operator=operator, now=now)
     session.commit()
     return subscriber
 
 
-def change_by_operator(  # noqa: PLR0913  (settings, by keyword)
+def change_by_operator(
     session: Session,
     subscriber: Subscriber,
+    given: ReaderSettings,
     *,
     name: str | None = None,
-    schedule: Schedule | None = None,
-    topics: Mapping[str, str] | None = None,
-    max_papers: int | None = None,
-    abstracts: str | None = None,
-    wants_nothing_today_letters: bool | None = None,
     owner: str | None = None,
     operator: str = "",
     now: datetime,
 ) -> bool:
-    """Change the settings that are not None, without notifying the subscriber; return whether any changed.
+    """Change the given settings, without notifying the subscriber; return whether any changed.
 
     `owner` is the person who will manage the subscription, which makes the address a group's.
     """
-    before = undo_changes.saved_settings(session, subscriber)
-    is_new_owner = owner is not None and subscriber_rows.set_owner(subscriber, owner)
-    changed = preferences.edit(
-        session,
-        subscriber,
-        now=now,
-        name=name,
-        schedule=schedule,
-        topics=topics,
-        max_papers=max_papers,
-        abstracts=abstracts,
-        wants_nothing_today_letters=wants_nothing_today_letters,
-    )
-    undo_changes.record_change(session, subscriber, before, now=now)
-    if changed or is_new_owner:
+    before = preferences.settings_of(session, subscriber)
+    sentences = ["New owner."] if owner is not None and subscriber_rows.set_owner(subscriber, owner) else []
+    if name is not None and subscriber_topics.clean_line(name) != subscriber.name:
+        subscriber.name = subscriber_topics.clean_line(name)
+        sentences.append("New name.")
+    preferences.edit(session, subscriber, given, now=now)
+    if undo_changes.record_change(session, subscriber, before, now=now):
         change = undo_changes.last_change(session, subscriber, now=now)
-        sentences = [*(change.sentences if change else ()), *(["New owner."] if is_new_owner else [])]
-        record_act(session, subscriber, " ".join(sentences) or "New name.", operator=operator, now=now)
+        sentences[:0] = change.sentences if change else ()
+    if sentences:
+        record_act(session, subscriber, " ".join(sentences), operator=operator, now=now)
     session.commit()
-    return changed or is_new_owner
+    return bool(sentences)
 
 
 def undo_by_operator(

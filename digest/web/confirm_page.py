@@ -12,14 +12,13 @@ from digest.db import Session
 from digest.db.tables import Confirmation, SubscriberState
 from digest.letters import Card, cards
 from digest.letters.cards import CardForm
+from digest.subscribers import ReaderSettings, use_cases
 from digest.subscribers import Request as SubscriptionRequest
-from digest.subscribers import RequestedSettings, use_cases
 from digest.topics import Filter, example_words
 from digest.web import (
     page_rendering,
     problem_pages,
     request_context,
-    sentence_choices,
     topic_preview,
 )
 
@@ -61,10 +60,8 @@ def button_page(
         email=addresses.readable_address(subscriber.email),
         owner=addresses.readable_address(subscriber.owner_email or ""),
         requested=asked.digest,
-        schedule=asked.schedule,
+        settings=asked.settings,
         topics={name: example_words.without_words(text) for name, text in asked.topics.items()},
-        max_papers=asked.max_papers,
-        abstracts=dict(sentence_choices.ABSTRACTS)[asked.abstracts],
         cards=sample_cards(context, session, asked),
     )
 
@@ -79,7 +76,7 @@ def sample_cards(context: AppContext, session: Session, asked: SubscriptionReque
 
 def cards_of_sample(context: AppContext, session: Session, filters: dict[str, Filter]) -> list[Card]:
     """Return the cards of a sample of up to three papers."""
-    requested = RequestedSettings(max_papers=MAX_PAPERS)
+    requested = ReaderSettings(texts={"max_papers": str(MAX_PAPERS)})
     press, sample = topic_preview.sample_of(context, session, requested, filters)
     return [
         cards.make_card(

@@ -89,11 +89,11 @@ def undoable_change(
 
 def is_from_here(change: LastChange, paper: Paper) -> bool:
     """Return whether a change only left out or added papers like this one, as every change on this page does."""
-    before = {topic.name: topic.filter for topic in change.before.topics}
+    before = change.before.topics or {}
     changed = [
-        (before.get(topic.name, ""), topic.filter)
-        for topic in change.after.topics
-        if before.get(topic.name) != topic.filter
+        (before.get(name, ""), text)
+        for name, text in (change.after.topics or {}).items()
+        if before.get(name) != text
     ]
     return bool(changed) and all(new in possible_filters(old, paper) for old, new in changed)
 

@@ -18,7 +18,7 @@ from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.subscribers import FilterRegistry, RequestedSettings, use_cases
+from digest.subscribers import FilterRegistry, ReaderSettings, use_cases
 from digest.web import (
     forms,
     library_upload,
@@ -26,7 +26,6 @@ from digest.web import (
     problem_pages,
     public_archive,
     request_context,
-    sentence_choices,
     sign_up_form,
     sign_up_suggestions,
     starter_topics,
@@ -58,7 +57,7 @@ def show_front(request: Request) -> Response:
 def offer_topics(context: AppContext, session: Session, offered: Sequence[OfferedTopic]) -> Response:
     """Return the front page with these topics, which are offered and already chosen."""
     kept = frozenset(topic.value for topic in offered)
-    form = SignUpForm(offered=tuple(offered[:MAX_OFFERED]), kept=kept, is_open=True)
+    form = replace(EMPTY_FORM, offered=tuple(offered[:MAX_OFFERED]), kept=kept, is_open=True)
     stamp = forms.form_stamp(context.site, context.clock())
     page = render_front(context, session, form, stamp=stamp)
     return HTMLResponse(page, headers=script_headers() | {"cache-control": "no-store"})
@@ -118,9 +117,7 @@ def render_front(
         preview=preview,
         stamp=stamp,
         focus=focus or next(iter(errors.by_field), "filter" if errors.filter else ""),
-        cadences=sentence_choices.CADENCES,
-        lengths=sentence_choices.ABSTRACTS,
-        numbers=sentence_choices.PAPERS,
+        settings=sign_up_form.offered_settings(),
     )
 
 
@@ -171,15 +168,9 @@ def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> 
     return None
 
 
-def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> RequestedSettings:
-    """Return the settings that the form requests; a schedule with errors is left out."""
-    checked = sign_up_form.check_schedule(form)
-    return RequestedSettings(
-        topics=chosen.filters,
-        schedule=checked.schedule,
-        max_papers=checked.max_papers,
-        abstracts=checked.abstracts,
-    )
+def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> ReaderSettings:
+    """Return the settings that the form requests; those with errors are left out."""
+    return ReaderSettings(topics=chosen.filters, texts=sign_up_form.check_settings(form.texts)[0])
 
 
 # ── the buttons ─────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +321,7 @@ def check_form(
         address = addresses.parse_address(form.email)
     except BadField as error:
         by_field["email"] = error_sentence(error)
-    by_field |= sign_up_form.check_schedule(form).errors
+    by_field |= sign_up_form.check_settings(form.texts)[1]
     by_field |= errors
     topics = check_topics(request, form)
     by_field |= topics.by_field

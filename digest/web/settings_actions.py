@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -22,16 +21,16 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import SubscriberTopic, use_cases
+from digest.subscribers import ReaderSettings, SubscriberTopic, use_cases
+from digest.subscribers.reader_settings import SETTINGS
 from digest.web import page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
 from digest.web.forms import field_text
 from digest.web.settings_page import FormState, TypedTopic
-from digest.web.sign_up_form import error_sentence
+from digest.web.sign_up_form import check_settings, error_sentence
 
 EMPTY_FIELD = "Fill this in."
 #: Maximum number of characters read from a filter; more than allowed, so that a longer filter is reported.
 MAX_TYPED = 20_000
-SCHEDULE_FIELDS = tuple(settings_page.FIELD_PARSERS)
 
 TopicList = list[SubscriberTopic]
 
@@ -55,10 +54,10 @@ class SettingsForm:
         """Return the subscriber's current topics."""
         return subscribers.topics_of(self.session, self.subscriber)
 
-    def save(self, **settings: Any) -> str:
+    def save(self, given: ReaderSettings) -> str:
         """Save settings; return the value of `done`. Raises BadField or BadFilter without changing anything."""
         changed = use_cases.save_settings(
-            self.session, self.context.site, self.subscriber, now=self.now, **settings
+            self.session, self.context.site, self.subscriber, given, now=self.now
         )
         return "saved" if changed else "unchanged"
 
@@ -197,7 +196,7 @@ def change_topics(form: SettingsForm) -> FormResult:
     muted = muted | {name} if action == "mute" else muted - ({name} if action == "unmute" else set())
     wanted = {topic.name: topic.text for topic in TOPIC_ACTIONS[action](topics, place)}
     try:
-        return form.save(topics=wanted, muted=muted)
+        return form.save(ReaderSettings(topics=wanted, muted=tuple(muted)))
     except UsageError as error:  # for example, a pack of the topic was removed
         return FormState(errors={"topics": error_sentence(error)})
 
@@ -230,7 +229,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
         return "stale"
     try:
         wanted, muted = TYPED_ACTIONS[form.text("do")](form.session, typed, topics)
-        return form.save(topics=wanted, muted=muted)
+        return form.save(ReaderSettings(topics=wanted, muted=tuple(muted)))
     except BadFilter as error:
         return FormState(typed=replace(typed, filter_error=error))
     except UsageError as error:
@@ -282,41 +281,19 @@ def checked_name(text: str, others: TopicList) -> str:
 # ── schedule, and changes requested by mail ─────────────────────────────────────────────────────
 
 
-def save_schedule(form: SettingsForm) -> FormResult:
-    """Save the schedule and size of digests; if anything is invalid, save nothing and return the errors."""
-    fields = {name: form.text(name, 80) for name in SCHEDULE_FIELDS}
-    errors = {name: EMPTY_FIELD for name in SCHEDULE_FIELDS if not fields[name]}
-    try:
-        wanted = subscribers.changed_schedule(
-            form.subscriber,
-            cadence=fields["cadence"],
-            at=fields["at"],
-            timezone=time_zones.parse_zone(fields["timezone"]),
-        )
-        max_papers = settings_page.parse_number(fields["max_papers"])
-        if not errors:
-            return form.save(
-                schedule=wanted,
-                max_papers=max_papers,
-                abstracts=fields["abstracts"],
-                wants_nothing_today_letters=form.text("nothing_today") == "yes",
-            )
-    except UsageError as error:
-        errors[error.field if isinstance(error, BadField) else "cadence"] = error_sentence(error)
-    return FormState(fields={**fields, "nothing_today": form.text("nothing_today")}, errors=errors)
+def save_texts(form: SettingsForm) -> FormResult:
+    """Save when and how much is sent; if anything is invalid, save nothing and return the errors."""
+    typed = {one.name: form.text(one.name, 80) or ("no" if one.is_flag else "") for one in SETTINGS.values()}
+    valid, errors = check_settings(typed)
+    return FormState(texts=typed, errors=errors) if errors else form.save(ReaderSettings(texts=valid))
 
 
 def apply_requested(form: SettingsForm) -> FormResult:
     """Save the change that the reader requested by mail and has now confirmed."""
-    fields = settings_page.requested_fields(form.fields)
-    parts = {name: fields[name] for name in ("cadence", "at", "timezone") if name in fields}
+    topics = settings_page.requested_topics(form.topics, form.fields)
+    texts = settings_page.requested_texts(form.fields)
     try:
-        return form.save(
-            topics=settings_page.requested_topics(form.topics, form.fields),
-            schedule=subscribers.changed_schedule(form.subscriber, **parts) if parts else None,
-            max_papers=int(fields["max_papers"]) if "max_papers" in fields else None,
-            abstracts=fields.get("abstracts"),
-        )
+        return form.save(ReaderSettings(topics=topics, texts=texts))
     except UsageError as error:
         return FormState(errors={"request": error_sentence(error)})
 
@@ -332,7 +309,7 @@ ACTIONS: Mapping[str, Callable[[SettingsForm], FormResult]] = {
     "undo-change": undo_change,
     "account": mail_account_link,
     "apply": apply_requested,
-    "schedule": save_schedule,
+    "schedule": save_texts,
     "try": try_filter,
     **dict.fromkeys(TYPED_ACTIONS, save_typed_topic),
     **dict.fromkeys(TOPIC_ACTIONS, change_topics),

@@ -8,7 +8,7 @@ The actions of this page are in `settings_actions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,24 +22,17 @@ from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
-from digest.editions import schedule, time_zones
+from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
-from digest.subscribers import LastChange, SubscriberTopic
+from digest.subscribers import LastChange, SubscriberTopic, reader_settings
+from digest.subscribers.reader_settings import SETTINGS
 from digest.web import page_rendering, request_context, topic_trials
 from digest.web.topic_trials import FilterTrial
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
 
 _, ngettext = figures_in_words.TRANSLATIONS.gettext, figures_in_words.TRANSLATIONS.ngettext
 
-CADENCES = (
-    ("daily", "every day"), ("weekdays", "Monday to Friday"),
-    *((f"weekly-{day[:3]}" if day != "monday" else "weekly", f"weekly, on {day.title()}") for day in schedule.WEEKDAYS),
-    ("monthly", "on the first of the month"),
-)  # fmt: skip
-ABSTRACTS = (
-    ("titles", "titles only"), ("short", "one or two sentences"), ("full", "whole abstracts"),
-)  # fmt: skip
 PAUSES = ((7, "1 week"), (14, "2 weeks"), (30, "1 month"), (0, "Until I resume"))
 EXAMPLE_HITS = 2  #: maximum number of matching titles shown with a topic
 TRIED_HITS = 5  #: maximum number of matching titles shown after a filter was tried
@@ -98,8 +91,8 @@ class FormState:
     """The unsaved input and the messages to show in the page's forms."""
 
     typed: TypedTopic | None = None
-    #: The values of the schedule's form, if it has errors.
-    fields: Mapping[str, str] = field(default_factory=dict)
+    #: The settings as typed, if one has errors.
+    texts: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     trial: FilterTrial | None = None  #: the matches of the filter that was tried
 
@@ -131,7 +124,7 @@ def settings_page(
 ) -> Response:
     """Return the page, with each error next to its field."""
     context, from_digest = request_context.context_of(request), is_from_digest(request)
-    topics = subscribers.topics_of(session, subscriber)
+    topics, texts = subscribers.topics_of(session, subscriber), reader_settings.texts_of(subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
     asked = requested_change(subscriber, topics, request.query_params)
     change = subscribers.last_change(session, subscriber, now=context.clock())
@@ -160,12 +153,11 @@ def settings_page(
         trial=shown.trial,
         errors=shown.errors,
         has_errors=has_errors,
-        schedule_words=figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber)),
-        saved_max=subscriber.max_papers,
-        abstracts_words=figures_in_words.abstracts_in_words(subscriber.abstracts).lower(),
+        settings=SETTINGS.values(),
+        settings_words=reader_settings.in_words(texts),
+        texts={**texts, **shown.texts},
         **page_choices(context, subscriber),
         **({} if from_digest else page_links(context, subscriber)),
-        **{**schedule_fields(subscriber), **nothing_today_field(subscriber), **shown.fields},
     )
 
 
@@ -173,8 +165,6 @@ def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, objec
     """Return the choices that the page's forms offer."""
     today = context.clock().astimezone(time_zones.zone_of(subscriber.timezone)).date()
     return {
-        "cadences": CADENCES,
-        "lengths": ABSTRACTS,
         "pauses": PAUSES,
         "zones": sorted(zone for zone in time_zones.zone_names() if "/" in zone),
         "tomorrow": (today + timedelta(days=1)).isoformat(),
@@ -199,7 +189,7 @@ def done_message(subscriber: Subscriber, query: QueryParams, asked: RequestedCha
     done = query.get("done", "")
     if asked or (done in ONLY_WHILE_ACTIVE and subscriber.state != SubscriberState.ACTIVE):
         return None
-    has_request = requested_fields(query) or query.keys() & {"name", "drop"}
+    has_request = requested_texts(query) or query.keys() & {"name", "drop"}
     return DONE_MESSAGES.get(done, AS_ASKED if has_request else None)
 
 
@@ -228,11 +218,11 @@ def topic_cards(
 
 def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]:
     """Return sentences about the last change, with the number of papers a day before and after it."""
-    before = {topic.name: topic.filter for topic in change.before.topics}
+    before = change.before.topics or {}
     pairs = [
-        (topic.name, before[topic.name], topic.filter)
-        for topic in change.after.topics
-        if topic.name in before and before[topic.name] != topic.filter
+        (name, before[name], text)
+        for name, text in (change.after.topics or {}).items()
+        if before.get(name, text) != text
     ]
     trials = topic_trials.try_filters(context, [text for _, *texts in pairs for text in texts])
     rates = [
@@ -252,14 +242,14 @@ def requested_change(
 ) -> RequestedChange | None:
     """Return the change that the page's URL requests, or None if it would change nothing."""
     wanted = requested_topics(topics, query)
-    fields, current = requested_fields(query), schedule_fields(subscriber)
+    fields, current = requested_texts(query), reader_settings.texts_of(subscriber)
     changed = {name: value for name, value in fields.items() if value != current[name]}
     old = {topic.name: topic.text for topic in topics}
     if not changed and list(wanted.items()) == list(old.items()):
         return None
     sent = [(name, value) for name, value in query.multi_items() if name in {"name", "filter", "drop"}]
     return RequestedChange(
-        sentences=(*topic_sentences(old, wanted), *field_sentences(subscriber, changed)),
+        sentences=(*topic_sentences(old, wanted), *reader_settings.describe(changed)),
         fields=tuple((name, typed_text(value)) for name, value in sent) + tuple(changed.items()),
     )
 
@@ -288,60 +278,13 @@ def topic_sentences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[
             }  # fmt: skip
 
 
-def field_sentences(subscriber: Subscriber, changed: Mapping[str, str]) -> Iterator[str]:
-    """Yield sentences about the requested changes to the schedule and to the length of digests."""
-    parts = {name: changed[name] for name in ("cadence", "at", "timezone") if name in changed}
-    if parts:
-        wanted = subscribers.changed_schedule(subscriber, **parts)
-        yield _("Send the digest: %s.") % figures_in_words.schedule_in_words(wanted)
-    if "max_papers" in changed:
-        yield _("At most %s papers in a digest.") % changed["max_papers"]
-    if "abstracts" in changed:
-        yield f"{figures_in_words.abstracts_in_words(changed['abstracts'])}."
-
-
-def requested_fields(query: QueryParams | FormData) -> dict[str, str]:
-    """Return the schedule fields in the page's URL as the form writes them, such as `08:00` for `8:00`.
-
-    Invalid values are left out.
-    """
+def requested_texts(query: QueryParams | FormData) -> dict[str, str]:
+    """Return the settings in the page's URL as they are stored, such as `08:00` for `8:00`; invalid ones are left out."""
     found: dict[str, str] = {}
-    for name in FIELD_PARSERS.keys() & query.keys():
+    for name in [name for name in SETTINGS if name in query]:
         with suppress(BadField):
-            found[name] = FIELD_PARSERS[name](typed_text(query[name]))
+            found[name] = reader_settings.check_text(name, typed_text(query[name]))
     return found
-
-
-FIELD_PARSERS: Mapping[str, Callable[[str], str]] = {
-    "cadence": lambda text: schedule.cadence_text(schedule.parse_schedule(cadence=text)),
-    "at": lambda text: f"{schedule.parse_time(text):%H:%M}",
-    "timezone": time_zones.parse_zone,
-    "max_papers": lambda text: str(subscribers.check_max_papers(parse_number(text) or 0)),
-    "abstracts": subscribers.check_abstracts,
-}
-
-
-def schedule_fields(subscriber: Subscriber) -> dict[str, str]:
-    """Return the subscriber's schedule as values of the form."""
-    return {
-        "cadence": schedule.cadence_text(subscribers.schedule_of(subscriber)),
-        "at": f"{subscriber.at:%H:%M}",
-        "timezone": subscriber.timezone,
-        "max_papers": str(subscriber.max_papers),
-        "abstracts": str(subscriber.abstracts),
-    }
-
-
-def nothing_today_field(subscriber: Subscriber) -> dict[str, str]:
-    """Return the form value of the check box for letters on days without papers."""
-    return {"nothing_today": "yes" if subscriber.wants_nothing_today_letters else ""}
-
-
-def parse_number(text: str) -> int | None:
-    """Return the number in a field, or None for an empty field; raise BadField for other text."""
-    if text and not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise BadField("max_papers", f"{text!r} is not a number.")
-    return int(text) if text else None
 
 
 def typed_text(value: object) -> str:

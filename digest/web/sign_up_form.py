@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.datastructures import FormData
 
-from digest.editions import schedule as edition_schedule
-from digest.editions import time_zones
-from digest.editions.schedule import Schedule
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import check_abstracts, check_max_papers
+from digest.subscribers import reader_settings
+from digest.subscribers.reader_settings import SETTINGS, Setting
 from digest.topics.example_words import MAX_STORED
 from digest.web import starter_topics
 from digest.web.forms import clean_text, field_text
+
+_ = figures_in_words.TRANSLATIONS.gettext
 
 MAX_LIKED = 20  #: maximum number of liked papers from which a topic is made
 MAX_OFFERED = 12  #: maximum number of offered topics
@@ -27,7 +26,6 @@ MAX_CHOICE = 80
 MAX_ID = 2**63
 #: The fields that the page hides, and that do not count, while "Papers on any subject" is chosen.
 TOPIC_FIELDS = frozenset({"interest", "offered", "topic", "filter", "library"})
-EMPTY_FIELD = "Fill this in."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,11 +51,7 @@ class SignUpForm:
     offered: tuple[OfferedTopic, ...] = ()  #: topics from a library or a forwarded digest
     kept: frozenset[str] = frozenset()  #: the values of those topics in `offered` that the visitor chose
     filter: str = ""
-    cadence: str = "daily"
-    at: str = "08:00"
-    timezone: str = "UTC"
-    max_papers: str = "10"
-    abstracts: str = "short"
+    texts: Mapping[str, str] = field(default_factory=dict)  #: the settings as typed
     is_open: bool = False  #: whether the section with the topics is shown
     stamp: str = ""  #: the stamp of the time when the form was loaded first
     library: str = ""  #: what was read from the uploaded library, as a sentence
@@ -73,7 +67,7 @@ class SignUpForm:
         return tuple(one for one in self.offered if one.value in self.kept)
 
 
-EMPTY_FORM = SignUpForm()
+EMPTY_FORM = SignUpForm(texts=reader_settings.defaults())
 
 
 def read(form: FormData) -> SignUpForm:
@@ -88,11 +82,10 @@ def read(form: FormData) -> SignUpForm:
         offered=offered,
         kept=frozenset(one.value for one in offered_topics(form.getlist("topic"))),
         filter=field_text(form, "filter", MAX_FILTER),
-        cadence=choice(form, "cadence", EMPTY_FORM.cadence),
-        at=choice(form, "at", EMPTY_FORM.at),
-        timezone=choice(form, "timezone", EMPTY_FORM.timezone),
-        max_papers=choice(form, "max_papers", EMPTY_FORM.max_papers),
-        abstracts=choice(form, "abstracts", EMPTY_FORM.abstracts),
+        texts={
+            one.name: field_text(form, one.name, MAX_CHOICE) if one.name in form else one.default
+            for one in offered_settings()
+        },
     )
 
 
@@ -103,9 +96,9 @@ def shown_fields(form: FormData) -> FormData:
     return FormData([(name, value) for name, value in fields if not (is_hidden and name in TOPIC_FIELDS)])
 
 
-def choice(form: FormData, name: str, default: str) -> str:
-    """Return the text of a field, or the default if the form lacks the field."""
-    return field_text(form, name, MAX_CHOICE) if name in form else default
+def offered_settings() -> list[Setting]:
+    """Return the settings that the form offers."""
+    return [setting for setting in SETTINGS.values() if setting.is_at_sign_up]
 
 
 def paper_ids(values: Iterable[object]) -> list[int]:
@@ -123,56 +116,18 @@ def offered_topics(values: Iterable[object]) -> list[OfferedTopic]:
     return [one for one in found if one.name and one.filter][:MAX_OFFERED]
 
 
-# ── the schedule ────────────────────────────────────────────────────────────────────────────────
+# ── the settings ────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckedSchedule:
-    """The valid values among the requested schedule and length, and a sentence about each invalid field."""
-
-    schedule: Schedule
-    max_papers: int | None = None
-    abstracts: str | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
-
-
-def check_schedule(form: SignUpForm) -> CheckedSchedule:
-    """Check the schedule and the length of digests in the form; an invalid field gets its default value."""
-    values: dict[str, Any] = {}
-    errors: dict[str, str] = {}
-    for name, parse in FIELD_PARSERS.items():
-        text = getattr(form, name)
+def check_settings(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the valid settings among these, and a sentence about each of the others."""
+    valid, errors = dict[str, str](), dict[str, str]()
+    for name, text in texts.items():
         try:
-            values[name] = parse(text) if text else None
+            valid[name] = reader_settings.check_text(name, text)
         except BadField as error:
-            errors[name] = error_sentence(error)
-        if not text:
-            errors[name] = figures_in_words.TRANSLATIONS.gettext(EMPTY_FIELD)
-    parts = {
-        name: getattr(form, name) for name in ("cadence", "at", "timezone") if values.get(name) is not None
-    }
-    return CheckedSchedule(
-        schedule=edition_schedule.parse_schedule(**parts),
-        max_papers=values.get("max_papers"),
-        abstracts=values.get("abstracts"),
-        errors=errors,
-    )
-
-
-def parse_number(text: str) -> int:
-    """Return the number of papers in a digest, or raise BadField."""
-    if not (text.isascii() and text.isdigit() and len(text) < 5):
-        raise BadField("max_papers", f"{text!r} is not a number.")
-    return check_max_papers(int(text))
-
-
-FIELD_PARSERS: Mapping[str, Callable[[str], object]] = {
-    "cadence": edition_schedule.parse_cadence,
-    "at": edition_schedule.parse_time,
-    "timezone": time_zones.parse_zone,
-    "max_papers": parse_number,
-    "abstracts": check_abstracts,
-}
+            errors[name] = error_sentence(error) if text else _("Fill this in.")
+    return valid, errors
 
 
 def error_sentence(error: UsageError) -> str:

@@ -17,7 +17,7 @@ from digest.letters.press.press_value import Press
 from digest.links import paper_url
 from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
-from digest.subscribers import FilterRegistry, RequestedSettings
+from digest.subscribers import FilterRegistry, ReaderSettings
 from digest.topics import Backtest, Filter, example_words
 from digest.topics.filter_backtest import PerDay
 from digest.web import starter_topics
@@ -106,7 +106,7 @@ def add_topic(chosen: dict[str, str], name: str, text: str) -> str:
 
 
 def preview_topics(
-    context: AppContext, session: Session, chosen: ChosenTopics, requested: RequestedSettings
+    context: AppContext, session: Session, chosen: ChosenTopics, requested: ReaderSettings
 ) -> TopicPreview:
     """Return a preview of these topics, cached until the catalog or the day changes.
 
@@ -122,7 +122,7 @@ def preview_topics(
         names,
         chosen.tried,
         chosen.liked,
-        requested.max_papers,
+        requested.columns["max_papers"],
     )
     return context.caches.get_or_make(
         "topic previews",
@@ -137,7 +137,7 @@ def make_preview(
     session: Session,
     chosen: ChosenTopics,
     filters: Mapping[str, Filter],
-    requested: RequestedSettings,
+    requested: ReaderSettings,
 ) -> TopicPreview:
     """Return the preview: the figures of the last month, and the titles of a digest sent now."""
     recent = starter_topics.recent_papers(context, session)
@@ -147,8 +147,9 @@ def make_preview(
     press, sample = sample_of(context, session, requested, filters)
     papers = public(context, [press.papers[press.rank_of_paper[number]] for number in first_papers(sample)])
     latest = public(context, [recent.index.papers[number] for number in found.gained[:MAX_LATEST]])
+    most = requested.columns["max_papers"]
     return TopicPreview(
-        rate=rate_sentence(found.after, requested.max_papers) if filters else trending_sentence(requested),
+        rate=rate_sentence(found.after, most) if filters else trending_sentence(most),
         heading=preview_heading(is_new=bool(papers), is_today=sample.is_from_last_day)
         if papers or latest
         else "",
@@ -172,7 +173,7 @@ def first_papers(sample: SampleDigest) -> list[int]:
 
 
 def sample_of(
-    context: AppContext, session: Session, requested: RequestedSettings, filters: Mapping[str, Filter]
+    context: AppContext, session: Session, requested: ReaderSettings, filters: Mapping[str, Filter]
 ) -> tuple[Press, SampleDigest]:
     """Return the press of recent papers, and the digest of it that these topics would get now."""
     press = publishing.welcome_press(
@@ -188,10 +189,10 @@ def sample_of(
     return press, sample
 
 
-def sample_as_email(context: AppContext, session: Session, requested: RequestedSettings) -> str | None:
+def sample_as_email(context: AppContext, session: Session, requested: ReaderSettings) -> str | None:
     """Return the letter that these topics would get now as HTML; None if no paper matches."""
     registry = FilterRegistry(session)
-    filters = {name: registry.resolve_text(text) for name, text in requested.topics.items()}
+    filters = {name: registry.resolve_text(text) for name, text in (requested.topics or {}).items()}
     press, sample = publishing.public_sample(
         *sample_of(context, session, requested, filters), context.public_rules
     )
@@ -244,21 +245,20 @@ def effect_in_words(effect: float) -> str:
     return (_("adds %s") if effect > 0 else _("leaves out %s")) % often
 
 
-def rate_sentence(per_day: PerDay, max_papers: int | None) -> str:
+def rate_sentence(per_day: PerDay, max_papers: int) -> str:
     """Return a sentence such as `About 6 papers a day (11 on the busiest of 31 days)`."""
     _ = figures_in_words.TRANSLATIONS.gettext
     usual, _bracket, basis = starter_topics.rate_sentence(per_day).partition(" (")
     if per_day.days > 1:
         basis = _("%(most)d on the busiest of %(days)d days)") % {"most": per_day.max, "days": per_day.days}
-    if max_papers is not None and per_day.median > max_papers:
+    if per_day.median > max_papers:
         usual = _("%(usual)s; you get the best %(most)d") % {"usual": usual, "most": max_papers}
     return f"{usual} ({basis}"
 
 
-def trending_sentence(requested: RequestedSettings) -> str:
+def trending_sentence(max_papers: int) -> str:
     """Return the sentence shown for a digest without topics."""
-    most = requested.max_papers or publishing.DEFAULT_PAPERS
-    return figures_in_words.TRANSLATIONS.gettext("The %d most trending papers of the day") % most
+    return figures_in_words.TRANSLATIONS.gettext("The %d most trending papers of the day") % max_papers
 
 
 def preview_heading(*, is_new: bool, is_today: bool) -> str:

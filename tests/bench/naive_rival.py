@@ -36,7 +36,7 @@ from digest.db.tables import (
     Subscriber,
     Subscription,
 )
-from digest.editions.compose import Digest, DigestLimits, RankedMatches, RequestedTopic, compose, rank_matches
+from digest.editions.compose import Digest, RankedMatches, RequestedTopic, compose, rank_matches
 from digest.letters import Personalization, Templates, list_headers, personalization
 from digest.letters.css_inlining import WRITTEN_BY_HAND
 from digest.letters.letter_rendering import FILLER
@@ -133,7 +133,7 @@ def unseen_papers(session: Session, morning: Morning, subscriber: Subscriber) ->
 def decide_digest(morning: Morning, wishes: list[RequestedTopic]) -> Digest:
     """Return the digest composed of the matches of each topic."""
     ids = [paper.id for paper in morning.press.papers]
-    sections = compose(wishes, eligible=(1 << len(ids)) - 1, ids=ids, limits=DigestLimits())
+    sections = compose(wishes, eligible=(1 << len(ids)) - 1, ids=ids)
     return Digest(sections=sections, checked=len(ids))
 
 

@@ -78,7 +78,7 @@ def subscribe(made: ChaosWorld, name: str, number: int) -> None:
     with db.write_session(made.engine) as session:
         for each in range(number):
             subscribers.add(
-                session, f"{name}{each}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
+                session, f"{name}{each}@example.org", texts=at_noon(now), state=SubscriberState.ACTIVE,
                 consent="chaos", now=now,
             )  # fmt: skip
         session.commit()

@@ -31,7 +31,6 @@ from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, Subscri
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump
-from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.settings import templates_dir
 from tests.chaos.worker import LEASE, SITE, Orders, work
@@ -332,15 +331,15 @@ def publish(engine: Engine, readers: int) -> None:
 def subscribe(session: Session, number: int, now: datetime) -> None:
     """Add one reader who is due."""
     subscribers.add(
-        session, f"reader{number}@example.org", schedule=at_noon(now), state=SubscriberState.ACTIVE,
+        session, f"reader{number}@example.org", texts=at_noon(now), state=SubscriberState.ACTIVE,
         consent="chaos", now=now,
     )  # fmt: skip
 
 
-def at_noon(now: datetime) -> Schedule:
-    """Return a schedule whose day is half over, so that no test runs into the next edition."""
+def at_noon(now: datetime) -> dict[str, str]:
+    """Return the settings of a schedule whose day is half over, so that no test runs into the next edition."""
     ahead = 12 - now.hour
-    return Schedule(at=datetime.min.time(), timezone=f"Etc/GMT{-ahead:+d}" if ahead else "UTC")
+    return {"at": "00:00", "timezone": f"Etc/GMT{-ahead:+d}" if ahead else "UTC"}
 
 
 def storm(made: ChaosWorld, *, seed: int, seconds: float, workers: int) -> None:

@@ -168,13 +168,13 @@ def test_an_export_restores_the_same_service_after_everything_was_erased(
     publish_lab(digest, tmp_path)
     write(
         tmp_path / "start.csv",
-        "email,name,cadence,at,timezone,state,topics,packs,muted,abstracts,max_papers,min_papers,max_age_days,trending,"
-        "nothing_today,not_after,paused_until,confirmed_at,consent",
-        "ada@example.org,Ada,weekly-fri,07:30,Europe/Oslo,active,A=tide*; B=robot*,lab/nlp,b,full,25,2,30,yes,yes,"
-        "11:00,,2025-01-02T03:04:05+00:00,asked in the seminar",
-        "bob@example.org,,daily,08:00,UTC,paused,,,,,,,,,,,2027-01-06,2025-05-06,by phone",
-        "cleo@example.org,,monthly,08:00,UTC,pending,,,,,,,,,,,,,",
-        "dora@example.org,=1+1,daily,08:00,UTC,unsubscribed,,,,,,,,,,,,,",
+        "email,name,cadence,at,timezone,state,topics,packs,muted,abstracts,max_papers,"
+        "nothing_today,paused_until,confirmed_at,consent",
+        "ada@example.org,Ada,weekly-fri,07:30,Europe/Oslo,active,A=tide*; B=robot*,lab/nlp,b,full,25,yes,"
+        ",2025-01-02T03:04:05+00:00,asked in the seminar",
+        "bob@example.org,,daily,08:00,UTC,paused,,,,,,,2027-01-06,2025-05-06,by phone",
+        "cleo@example.org,,monthly,08:00,UTC,pending,,,,,,,,,",
+        "dora@example.org,=1+1,daily,08:00,UTC,unsubscribed,,,,,,,,,",
     )
     assert digest("subscribers", "import", tmp_path / "start.csv", "--json").document["added"] == 4
     digest("subscribers", "export", tmp_path / name)

@@ -27,7 +27,6 @@ from digest.delivery.transports import Message, Outcome, Transport
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.smtp import MailServer, SmtpTransport, Timeouts
 from digest.dumps.intake import load_dump
-from digest.editions.schedule import Schedule
 from digest.letters import Templates, dkim_signing
 from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
@@ -68,7 +67,7 @@ def cast(session: Session, now: datetime) -> dict[str, Subscriber]:
         email: subscribers.add(
             session,
             email,
-            schedule=Schedule(timezone="Europe/Oslo"),
+            texts={"timezone": "Europe/Oslo"},
             state=SubscriberState.ACTIVE,
             consent="a test",
             now=now,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from threading import Barrier
 
@@ -21,7 +21,6 @@ from digest.delivery.send_policy import SendPolicy
 from digest.delivery.transports import Message, Outcome, Verdict, parse_mail_url
 from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.transports.server_pool import PoolMember, ServerPool
-from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.monitoring import problems
 from digest.site_profile import Site
@@ -544,7 +543,7 @@ def put_edition(session: Session, count: int, now: datetime, *, first: int = 0) 
     """Write an edition of `number` digests into the outbox."""
     for number in range(first, first + count):
         one = subscribers.add(
-            session, f"r{number}@example.org", schedule=Schedule(at=time(8)), state=SubscriberState.ACTIVE,
+            session, f"r{number}@example.org", state=SubscriberState.ACTIVE,
             consent="a test", now=now,
         )  # fmt: skip
         session.flush()

@@ -14,7 +14,6 @@ from digest.editions.compose import (
     NO_RELEVANCE,
     RELEVANCE_BANDS,
     Digest,
-    DigestLimits,
     FollowUp,
     RankedMatches,
     RequestedTopic,
@@ -36,9 +35,11 @@ def requested(topic: str, matches: dict[int, float], *, scores: list[float] = FL
     return RequestedTopic(topic, 7, rank_matches(bitset_of(matches), scores, matches))
 
 
-def sections(*topics: RequestedTopic, eligible: int = EVERYTHING, shown: set[int] | None = None, **caps: int):
+def sections(
+    *topics: RequestedTopic, eligible: int = EVERYTHING, shown: set[int] | None = None, max_papers: int = 10
+):
     """Return the composed sections, as {topic: numbers}."""
-    made = compose(topics, eligible=eligible, ids=IDS, shown=shown or set(), limits=DigestLimits(**caps))
+    made = compose(topics, eligible=eligible, ids=IDS, shown=shown or set(), max_papers=max_papers)
     return {section.topic: [paper - 100 for paper in section.papers] for section in made}
 
 
@@ -82,7 +83,7 @@ def test_a_broad_topic_leaves_papers_of_a_rare_one():
     noisy = requested("noisy", dict.fromkeys(range(15), 1.0), scores=[9.0] * 20)
     rare = requested("rare", {17: 0.1, 18: 0.1}, scores=[0.0] * 20)
 
-    assert {topic: len(papers) for topic, papers in sections(noisy, rare, papers=10).items()} == {
+    assert {topic: len(papers) for topic, papers in sections(noisy, rare, max_papers=10).items()} == {
         "noisy": 8,  # gets what the rare one leaves
         "rare": 2,
     }
@@ -92,7 +93,7 @@ def test_two_broad_topics_share_the_digest():
     one = requested("one", dict.fromkeys(range(10), 1.0))
     two = requested("two", dict.fromkeys(range(10, 20), 1.0))
 
-    assert {topic: len(papers) for topic, papers in sections(one, two, papers=10).items()} == {
+    assert {topic: len(papers) for topic, papers in sections(one, two, max_papers=10).items()} == {
         "one": 5,
         "two": 5,
     }
@@ -101,11 +102,13 @@ def test_two_broad_topics_share_the_digest():
 def test_if_the_last_round_has_too_many_picks_the_worthiest_stay():
     topics = [requested(f"t{n}", {n: n / 5}) for n in range(5)]
 
-    assert sections(*topics, papers=2) == {"t3": [3], "t4": [4]}
+    assert sections(*topics, max_papers=2) == {"t3": [3], "t4": [4]}
 
 
 def test_a_paper_picked_by_one_topic_does_not_use_the_others_pick():
-    made = sections(requested("graphs", {1: 1.0, 2: 0.1}), requested("proofs", {1: 0.9, 3: 0.1}), papers=3)
+    made = sections(
+        requested("graphs", {1: 1.0, 2: 0.1}), requested("proofs", {1: 0.9, 3: 0.1}), max_papers=3
+    )
 
     assert made == {"graphs": [1, 2], "proofs": [3]}
 
@@ -113,8 +116,8 @@ def test_a_paper_picked_by_one_topic_does_not_use_the_others_pick():
 def test_one_topic_may_fill_what_the_others_leave():
     graphs = requested("graphs", dict.fromkeys(range(18), 1.0))
 
-    alone = sections(graphs, papers=20)
-    beside = sections(graphs, requested("proofs", {19: 1.0}), papers=16)
+    alone = sections(graphs, max_papers=20)
+    beside = sections(graphs, requested("proofs", {19: 1.0}), max_papers=16)
 
     assert alone == {"graphs": list(range(18))}
     assert beside == {"graphs": list(range(15)), "proofs": [19]}
@@ -126,20 +129,13 @@ def test_shown_and_ineligible_papers_are_left_out():
     assert made == {"graphs": [2]}
 
 
-def test_fewer_papers_than_the_minimum_make_no_digest():
-    graphs = requested("graphs", {1: 1.0, 2: 1.0})
-
-    assert sections(graphs, at_least=3) == {}
-    assert sections(graphs, at_least=2) == {"graphs": [1, 2]}
-
-
 def test_the_count_of_further_matches_excludes_shown_papers():
     made = compose(
         [requested("graphs", dict.fromkeys(range(10), 1.0))],
         eligible=bitset_of(range(8)),
         ids=IDS,
         shown={0, 1},
-        limits=DigestLimits(papers=2),
+        max_papers=2,
     )
 
     assert made == (Section(topic="graphs", filter_id=7, papers=(102, 103), more=4),)
@@ -149,7 +145,7 @@ def test_trending_is_last_and_shows_only_papers_no_topic_matches():
     graphs = requested("graphs", {3: 0.0, 4: 1.0})
     trends = RequestedTopic("Trending", None, rank_all([5.0, 4.0, 3.0, 2.0, 1.0]))
 
-    assert sections(graphs, trends, eligible=bitset_of(range(5)), papers=4) == {
+    assert sections(graphs, trends, eligible=bitset_of(range(5)), max_papers=4) == {
         "graphs": [4, 3],
         "Trending": [0, 1],
     }
@@ -206,21 +202,21 @@ def test_the_candidates_after_the_first_continue_their_order():
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[RequestedTopic], int, set[int], DigestLimits]:
-    """Draw any topics, eligible papers, shown papers and limits."""
+def tables(draw: st.DrawFn) -> tuple[list[RequestedTopic], int, set[int], int]:
+    """Draw any topics, eligible papers, shown papers and a maximum."""
     scores = best_first(draw(st.lists(st.floats(-5, 9), min_size=12, max_size=12)))
     matched = st.dictionaries(st.integers(0, 11), st.floats(0, 1), max_size=12)
     topics = [
         requested(f"t{n}", found, scores=scores)
         for n, found in enumerate(draw(st.lists(matched, max_size=5)))
     ]
-    caps = DigestLimits(papers=draw(st.integers(1, 12)), at_least=draw(st.integers(0, 4)))
-    return topics, draw(st.integers(0, (1 << 12) - 1)), draw(st.sets(st.integers(0, 11))), caps
+    shown = draw(st.sets(st.integers(0, 11)))
+    return topics, draw(st.integers(0, (1 << 12) - 1)), shown, draw(st.integers(1, 12))
 
 
 @given(tables())
 def test_the_candidates_are_the_eligible_order_however_many_are_taken(
-    table: tuple[list[RequestedTopic], int, set[int], DigestLimits],
+    table: tuple[list[RequestedTopic], int, set[int], int],
 ):
     topics, eligible, _, _ = table
 
@@ -230,19 +226,18 @@ def test_the_candidates_are_the_eligible_order_however_many_are_taken(
 
 @given(tables())
 def test_any_input_gives_a_valid_digest(
-    table: tuple[list[RequestedTopic], int, set[int], DigestLimits],
+    table: tuple[list[RequestedTopic], int, set[int], int],
 ):
-    topics, eligible, shown, caps = table
+    topics, eligible, shown, most = table
 
-    made = compose(topics, eligible=eligible, ids=range(12), shown=shown, limits=caps)
+    made = compose(topics, eligible=eligible, ids=range(12), shown=shown, max_papers=most)
 
     papers = list(chain.from_iterable(section.papers for section in made))
     by_topic = {one.topic: one.matches for one in topics}
     allowed = set(members(eligible)) - shown
     assert len(papers) == len(set(papers))  # never twice
     assert set(papers) <= allowed  # never what may not be shown
-    assert len(papers) <= caps.papers  # never more than the limit
-    assert not papers or len(papers) >= caps.at_least
+    assert len(papers) <= most  # never more than the limit
     for section in made:
         assert section.papers
         assert set(section.papers) <= set(members(by_topic[section.topic].matches))
@@ -255,12 +250,12 @@ def test_any_input_gives_a_valid_digest(
 
 @given(tables())
 def test_a_digest_is_filled_while_papers_are_left(
-    table: tuple[list[RequestedTopic], int, set[int], DigestLimits],
+    table: tuple[list[RequestedTopic], int, set[int], int],
 ):
     topics, eligible, shown, _ = table
     matched = {n for one in topics for n in members(one.matches.matches & eligible)} - shown
 
-    made = compose(topics, eligible=eligible, ids=range(12), shown=shown, limits=DigestLimits(papers=6))
+    made = compose(topics, eligible=eligible, ids=range(12), shown=shown, max_papers=6)
 
     assert sum(len(section.papers) for section in made) == min(6, len(matched))
 
@@ -317,7 +312,7 @@ def test_a_topic_that_matches_nothing_makes_no_section(empty: RankedMatches):
 def test_of_a_last_round_without_any_filter_the_papers_that_trend_more_stay():
     trending = RequestedTopic("Trending", None, rank_all([3.0, 2.0, 1.0]))
 
-    assert sections(trending, requested("graphs", {2: 0.0}, scores=[3.0, 2.0, 1.0]), papers=1) == {
+    assert sections(trending, requested("graphs", {2: 0.0}, scores=[3.0, 2.0, 1.0]), max_papers=1) == {
         "Trending": [0]
     }
 

@@ -61,12 +61,10 @@ def test_every_cadence_names_its_slots(schedule: Schedule, day: date, name: str 
 def test_an_edition_is_open_from_its_due_time_until_its_period_ends():
     weekly = Schedule(cadence=Cadence.WEEKLY, weekday=4, timezone="Europe/Oslo")
     monthly = Schedule(cadence=Cadence.MONTHLY, timezone="Europe/Oslo")
-    noon = Schedule(at=time(8), not_after=time(11), timezone="Europe/Oslo")
     for schedule, promised, opens, closes in [
         (OSLO, "2026-11-20 07:00", "2026-11-20 07:00", "2026-11-20 23:00"),
         (weekly, "2026-11-20 07:00", "2026-11-20 07:00", "2026-11-26 23:00"),
         (monthly, "2026-11-01 07:00", "2026-11-01 07:00", "2026-11-30 23:00"),
-        (noon, "2026-11-20 07:00", "2026-11-20 07:00", "2026-11-20 10:00"),
     ]:
         for moment, is_due in [(opens, True), (closes, False)]:
             for minute, expected in [(timedelta(minutes=-1), not is_due), (timedelta(), is_due)]:
@@ -236,11 +234,9 @@ def test_every_cadence_is_parsed_from_its_own_text(schedule: Schedule):
 
 
 def test_a_schedule_is_parsed_from_texts():
-    parsed = parse_schedule(cadence="Weekly-Friday", at="7:05", timezone=" Europe/Oslo ", not_after="11:00")
+    parsed = parse_schedule(cadence="Weekly-Friday", at="7:05", timezone=" Europe/Oslo ")
 
-    assert parsed == Schedule(
-        cadence=Cadence.WEEKLY, at=time(7, 5), timezone="Europe/Oslo", weekday=4, not_after=time(11)
-    )
+    assert parsed == Schedule(cadence=Cadence.WEEKLY, at=time(7, 5), timezone="Europe/Oslo", weekday=4)
     assert parse_schedule() == Schedule()
 
 
@@ -268,10 +264,3 @@ def test_an_invalid_time_of_day_is_refused(text: str):
         parse_schedule(at=text)
 
     assert refused.value.field == "at"
-
-
-def test_a_latest_hour_that_is_no_time_is_refused_by_its_own_name():
-    with pytest.raises(BadField, match="not a time of day") as refused:
-        parse_schedule(not_after="noon")
-
-    assert refused.value.field == "not_after"

@@ -26,7 +26,7 @@ QUOTED = "\nOn Fri, 20 Nov 2026 at 08:00, Example Digest\n<digest@example.org> w
 @pytest.fixture
 def question(session: Session, site: Site, deliver: Deliver, now: datetime) -> EmailMessage:
     """The letter that asks Bob to confirm."""
-    requested = subscribers.RequestedSettings(topics={"robots": "robot*"})
+    requested = subscribers.ReaderSettings(topics={"robots": "robot*"})
     subscribers.request_subscription(session, site, BOB, requested=requested, now=now)
     session.commit()
     (letter,) = deliver()

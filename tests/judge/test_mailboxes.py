@@ -26,6 +26,7 @@ from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
+from digest.subscribers.reader_settings import schedule_texts
 from tests.conftest import ROOT
 from tests.judge import dovecot, postfix
 from tests.judge.installed_programs import program
@@ -108,7 +109,7 @@ def publish(mailway: MailboxPath, *names: str) -> None:
             load_dump.load(session, path, now=now - timedelta(hours=1))
         for name in names:
             subscribers.add(
-                session, f"{name}@{DOMAIN}", schedule=schedule, state=SubscriberState.ACTIVE, consent="a test",
+                session, f"{name}@{DOMAIN}", texts=schedule_texts(schedule), state=SubscriberState.ACTIVE, consent="a test",
                 now=now,
             )  # fmt: skip
         session.commit()

@@ -160,19 +160,6 @@ def test_after_a_week_without_papers_a_letter_brings_the_update_once(on_both: Pu
     assert [(one["title"], one["text"]) for one in updates] == [("Graph one", "Withdrawn by its authors")]
 
 
-def test_updates_also_reach_a_reader_with_a_minimum_of_papers(world: PublishingWorld):
-    world.change(ALICE, min_papers=5)
-    world.dump("21T00:00", [WITHDRAWN, "Graph two"])
-    for day in range(21, 30):
-        world.publish(f"{day}T08:00")
-
-    (letter,) = nothing_today_letters(world)
-    assert json.loads(letter.decision)["checked"] == 0  # it does not say that none matched
-    world.dump("30T00:00", [f"Graph {number}" for number in range(4)])
-    world.publish("30T08:00")
-    assert "Graph two" in world.digest(ALICE)["Graphs"]  # the held paper is still new
-
-
 def test_a_nothing_today_letter_brings_the_updates(world: PublishingWorld):
     world.change(ALICE, wants_nothing_today_letters=True)
     world.dump("21T00:00", [PUBLISHED, "Robot"])

@@ -19,6 +19,7 @@ from digest.publishing.cleanup import delete_old_shown
 from digest.publishing.dry_run import dry_run
 from digest.publishing.why import why
 from digest.site_profile import Site
+from digest.subscribers.reader_settings import ReaderSettings, schedule_texts
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -103,7 +104,8 @@ class PromisedRuns:
                 case 3:
                     subscribers.undo(session, reader, now=moment)
                 case _:
-                    subscribers.edit(session, reader, schedule=random_schedule(self.chance), now=moment)
+                    given = ReaderSettings(texts=schedule_texts(random_schedule(self.chance)))
+                    subscribers.edit(session, reader, given, now=moment)
             session.commit()
         self.note_promises()
 
@@ -142,7 +144,7 @@ def test_a_digest_promises_the_edition_that_comes_after_it(world: PublishingWorl
     friday = Schedule(cadence=Cadence.WEEKLY, weekday=4)
     with db.write_session(world.engine) as session:
         alice = subscribers.get(session, "alice@example.org")
-        subscribers.edit(session, alice, schedule=friday, now=at("24T09:00"))
+        subscribers.edit(session, alice, ReaderSettings(texts={"cadence": "weekly-fri"}), now=at("24T09:00"))
         session.commit()
         page = subscribers.next_digest_in_words(session, alice, now=at("24T09:00"))
     _, in_letter = personalization.day_and_next_due(friday, at("24T09:00"), "weekly-2026-W48")

@@ -169,15 +169,6 @@ def test_sections_are_in_the_order_of_the_topics(world: PublishingWorld):
     assert sorted(made["Graphs"]) == ["A graph of proofs", "Graph cuts"]
 
 
-def test_trending_papers_are_added_to_the_topics_if_wanted(world: PublishingWorld):
-    world.dump("20T00:00", ["Graph one", "Robots"])
-    world.subscribe("alice@example.org", GRAPHS, wants_trending=True)
-
-    world.publish("20T08:00")
-
-    assert world.digest("alice@example.org") == {"Graphs": ["Graph one"], "Trending": ["Robots"]}
-
-
 def test_a_new_subscriber_gets_the_last_24_hours(world: PublishingWorld):
     world.dump("19T07:59", ["Graph of the day before"])
     world.dump("19T08:01", ["Graph of yesterday"])
@@ -243,34 +234,6 @@ def test_an_empty_catalog_gives_empty_editions(world: PublishingWorld):
     assert world.deliveries()[0].reason == "no new papers"
 
 
-def test_too_few_papers_wait_for_the_next_digest(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS, min_papers=2)
-    world.dump("20T00:00", ["Graph one"])
-
-    assert world.publish("20T08:00") == PublishReport(due=1, empty=1)
-    world.dump("21T00:00", ["Graph two"])
-    assert world.publish("21T08:00") == PublishReport(due=1, queued=1)
-    assert world.digest("alice@example.org") == {"Graphs": ["Graph two", "Graph one"]}
-
-
-def test_a_reader_with_a_maximum_age_gets_recent_papers_only(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS, max_age_days=30)
-    world.dump(
-        "20T00:00",
-        [
-            Record(title="Graph of 2019", published=date(2019, 3, 1)),
-            Record(title="Graph of last week", published=date(2026, 11, 12)),
-            Record(title="Graph of an unknown day"),
-        ],
-    )
-
-    world.publish("20T08:00")
-
-    assert sorted(world.digest("alice@example.org")["Graphs"]) == [
-        "Graph of an unknown day", "Graph of last week",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("most", [11, 50])
 def test_one_topic_fills_the_digest_up_to_its_limit(world: PublishingWorld, most: int):
     world.dump("20T00:00", [f"Graph {number} of rivers" for number in range(100)])
@@ -316,28 +279,6 @@ def test_a_catch_up_after_a_pause_is_no_longer_than_other_digests(world: Publish
 
     assert world.publish("20T08:00") == PublishReport(due=1, queued=1)
     assert world.digest("alice@example.org") == {"Trending": ["Paper 19", "Paper 18", "Paper 17"]}
-
-
-# ── when today's dump is late ───────────────────────────────────────────────────────────────────
-
-
-def test_an_edition_with_not_after_waits_for_the_dump(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS, not_after="11:00")
-
-    assert world.publish("20T08:00") == PublishReport()
-    world.dump("20T00:00", ["Graph one"])
-    assert world.publish("20T10:59") == PublishReport(due=1, queued=1)
-
-
-def test_after_not_after_its_papers_go_into_the_next_edition(world: PublishingWorld):
-    world.subscribe("alice@example.org", GRAPHS, not_after="11:00")
-    world.publish("20T08:00")
-    world.dump("20T11:30", ["Graph one"])
-
-    assert world.publish("20T11:30") == PublishReport()
-    world.publish("21T08:00")
-
-    assert world.digest("alice@example.org", "daily-2026-11-21") == {"Graphs": ["Graph one"]}
 
 
 # ── never twice ─────────────────────────────────────────────────────────────────────────────────

@@ -118,8 +118,8 @@ def test_an_edition_that_began_before_the_schedule_is_not_called_due(world: Publ
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
         alice = subscribers.get(session, ALICE)
-        monthly = subscribers.changed_schedule(alice, cadence="monthly")
-        subscribers.edit(session, alice, schedule=monthly, now=at("20T09:00"))
+        monthly = subscribers.ReaderSettings(texts={"cadence": "monthly"})
+        subscribers.edit(session, alice, monthly, now=at("20T09:00"))
         session.commit()
 
     began = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from digest import bounces, db
+from digest import bounces, db, subscribers
 from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
@@ -103,20 +103,18 @@ def test_the_rank_is_that_of_its_edition_whatever_came_later(world: PublishingWo
     assert ask(world, "Graph 2", "21T09:00").json["rank"] == 3
 
 
-def test_a_paper_older_than_the_readers_limit_is_too_old(world: PublishingWorld):
-    world.subscribe(ALICE, GRAPHS, max_age_days=30)
-    world.dump("20T00:00", [Record(title="Graph of 2019", published=date(2019, 1, 1)), "Graph one"])
-    world.publish("20T08:00")
-
-    assert ask(world, "Graph of 2019").json["cause"] == WhyCause.TOO_OLD
-
-
-def test_papers_of_a_too_small_edition_wait(world: PublishingWorld):
-    world.subscribe(ALICE, GRAPHS, min_papers=3)
+def test_a_topic_added_after_an_empty_edition_did_not_match_then(world: PublishingWorld):
+    world.subscribe(ALICE, {"Proofs": "proof*"})
     world.dump("20T00:00", ["Graph one"])
     world.publish("20T08:00")
+    with db.write_session(world.engine) as session:
+        given = subscribers.ReaderSettings(topics=GRAPHS)
+        subscribers.edit(session, subscribers.get(session, ALICE), given, now=at("20T08:30"))
+        session.commit()
 
-    assert ask(world, "Graph one").json["cause"] == WhyCause.TOO_FEW
+    answer = ask(world, "Graph one")
+    assert answer.json["cause"] == WhyCause.UNMATCHED
+    assert "no topic matched it then" in answer.verdict
 
 
 def test_a_paper_for_the_next_edition_is_answered_with_its_due_time(world: PublishingWorld):

@@ -11,10 +11,9 @@ from sqlalchemy import Engine, func, select
 from digest import db, subscribers
 from digest.db.tables import OperatorAct, OptOut
 from digest.delivery.transports import MailUrl
-from digest.editions.schedule import Schedule
 from digest.publishing.reader_history import reader_history
 from digest.site_profile import Site
-from digest.subscribers import use_cases
+from digest.subscribers import ReaderSettings, use_cases
 
 ALICE, NOW = "alice@example.org", datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -26,13 +25,12 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
     minutes = (NOW + timedelta(minutes=one) for one in range(10))
     with db.write_session(sqlite_engine) as session:
         alice = use_cases.add_confirmed(
-            session, site, ALICE, topics={"Robots": "robot*"}, schedule=Schedule(), consent="asked", **by,
+            session, site, ALICE, ReaderSettings(topics={"Robots": "robot*"}), consent="asked", **by,
             now=next(minutes),
         )  # fmt: skip
-        use_cases.change_by_operator(session, alice, max_papers=5, **by, now=next(minutes))
-        use_cases.change_by_operator(
-            session, alice, max_papers=5, **by, now=next(minutes)
-        )  # nothing to change
+        five = ReaderSettings(texts={"max_papers": "5"})
+        use_cases.change_by_operator(session, alice, five, **by, now=next(minutes))
+        use_cases.change_by_operator(session, alice, five, **by, now=next(minutes))  # nothing to change
         use_cases.undo_by_operator(session, alice, **by, now=next(minutes))
         use_cases.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
         use_cases.resume_by_operator(session, alice, **by, now=next(minutes))
@@ -50,8 +48,8 @@ def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
     assert {one.event for one in events} == {"operator mara"}
     assert [(f"{one.at:%H:%M}", one.detail) for one in events] == [
         ("08:00", "added as confirmed"),
-        ("08:01", "At most 5 papers in a digest. Before: 10."),
-        ("08:03", "undone: At most 10 papers in a digest. Before: 5."),
+        ("08:01", "Maximum papers per digest: at most 5 papers. Before: at most 10 papers."),
+        ("08:03", "undone: Maximum papers per digest: at most 10 papers. Before: at most 5 papers."),
         ("08:04", "paused until 2026-12-24"),
         ("08:05", "resumed"),
         ("08:06", "changed by an import"),

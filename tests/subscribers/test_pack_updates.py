@@ -55,7 +55,8 @@ class Lab(PublishingWorld):
 
     def edit(self, email: str, **wanted: str) -> None:
         with db.write_session(self.engine) as session:
-            subscribers.edit(session, subscribers.get(session, email), topics=wanted, now=at("20T03:00"))
+            given = subscribers.ReaderSettings(topics=wanted)
+            subscribers.edit(session, subscribers.get(session, email), given, now=at("20T03:00"))
             session.commit()
 
     def notices(self) -> list[tuple[str | None, dict[str, Any]]]:
@@ -293,7 +294,7 @@ def test_a_topic_with_an_unknown_pack_is_refused(lab: Lab, wrong: str):
 def test_a_confirmation_succeeds_although_its_pack_filter_was_removed(lab: Lab):
     lab.put(nlp="LLM", old="ICL")
     with db.write_session(lab.engine) as session:
-        requested = subscribers.RequestedSettings(topics={"NLP": "use:lab/nlp", "Old": "use:lab/old"})
+        requested = subscribers.ReaderSettings(topics={"NLP": "use:lab/nlp", "Old": "use:lab/old"})
         asked = subscribers.request_subscription(
             session, lab.site, ALICE, requested=requested, now=at("20T02:00")
         )

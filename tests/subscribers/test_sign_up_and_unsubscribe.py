@@ -27,15 +27,15 @@ from digest.delivery.transports import MailUrl
 from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
-from digest.subscribers import RequestedSettings, SignUpOutcome, use_cases
+from digest.subscribers import ReaderSettings, SignUpOutcome, reader_settings, use_cases
 
-OSLO = Schedule(timezone="Europe/Oslo")
+OSLO = {"timezone": "Europe/Oslo"}
 
 
 @pytest.fixture
 def alice(session, now):
     return subscribers.add(
-        session, "Alice@Uni.edu", schedule=OSLO, topics={"Vision": "title:image*"},
+        session, "Alice@Uni.edu", texts=OSLO, topics={"Vision": "title:image*"},
         state=SubscriberState.ACTIVE, consent="asked at the group meeting", now=now,
     )  # fmt: skip
 
@@ -43,8 +43,8 @@ def alice(session, now):
 @pytest.fixture
 def bob(session, site, now):
     """Bob's confirmation: its id and its link token."""
-    requested = RequestedSettings(
-        schedule=OSLO, topics={"Robots": "robot*"}, max_papers=5, abstracts="titles"
+    requested = ReaderSettings(
+        topics={"Robots": "robot*"}, texts={**OSLO, "max_papers": "5", "abstracts": "titles"}
     )
     asked = subscribers.request_subscription(session, site, "bob@uni.edu", requested=requested, now=now)
     assert asked.confirmation_id
@@ -68,7 +68,7 @@ def letters(session):
 def test_a_subscriber_is_found_under_any_spelling_of_the_address(session, alice):
     assert subscribers.get(session, "ALICE@uni.EDU") is alice
     assert (alice.email, alice.email_key) == ("Alice@uni.edu", "alice@uni.edu")
-    assert subscribers.schedule_of(alice) == OSLO
+    assert subscribers.schedule_of(alice) == reader_settings.schedule_in(OSLO)
     assert alice.next_due_at is None  # look at the schedule now
 
 
@@ -85,7 +85,7 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
 
 def test_a_like_clause_with_an_unknown_paper_is_refused(session, alice, now):
     with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
-        subscribers.edit(session, alice, topics={"Like it": "like:2401.99999"}, now=now)
+        subscribers.edit(session, alice, ReaderSettings(topics={"Like it": "like:2401.99999"}), now=now)
 
 
 def test_an_address_subscribes_once(session, alice, now):
@@ -164,7 +164,7 @@ def test_confirming_applies_the_requested_settings_and_announces_the_next_editio
 
     assert subscriber
     assert subscriber.state == SubscriberState.ACTIVE
-    assert subscribers.schedule_of(subscriber) == OSLO
+    assert subscribers.schedule_of(subscriber) == reader_settings.schedule_in(OSLO)
     assert [topic.name for topic in subscribers.topics_of(session, subscriber)] == ["Robots"]
     assert (subscriber.max_papers, subscriber.abstracts) == (5, "titles")
     assert subscriber.next_due_at == datetime(2026, 11, 21, 7, tzinfo=UTC)
@@ -252,7 +252,7 @@ def test_a_suppression_after_the_confirmation_letter_wins(session, site, bob, no
 
 def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, now):
     for _ in range(3):
-        requested = RequestedSettings(topics={"Evil": "spam"})
+        requested = ReaderSettings(topics={"Evil": "spam"})
         asked = subscribers.request_subscription(session, site, "alice@uni.edu", requested=requested, now=now)
         assert asked.outcome is SignUpOutcome.KNOWN
 
@@ -298,7 +298,7 @@ def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, do
 def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
     alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's did not come, since alice is new
 
-    subscribers.edit(session, alice, now=now, schedule=subscribers.changed_schedule(alice, at="18:00"))
+    subscribers.edit(session, alice, ReaderSettings(texts={"at": "18:00"}), now=now)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)
     assert alice.at == time(18)
@@ -308,18 +308,17 @@ def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, ali
     early = datetime(2026, 11, 20, 6, tzinfo=UTC)
     alice.next_due_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
-    subscribers.edit(session, alice, now=early, schedule=subscribers.changed_schedule(alice, at="06:30"))
+    subscribers.edit(session, alice, ReaderSettings(texts={"at": "06:30"}), now=early)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
     assert subscribers.next_digest_in_words(session, alice, now=early) == "today, if there are new papers"
 
 
 def test_an_edit_says_whether_anything_changed(session, alice, now):
-    same = subscribers.changed_schedule(alice)
+    same = ReaderSettings(topics={"Vision": "title:image*"}, texts=reader_settings.texts_of(alice))
 
-    assert not subscribers.edit(session, alice, now=now, schedule=same, topics={"Vision": "title:image*"})
-    assert subscribers.edit(session, alice, now=now, name="Alice")
-    assert subscribers.edit(session, alice, now=now, topics={})
+    assert not subscribers.edit(session, alice, same, now=now)
+    assert subscribers.edit(session, alice, ReaderSettings(topics={}), now=now)
     assert subscribers.topics_of(session, alice) == []
 
 
@@ -334,9 +333,11 @@ def test_an_edit_says_whether_anything_changed(session, alice, now):
     ],
     ids=str,
 )
-def test_an_invalid_value_is_reported_with_its_field_and_a_suggestion(session, alice, change, field, hint):
+def test_an_invalid_value_is_reported_with_its_field_and_a_suggestion(
+    session, alice, now, change, field, hint
+):
     with pytest.raises(BadField, match=hint) as caught:
-        subscribers.changed_schedule(alice, **change)
+        subscribers.edit(session, alice, ReaderSettings(texts=change), now=now)
 
     assert caught.value.field == field
 

@@ -20,7 +20,7 @@ from digest.errors import UsageError
 from digest.letters import Templates
 from digest.monitoring import alarm_letters, problems
 from digest.site_profile import Site
-from digest.subscribers import RequestedSettings
+from digest.subscribers import ReaderSettings
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 from tests.support.shared_caches import CACHES
@@ -262,7 +262,7 @@ def test_each_request_gets_its_own_letter_one_a_day_and_its_link_confirms_it(
     """A stranger, who asks from another network or from the same one, swaps nothing that is shown already."""
 
     def request(network: str, topic: str, *, email: str = ADA, after: timedelta = timedelta()) -> None:
-        requested = RequestedSettings(topics={topic: topic.lower()})
+        requested = ReaderSettings(topics={topic: topic.lower()})
         subscribers.request(session, email, network=network, requested=requested, now=now + after)
 
     request("a", "Robots")

@@ -13,7 +13,7 @@ from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber
 from digest.delivery.transports import MailUrl
 from digest.publishing import due_readers
 from digest.site_profile import Site
-from digest.subscribers import use_cases
+from digest.subscribers import ReaderSettings, use_cases
 
 TOPICS = {"Vision": "title:image*", "Robots": "robot*"}
 
@@ -37,7 +37,9 @@ def letters(session: Session) -> list[tuple[str, DeliveryState]]:
 def test_the_latest_change_can_be_undone_once(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics={"Vision": "title:image* OR video"}, now=now)
+    use_cases.save_settings(
+        session, site, alice, ReaderSettings(topics={"Vision": "title:image* OR video"}), now=now
+    )
 
     undone = use_cases.undo_change(session, site, alice, now=now)
 
@@ -52,26 +54,30 @@ def test_the_latest_change_can_be_undone_once(
 def test_an_undo_restores_every_setting(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    before = subscribers.saved_settings(session, alice)
+    before = subscribers.settings_of(session, alice)
     use_cases.save_settings(
         session,
         site,
         alice,
-        topics={"Robots": "robot*", "Sight": "title:image*"},
-        muted=["Robots"],
-        schedule=subscribers.changed_schedule(
-            alice, cadence="weekly-fri", at="18:30", timezone="Europe/Oslo"
+        ReaderSettings(
+            topics={"Robots": "robot*", "Sight": "title:image*"},
+            muted=("Robots",),
+            texts={
+                "cadence": "weekly-fri",
+                "at": "18:30",
+                "timezone": "Europe/Oslo",
+                "max_papers": "5",
+                "abstracts": "full",
+                "nothing_today": "yes",
+            },
         ),
-        max_papers=5,
-        abstracts="full",
-        wants_nothing_today_letters=True,
         now=now,
     )
-    assert subscribers.saved_settings(session, alice) != before
+    assert subscribers.settings_of(session, alice) != before
 
     use_cases.undo_change(session, site, alice, now=now)
 
-    assert subscribers.saved_settings(session, alice) == before
+    assert subscribers.settings_of(session, alice) == before
 
 
 def test_a_change_is_described_with_its_values_before_and_after(
@@ -81,11 +87,11 @@ def test_a_change_is_described_with_its_values_before_and_after(
         session,
         site,
         alice,
-        topics={"Robots": "robot*", "Sight": "title:image*", "Sound": "audio"},
-        muted=["Robots"],
-        schedule=subscribers.changed_schedule(alice, at="18:30"),
-        max_papers=5,
-        abstracts="titles",
+        ReaderSettings(
+            topics={"Robots": "robot*", "Sight": "title:image*", "Sound": "audio"},
+            muted=("Robots",),
+            texts={"at": "18:30", "max_papers": "5", "abstracts": "titles"},
+        ),
         now=now,
     )
 
@@ -97,16 +103,18 @@ def test_a_change_is_described_with_its_values_before_and_after(
         "Renamed “Vision” to “Sight”.",
         "Added the topic “Sound” (audio).",
         "Your topics now have this order: Robots, Sight, Sound.",
-        "New schedule: Every day at 18:30, UTC. Before: Every day at 08:00, UTC.",
-        "At most 5 papers in a digest. Before: 10.",
-        "Titles only. Before: short abstracts.",
+        "Time of day: 18:30. Before: 08:00.",
+        "Maximum papers per digest: at most 5 papers. Before: at most 10 papers.",
+        "Abstracts: titles only. Before: short abstracts.",
     }
 
 
 def test_a_change_of_a_filter_is_not_described_as_another_order(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics=TOPICS | {"Robots": "robot* AND arm"}, now=now)
+    use_cases.save_settings(
+        session, site, alice, ReaderSettings(topics=TOPICS | {"Robots": "robot* AND arm"}), now=now
+    )
 
     change = subscribers.last_change(session, alice, now=now)
 
@@ -117,11 +125,11 @@ def test_a_change_of_a_filter_is_not_described_as_another_order(
 def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, max_papers=5, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
     use_cases.pause_with_letter(session, site, alice, None, now=now)
     assert use_cases.undo_change(session, site, alice, now=now) == ()
 
-    use_cases.save_settings(session, site, alice, max_papers=7, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)
     assert subscribers.last_change(session, alice, now=now)
     use_cases.end_pause(session, alice, now=now)
 
@@ -132,11 +140,11 @@ def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
 def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, max_papers=5, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
     assert subscribers.last_change(session, alice, now=now + timedelta(days=30))
     assert subscribers.last_change(session, alice, now=now + timedelta(days=31)) is None
 
-    subscribers.edit(session, alice, max_papers=7, now=now)  # as an import does
+    subscribers.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
 
     assert subscribers.last_change(session, alice, now=now) is None
     assert use_cases.undo_change(session, site, alice, now=now) == ()
@@ -146,7 +154,7 @@ def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
 def test_saving_the_same_settings_is_no_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    assert not use_cases.save_settings(session, site, alice, topics=TOPICS, now=now)
+    assert not use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS), now=now)
 
     assert session.get(SettingsChange, alice.id) is None
 
@@ -154,7 +162,7 @@ def test_saving_the_same_settings_is_no_change(
 def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics={}, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
     use_cases.undo_change(session, site, alice, now=now)
 
@@ -164,7 +172,7 @@ def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
 def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics={}, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
     sent = session.scalars(select(Delivery)).one()
     sent.state, sent.settled_at = DeliveryState.SENT, now
     session.commit()
@@ -177,7 +185,7 @@ def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
 def test_a_change_by_the_operator_can_be_undone_without_a_letter(
     session: Session, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.change_by_operator(session, alice, topics={"Robots": "robot*"}, now=now)
+    use_cases.change_by_operator(session, alice, ReaderSettings(topics={"Robots": "robot*"}), now=now)
 
     assert use_cases.undo_by_operator(session, alice, now=now)
 
@@ -188,7 +196,7 @@ def test_a_change_by_the_operator_can_be_undone_without_a_letter(
 def test_an_erased_subscriber_leaves_no_recorded_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics={}, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
     subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
 
@@ -198,8 +206,8 @@ def test_an_erased_subscriber_leaves_no_recorded_change(
 def test_a_muted_topic_is_left_out_of_digests_and_stays_muted_when_others_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, topics=TOPICS, muted=["Vision"], now=now)
-    use_cases.save_settings(session, site, alice, topics=TOPICS | {"Sound": "audio"}, now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS, muted=("Vision",)), now=now)
+    use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS | {"Sound": "audio"}), now=now)
 
     assert [topic.name for topic in subscribers.topics_of(session, alice) if topic.is_muted] == ["Vision"]
     assert [name for name, _ in due_readers.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]

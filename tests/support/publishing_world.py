@@ -25,6 +25,7 @@ from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.publishing import PublishReport
 from digest.site_profile import Site
+from digest.subscribers.reader_settings import schedule_texts
 from tests.support.shared_caches import CACHES
 
 
@@ -95,18 +96,14 @@ class PublishingWorld:
         hour: str = "08:00",
         timezone: str = "UTC",
         weekday: int = 0,
-        not_after: str | None = None,
         state: SubscriberState = SubscriberState.ACTIVE,
         **columns: object,
     ) -> int:
         """Add a subscriber as the operator does, and return their id."""
-        schedule = Schedule(
-            cadence=cadence, at=time.fromisoformat(hour), timezone=timezone, weekday=weekday,
-            not_after=time.fromisoformat(not_after) if not_after else None,
-        )  # fmt: skip
+        schedule = Schedule(cadence=cadence, at=time.fromisoformat(hour), timezone=timezone, weekday=weekday)
         with db.write_session(self.engine) as session:
             subscriber = subscribers.add(
-                session, email, topics=topics or {}, schedule=schedule, state=state, consent="asked in person",
+                session, email, topics=topics or {}, texts=schedule_texts(schedule), state=state, consent="asked in person",
                 now=at(now),
             )  # fmt: skip
             for name, value in columns.items():

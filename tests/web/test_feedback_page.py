@@ -108,7 +108,7 @@ def test_a_topic_by_example_stays_the_same_when_its_paper_is_removed(served, ali
     kept = {**topics_of(served), "Soups": "soup"}
     with served.writing() as session:
         reader = subscribers.get(session, "alice@uni.edu")
-        subscribers.edit(session, reader, topics=kept, now=served.clock.now)
+        subscribers.edit(session, reader, subscribers.ReaderSettings(topics=kept), now=served.clock.now)
         after = subscribers.topics_of(session, reader)[1]
 
     assert "tomography^" in before.canonical

@@ -8,7 +8,7 @@ import pytest
 
 from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber
-from digest.subscribers import RequestedSettings
+from digest.subscribers import ReaderSettings
 from tests.web.conftest import path_of
 
 OWNER = "kari@uni.edu"
@@ -52,7 +52,7 @@ def test_a_lost_settings_link_is_mailed_to_the_owner(served, group: Subscriber):
 def test_whoever_confirms_for_a_group_gets_no_settings_link(served, now):
     with served.writing() as session:
         found = subscribers.request_subscription(
-            session, served.site, "lab@uni.edu", owner=OWNER, requested=RequestedSettings(topics={"Vision": "image*"}),
+            session, served.site, "lab@uni.edu", owner=OWNER, requested=ReaderSettings(topics={"Vision": "image*"}),
             now=now - timedelta(hours=1),
         )  # fmt: skip
         session.commit()

@@ -230,8 +230,9 @@ def test_schedule_and_length_are_saved_and_shown(served, manage_path, alice):
     page = pressed(served, manage_path, **SCHEDULE | changed)
 
     assert (
-        "New schedule: Every Friday at 18:30, Oslo. Before: Every day at 08:00, UTC. "
-        "At most 5 papers in a digest. Before: 10. Whole abstracts. Before: short abstracts." in page
+        "How often: Every Friday. Before: Every day. Time of day: 18:30. Before: 08:00. Time zone or city: Oslo. "
+        "Before: UTC. Maximum papers per digest: at most 5 papers. Before: at most 10 papers. "
+        "Abstracts: whole abstracts. Before: short abstracts." in page
     )
     assert "Every Friday at 18:30, Oslo · at most 5 papers · whole abstracts" in page
     reader = served.subscriber("alice@uni.edu")
@@ -324,7 +325,7 @@ def test_a_change_requested_by_mail_is_shown_and_saved_by_one_button(served, man
     assert "You asked for this by mail. Press Save to confirm." in shown
     assert "Change the topic “Vision” from title:image* to ti:video" in shown
     assert "Add the topic “Robots”: robot*" in shown
-    assert "Send the digest: Every Friday at 09:30, UTC." in shown
+    assert "How often: Every Friday. Time of day: 09:30." in shown
     assert served.everything() == before
 
     sent = urlencode([("do", "apply"), *hidden_fields(page)])
@@ -347,12 +348,12 @@ def test_a_topic_is_removed_as_requested_by_mail(served, manage_path):
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
-        ("at=8%3A30", "Every day at 08:30, UTC."),
-        ("cadence=weekly-friday", "Every Friday at 08:00, UTC."),
-        ("cadence=weekly-mon", "Every Monday at 08:00, UTC."),
-        ("timezone=Europe%2FOslo", "Every day at 08:00, Oslo."),
-        ("max_papers=07", "At most 7 papers in a digest."),
-        ("abstracts=Titles", "Titles only."),
+        ("at=8%3A30", "Time of day: 08:30."),
+        ("cadence=weekly-friday", "How often: Every Friday."),
+        ("cadence=weekly-mon", "How often: Every Monday."),
+        ("timezone=Europe%2FOslo", "Time zone or city: Oslo."),
+        ("max_papers=07", "Maximum papers per digest: at most 7 papers."),
+        ("abstracts=Titles", "Abstracts: titles only."),
     ],
 )
 def test_a_schedule_requested_by_mail_is_shown_in_words(served, manage_path, asked, shown):

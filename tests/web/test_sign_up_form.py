@@ -540,7 +540,7 @@ def test_the_confirm_page_shows_what_was_asked_and_three_papers_on_it(served, pa
     page = served.client.get(confirm_path(served)).text
 
     assert "your address, ada@uni.edu) asked for a daily digest of papers on “Silence”." in page
-    assert "Every day at 07:30, Oslo. At most 10 papers, with short abstracts." in page
+    assert "Every day at 07:30, Oslo · at most 10 papers · short abstracts." in page
     assert "<strong>Silence</strong>: <code>title:quiet</code>" in page
     assert "On these topics now" in page
     assert re.findall(r'class="title"[^>]*>([^<]*)', page) == [

@@ -30,7 +30,8 @@ def silent(served, alice, now):
 
 def test_the_digest_of_a_silent_reader_asks_in_both_parts(served, papers, silent, now):
     with served.writing() as session:
-        subscribers.edit(session, subscribers.get(session, silent.email), topics={}, now=now)
+        given = subscribers.ReaderSettings(topics={})
+        subscribers.edit(session, subscribers.get(session, silent.email), given, now=now)
         session.commit()
         memory = MemoryTransport()
         publish_and_deliver(served, session, memory, now + timedelta(minutes=1))

@@ -19,7 +19,6 @@ from sqlalchemy.orm import Session
 
 from digest import db, key_fingerprints, subscribers
 from digest.db.tables import SubscriberState
-from digest.editions.schedule import Schedule
 from digest.errors import SetupMismatch
 from digest.publishing import due_readers
 from digest.site_profile import Site
@@ -51,7 +50,7 @@ def subscribe(url: str, *emails: str, now: datetime) -> None:
     with db.write_session(engine) as session:
         for email in emails:
             subscribers.add(
-                session, email, schedule=Schedule(at=datetime.min.time()), state=SubscriberState.ACTIVE,
+                session, email, texts={"at": "00:00"}, state=SubscriberState.ACTIVE,
                 consent="a test", now=now,
             )  # fmt: skip
         session.commit()

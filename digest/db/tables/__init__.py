@@ -36,7 +36,6 @@ from digest.db.tables.papers import (
 )
 from digest.db.tables.service_state import EmergencyStop, Fingerprint, Heartbeat, KeptPage, Observation
 from digest.db.tables.subscribers import (
-    AbstractLength,
     Confirmation,
     Consent,
     ExampleRow,
@@ -55,7 +54,6 @@ from digest.db.tables.subscribers import (
 )
 
 __all__ = [
-    "AbstractLength",
     "AbstractShingle",
     "Alias",
     "AppearanceRow",

@@ -23,14 +23,6 @@ class SubscriberState(StrEnum):
     UNSUBSCRIBED = "unsubscribed"  #: the address gets no digests, only a goodbye letter and replies
 
 
-class AbstractLength(StrEnum):
-    """The length of the abstracts in a reader's digests."""
-
-    TITLES = "titles"  #: only titles and reasons
-    SHORT = "short"  #: an excerpt of one or two sentences
-    FULL = "full"  #: the whole abstract
-
-
 class StillReadingStep(IntEnum):
     """The steps of asking a long-inactive reader whether they still read their digests."""
 
@@ -56,15 +48,11 @@ class Subscriber(Base):
     at: Mapped[time] = mapped_column(default=time(8))  #: the local time of the digest
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
     weekday: Mapped[int] = mapped_column(default=0)  #: the day of a weekly digest; 0 is Monday
-    not_after: Mapped[time | None]
     language: Mapped[str] = mapped_column(String(12), default="en")
     #: maximum number of papers in a digest, 1 to 50, for all topics together
     max_papers: Mapped[int] = mapped_column(default=10)
-    abstracts: Mapped[AbstractLength] = mapped_column(String(6), default=AbstractLength.SHORT)
-    min_papers: Mapped[int] = mapped_column(default=1)  #: a digest with fewer papers is not sent
-    max_age_days: Mapped[int | None]  #: maximum number of days since a paper's publication
-    #: whether a trending section follows the topics
-    wants_trending: Mapped[bool] = mapped_column(default=False)
+    #: the length of abstracts: `titles` (none), `short` (an excerpt of one or two sentences) or `full`
+    abstracts: Mapped[str] = mapped_column(String(6), default="short")
     #: whether a short letter is sent when no paper matched
     wants_nothing_today_letters: Mapped[bool] = mapped_column(default=False)
     #: the version that a valid link must have; incrementing this number revokes all earlier links
@@ -203,7 +191,7 @@ class SettingsChange(Base):
         ForeignKey("subscriber.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    before: Mapped[str]  #: JSON (preferences.SavedSettings)
+    before: Mapped[str]  #: JSON (ReaderSettings)
     after: Mapped[str]
 
 

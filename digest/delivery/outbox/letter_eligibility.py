@@ -46,7 +46,6 @@ RECIPIENT_COLUMNS = tuple(
         "at",
         "timezone",
         "weekday",
-        "not_after",
     )
 )
 OWNER_EMAIL: Any = Subscriber.__table__.c.owner_email
@@ -81,7 +80,7 @@ def load_recipients_with_versions(
 
 
 @lru_cache(maxsize=4096)  # readers share a few hundred schedules, and most have link version 0
-def recipient_state(  # noqa: PLR0913, PLR0917  (the columns of one row)
+def recipient_state(  # noqa: PLR0917  (the columns of one row)
     state: str,
     link_version: int,
     language: str,
@@ -89,13 +88,10 @@ def recipient_state(  # noqa: PLR0913, PLR0917  (the columns of one row)
     at: time,
     timezone: str,
     weekday: int,
-    not_after: time | None,
     group: str,
 ) -> RecipientState:
     """Return the state in a subscriber's row, cached because many subscribers have the same settings."""
-    schedule = Schedule(
-        cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday, not_after=not_after
-    )
+    schedule = Schedule(cadence=Cadence(cadence), at=at, timezone=timezone, weekday=weekday)
     return RecipientState(
         state=SubscriberState(state),
         link_version=link_version,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from digest import plurals, publishing
+from digest import publishing
 from digest.db.tables import Delivery, DeliveryState, FilterRow
 from digest.editions import shown
 from digest.editions.compose import Digest
@@ -64,19 +64,12 @@ def was_in_catalog(question: WhyQuestion, delivery: Delivery, considered_paper_i
 def answer_left_out(question: WhyQuestion, delivery: Delivery) -> WhyAnswer:
     """Return the answer about an edition that considered the paper but did not show it."""
     name = delivery.edition
-    if not describe_topics(question, resolved_topics_then(question, delivery)):
+    matches_now = describe_topics(question, resolved_topics_then(question, delivery))
+    if not matches_now or delivery.state == DeliveryState.EMPTY:
+        matches = "matched it then" if matches_now else "matches it"
         return question.answer(
-            WhyCause.UNMATCHED, f"{name} considered it, and no topic matches it.", edition=name
+            WhyCause.UNMATCHED, f"{name} considered it, and no topic {matches}.", edition=name
         )
-    days = question.subscriber.max_age_days
-    if days is not None and not publishing.is_recently_published(
-        question.paper, days, delivery.dated_at.date()
-    ):
-        verdict = f"It was published more than {plurals.count(days, 'day')} before {name}."
-        return question.answer(WhyCause.TOO_OLD, verdict, edition=name)
-    if delivery.state == DeliveryState.EMPTY:
-        verdict = f"{name} had too few papers to be sent; the papers are kept for the next edition."
-        return question.answer(WhyCause.TOO_FEW, verdict, edition=name)
     rank = describe_positions(question, delivery)
     verdict = f"It matched, but {name} was full" + (f": it had rank {rank}." if rank else ".")
     return question.answer(WhyCause.OVER_CAP, verdict, edition=name, rank=rank)

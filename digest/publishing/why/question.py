@@ -25,9 +25,8 @@ class WhyCause(StrEnum):
     HISTORY = "history"  #: the paper was loaded as history, which no digest shows
     WITHDRAWN = "withdrawn"  #: the authors withdrew the paper
     UNMATCHED = "unmatched"  #: no topic matches the paper
-    TOO_OLD = "too old"  #: the paper is older than a digest covers, or than the subscriber chose
+    TOO_OLD = "too old"  #: the paper is older than a digest covers
     OVER_CAP = "over the cap"  #: the paper matched but did not fit into the digest
-    TOO_FEW = "too few"  #: too few papers matched for a digest; the next edition considers them again
     NOT_DUE = "not due yet"  #: the edition that will consider the paper is not due yet
     BEFORE = "before"  #: the paper was first seen before the subscriber signed up or confirmed
     LATE = "late"  #: the paper arrived after the day's editions were published

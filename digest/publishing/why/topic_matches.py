@@ -18,7 +18,7 @@ def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO
     every_topic = subscribers.topics_of(question.session, question.subscriber)
     question.lines.extend(f"{topic.name} is muted" for topic in every_topic if topic.is_muted)
     own_topics = [topic for topic in every_topic if not topic.is_muted]
-    matched = not own_topics or question.subscriber.wants_trending
+    matched = not own_topics
     for topic in own_topics:
         resolved = resolved_then.get(topic.name, topic.resolved)
         if topic.resolved != topic.canonical:

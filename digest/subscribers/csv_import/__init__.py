@@ -6,10 +6,10 @@ row_values    parse and check cells         merge_row    changes to an existing 
 write_rows    write a batch                 import_report    counts and problems
 """
 
-from digest.subscribers.csv_import.csv_rows import COLUMNS, CsvRows
+from digest.subscribers.csv_import.csv_rows import CsvRows, file_columns
 from digest.subscribers.csv_import.import_list import import_rows
 from digest.subscribers.csv_import.import_report import ImportProblem, ImportReport
 from digest.subscribers.csv_import.json_rows import JsonRows
 from digest.subscribers.csv_import.sync_list import sync_rows
 
-__all__ = ["COLUMNS", "CsvRows", "ImportProblem", "ImportReport", "JsonRows", "import_rows", "sync_rows"]
+__all__ = ["CsvRows", "ImportProblem", "ImportReport", "JsonRows", "file_columns", "import_rows", "sync_rows"]

@@ -15,13 +15,8 @@ from typing import Any
 
 from digest.db.tables import SubscriberState
 from digest.errors import BadField
+from digest.subscribers.reader_settings import SETTINGS
 
-#: The columns of a file, in the order of an export.
-COLUMNS = (
-    "email", "owner", "name", "cadence", "at", "timezone", "state", "topics", "packs", "abstracts", "muted", "max_papers",
-    "min_papers", "max_age_days", "trending", "nothing_today", "not_after", "paused_until", "confirmed_at",
-    "consent",
-)  # fmt: skip
 SUPPRESSED_STATE = "suppressed"  #: a state that exists only in files and suppresses the address
 DELIMITERS = ",;\t"  #: possible delimiters, the most common first
 
@@ -38,6 +33,12 @@ LISTMONK_STATES = {
 }
 
 Row = Mapping[Any, Any]  #: a row's cells, keyed by column; surplus cells are under the key None
+
+
+def file_columns() -> tuple[str, ...]:
+    """Return the columns of a file, in the order of an export."""
+    about = "state", "topics", "packs", "muted", "paused_until", "confirmed_at", "consent"
+    return ("email", "owner", "name", *SETTINGS, *about)
 
 
 class CsvRows:
@@ -100,7 +101,7 @@ def header_columns(reader: Iterator[Sequence[str]]) -> list[str]:
 
 def check_names(names: Sequence[str], *, is_listmonk: bool) -> None:
     """Raise BadField if a column is missing, unknown or repeated."""
-    known = (*COLUMNS, STATUS, *IGNORED_COLUMNS) if is_listmonk else COLUMNS
+    known = (*file_columns(), STATUS, *IGNORED_COLUMNS) if is_listmonk else file_columns()
     if "email" not in names:
         found = ", ".join(map(repr, filter(None, names))) or "none"
         raise BadField("line 1", f"no column is called email. Found: {found}; known: {', '.join(known)}.")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from digest.subscribers.csv_import.csv_rows import COLUMNS, Row
+from digest.subscribers.csv_import.csv_rows import Row, file_columns
 
 
 class JsonRows:
@@ -19,7 +19,6 @@ class JsonRows:
 
     is_listmonk = False
     ignored_columns: tuple[str, ...] = ()
-    names = COLUMNS
 
     def __init__(self, file: Iterable[str]):
         self.lines = iter(file)
@@ -45,10 +44,11 @@ class JsonRows:
 
 def check_keys(found: dict[str, Any]) -> None:
     """Raise csv.Error if the object has an unknown key."""
+    known = file_columns()
     for name in found:
-        if name not in COLUMNS:
-            close = get_close_matches(name, COLUMNS, n=1)
-            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(COLUMNS)}"
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}"
             raise csv.Error(f"key {name!r} is unknown. {hint}")
 
 

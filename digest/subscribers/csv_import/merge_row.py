@@ -8,10 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from digest.db.tables import SubscriberState
-from digest.editions import schedule as edition_schedule
-from digest.editions.schedule import Cadence, Schedule
-from digest.subscribers import subscriber_rows
-from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow, cached_schedule
+from digest.subscribers import reader_settings
+from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow
 from digest.topics import filter_registry
 
 #: The states to which a row may move a subscriber, keyed by current state; other states are ignored.
@@ -56,23 +54,12 @@ def merge_row(existing: Any, held: CheckedTopics, row: ImportRow, now: datetime)
 
 def differing_columns(existing: Any, row: ImportRow) -> dict[str, Any]:
     """Return those column values of a row that differ from the subscriber's."""
-    current = Schedule(
-        cadence=Cadence(existing.cadence),
-        at=existing.at,
-        timezone=existing.timezone,
-        weekday=existing.weekday,
-        not_after=existing.not_after,
-    )
-    schedule = cached_schedule(
-        cadence=row.cadence or edition_schedule.cadence_text(current),
-        at=row.at or f"{existing.at:%H:%M}",
-        timezone=row.timezone or existing.timezone,
-        not_after=row.not_after or (f"{existing.not_after:%H:%M}" if existing.not_after else None),
-    )
-    values: dict[str, Any] = {}
-    if schedule != current:
-        values = subscriber_rows.schedule_columns(schedule) | {"next_due_at": None}
-    values |= {column: value for column, value in row.settings.items() if value != getattr(existing, column)}
+    given = {**reader_settings.columns_of(row.texts), "name": row.name, "owner_email": row.owner_email}
+    values = {
+        column: value for column, value in given.items() if value not in {None, getattr(existing, column)}
+    }
+    if reader_settings.are_scheduling(values):
+        values["next_due_at"] = None
     if "owner_email" in values:  # the former owner, or the group's members, have links that must stop working
         values["link_version"] = existing.link_version + 1
     return values

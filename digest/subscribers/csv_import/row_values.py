@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -15,13 +15,10 @@ from sqlalchemy.orm import Session
 
 from digest import addresses
 from digest.db.tables import SubscriberState
-from digest.editions import schedule
-from digest.editions.compose import MAX_PAPERS
-from digest.editions.schedule import Schedule
 from digest.errors import BadField, BadFilter
-from digest.subscribers import subscriber_rows, subscriber_topics
+from digest.subscribers import reader_settings, subscriber_rows, subscriber_topics
 from digest.subscribers.csv_import.csv_rows import SUPPRESSED_STATE, Row
-from digest.subscribers.preferences import check_abstracts
+from digest.subscribers.reader_settings import SETTINGS, Texts
 from digest.topics import filter_registry
 from digest.topics.filter_registry import FilterRegistry
 
@@ -39,16 +36,13 @@ class ImportRow:
     address: addresses.Address
     state: SubscriberState
     is_suppressed: bool  #: whether to suppress the row's address and ignore its other cells
-    cadence: str | None = None
-    at: str | None = None
-    timezone: str | None = None
-    not_after: str | None = None
     topics: CheckedTopics | None = None
     packs: CheckedTopics | None = None  #: the pack topics; each consists of a single pack
     lists_packs: bool = False  #: whether the file has a `packs` column
     muted: frozenset[str] | None = None  #: case-folded names of the topics to mute
-    #: Values of other subscriber columns, keyed by column.
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    texts: Texts = field(default_factory=dict)  #: the reader's settings
+    name: str | None = None
+    owner_email: str | None = None
     paused_until: date | None = None  #: the day on which the subscriber's pause ends
     confirmed_at: datetime | None = None
     consent: str = ""  #: how the subscriber agreed, from the `consent` column; empty without the column
@@ -80,59 +74,29 @@ def check_row(
         )
     cells = {name: unescape_formula(value) for name, value in row.items() if name and value}
     state = cells.get("state", "").lower()
-    times = {name: cells.get(name) for name in ("cadence", "at", "timezone", "not_after")}
-    cached_schedule(**times)
+    texts = {name: cells[name] for name in SETTINGS if name in cells}
+    reader_settings.columns_of(texts)
     topics = cell_reader.topics_in(cells["topics"]) if "topics" in cells else None
     packs = cell_reader.packs_in(cells["packs"]) if "packs" in cells else None
     if topics and packs:
         subscriber_topics.check_names([name for name, _, _ in (*topics, *packs)])
     address = addresses.parse_address(cells.get("email", ""))
-    if "owner" in cells:
-        subscriber_rows.check_owner(address.email, cells["owner"])
     return ImportRow(
         line=line,
         address=address,
         state=parse_state(state, may_activate=may_activate or bool(cells.get("consent"))),
         is_suppressed=state == SUPPRESSED_STATE,
-        **times,
         topics=topics,
         packs=packs,
         lists_packs="packs" in row,
         muted=parse_names(cells["muted"]) if "muted" in cells else None,
-        settings={
-            column: read(cells[name]) for name, (column, read) in SETTINGS_READ.items() if cells.get(name)
-        },
+        texts=texts,
+        name=subscriber_topics.clean_line(cells["name"]) if "name" in cells else None,
+        owner_email=subscriber_rows.check_owner(address.email, cells["owner"]) if "owner" in cells else None,
         paused_until=parse_day(cells["paused_until"]) if cells.get("paused_until") else None,
         confirmed_at=parse_moment(cells["confirmed_at"]) if cells.get("confirmed_at") else None,
         consent=subscriber_topics.clean_line(cells.get("consent", "")),
     )
-
-
-def parse_number(name: str, lowest: int, highest: int) -> Callable[[str], int]:
-    """Return a function that parses a whole number between these bounds."""
-
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 9 and lowest <= int(text) <= highest):
-            raise BadField(name, f"{text!r} is not a number from {lowest} to {highest}.")
-        return int(text)
-
-    return read
-
-
-def parse_flag(name: str) -> Callable[[str], bool]:
-    """Return a function that parses `yes`, `true` or `1` as True, and `no`, `false` or `0` as False."""
-
-    def read(text: str) -> bool:
-        if text.lower() not in FLAGS:
-            raise BadField(name, f"{text!r} is not yes or no.")
-        return FLAGS[text.lower()]
-
-    return read
-
-
-def parse_owner(text: str) -> str:
-    """Return the address of the person who manages a group address; the cell was already validated."""
-    return addresses.parse_address(text).email
 
 
 def parse_names(cell: str) -> frozenset[str]:
@@ -157,32 +121,10 @@ def parse_moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-MAX_AGE = 36_500  #: days
-
-#: The file columns that each set one subscriber column: {file column: (subscriber column, cell parser)}.
-SETTINGS_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "name": ("name", subscriber_topics.clean_line),
-    "owner": ("owner_email", parse_owner),
-    "abstracts": ("abstracts", check_abstracts),
-    "max_papers": ("max_papers", parse_number("max_papers", 1, MAX_PAPERS)),
-    "min_papers": ("min_papers", parse_number("min_papers", 1, MAX_PAPERS)),
-    "max_age_days": ("max_age_days", parse_number("max_age_days", 1, MAX_AGE)),
-    "trending": ("wants_trending", parse_flag("trending")),
-    "nothing_today": ("wants_nothing_today_letters", parse_flag("nothing_today")),
-}
-
-
 def unescape_formula(cell: Any) -> str:
     """Return a cell's text without the apostrophe that our exports put before a formula."""
     text = str(cell).strip()
     return text[1:] if text[:1] == "'" and text[1:2] in {"=", "+", "-", "@"} else text
-
-
-@lru_cache(maxsize=4096)  # readers share a few hundred distinct schedules
-def cached_schedule(**cells: str | None) -> Schedule:
-    """Return the schedule in these cells, cached because a file has few distinct schedules."""
-    return schedule.parse_schedule(**{name: text for name, text in cells.items() if text})
 
 
 def parse_state(text: str, *, may_activate: bool) -> SubscriberState:

@@ -18,7 +18,7 @@ from digest import bounces, db
 from digest.bounces import OptOutKind
 from digest.db.tables import Consent, FilterRow, OperatorAct, Subscriber, SubscriberState, Subscription
 from digest.site_profile import Site
-from digest.subscribers import invitations, subscriber_rows
+from digest.subscribers import invitations, reader_settings
 from digest.subscribers.csv_import.import_report import ImportReport
 from digest.subscribers.csv_import.merge_row import (
     MergedSubscriber,
@@ -27,8 +27,9 @@ from digest.subscribers.csv_import.merge_row import (
     row_of_sync,
     topics_after,
 )
-from digest.subscribers.csv_import.row_values import SETTINGS_READ, CheckedTopics, ImportRow, cached_schedule
+from digest.subscribers.csv_import.row_values import CheckedTopics, ImportRow
 from digest.subscribers.invitations import Invitee
+from digest.subscribers.reader_settings import NOTHING_GIVEN
 from digest.topics import filter_registry
 
 UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so that no address is repeated
@@ -36,17 +37,7 @@ UniqueRows = dict[str, ImportRow]  #: rows keyed by folded address, so that no a
 CONSENTING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 SUBSCRIBER_TABLE: Any = Subscriber.__table__
-SETTING_COLUMNS = tuple(column for column, _ in SETTINGS_READ.values())
 SUBSCRIPTION_TABLE: Any = Subscription.__table__
-EXISTING_QUERY = select(
-    *(
-        SUBSCRIBER_TABLE.c[name]
-        for name in (
-            "id", "email", "email_key", "state", "cadence", "at", "timezone", "weekday", "not_after",
-            "confirmed_at", "is_removed_by_sync", "link_version", *SETTING_COLUMNS,
-        )
-    )
-).where(db.one_of(SUBSCRIBER_TABLE.c.email_key, db.values_param("keys", SUBSCRIBER_TABLE.c.email_key)))  # fmt: skip
 TOPICS_QUERY = (
     select(
         SUBSCRIPTION_TABLE.c.subscriber_id,
@@ -124,7 +115,13 @@ def without_suppressed(state: ImportState, unique: UniqueRows, suppressed: Colle
 
 def load_existing(session: Session, keys: Iterable[str]) -> dict[str, Any]:
     """Return the existing subscribers as plain rows, keyed by folded address."""
-    return {row.email_key: row for row in session.connection().execute(EXISTING_QUERY, {"keys": list(keys)})}
+    names = (
+        "id", "email", "email_key", "state", "name", "owner_email", "confirmed_at", "is_removed_by_sync", "link_version",
+        *NOTHING_GIVEN.columns,
+    )  # fmt: skip
+    key = SUBSCRIBER_TABLE.c.email_key
+    query = select(*(SUBSCRIBER_TABLE.c[name] for name in names)).where(db.one_of(key, list(keys)))
+    return {row.email_key: row for row in session.connection().execute(query)}
 
 
 # ── existing subscribers ────────────────────────────────────────────────────────────────────────
@@ -152,7 +149,7 @@ def merge_rows(state: ImportState, pairs: Collection[tuple[Any, ImportRow]]) -> 
         else:
             state.report.unchanged += 1
         if existing.state == row.state == SubscriberState.PENDING:
-            contact = row.settings.get("owner_email") or existing.owner_email or existing.email
+            contact = row.owner_email or existing.owner_email or existing.email
             pending.append(make_invitee(existing.id, contact, existing.email_key, one.topics))
     state.report.updated += len(changes)
     write_changes(state, changes)
@@ -202,12 +199,6 @@ def mark_listed(state: ImportState, keys: Collection[str]) -> None:
 
 #: The defaults of the mapped class; a Core insert does not apply them.
 DEFAULTS = {column.name: column.default.arg for column in SUBSCRIBER_TABLE.c if column.default is not None}
-SCHEDULE_COLUMNS = frozenset({"cadence", "at", "timezone", "weekday"})
-SETTING_DEFAULTS = {name: DEFAULTS.get(name) for name in SETTING_COLUMNS}
-#: The defaults of the columns that a file cannot set.
-OTHER_DEFAULTS = {
-    name: value for name, value in DEFAULTS.items() if name not in {*SCHEDULE_COLUMNS, *SETTING_COLUMNS}
-}
 
 
 def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
@@ -216,7 +207,8 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     Returns the rows of subscribers that another process added in the meantime, which must be merged instead.
     """
     rows = [subscriber_row(row, state.now) for row in new.values()]
-    shared = {**OTHER_DEFAULTS, "created_at": state.now, "synced_at": state.now if state.is_sync else None}
+    shared = {name: value for name, value in DEFAULTS.items() if name not in rows[0]} if rows else {}
+    shared |= {"created_at": state.now, "synced_at": state.now if state.is_sync else None}
     written = db.insert_many(
         state.session, Subscriber, rows, shared=shared, key=("email_key",), returning=("id", "email_key")
     )
@@ -231,9 +223,7 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
     invite_new(
         state,
         [
-            make_invitee(
-                number, row.settings.get("owner_email") or row.address.email, row.address.folded, topics
-            )
+            make_invitee(number, row.owner_email or row.address.email, row.address.folded, topics)
             for number, row, topics in added
             if row.state == SubscriberState.PENDING
         ],
@@ -243,17 +233,16 @@ def add_rows(state: ImportState, new: UniqueRows) -> UniqueRows:
 
 def subscriber_row(row: ImportRow, now: datetime) -> dict[str, Any]:
     """Return the column values of a subscriber to be added."""
-    schedule = cached_schedule(cadence=row.cadence, at=row.at, timezone=row.timezone, not_after=row.not_after)
     return {
         "email_key": row.address.folded,
         "email": row.address.email,
-        **SETTING_DEFAULTS,
-        **row.settings,
+        "name": row.name or "",
+        "owner_email": row.owner_email,
+        **reader_settings.columns_of({**reader_settings.defaults(), **row.texts}),
         "state": row.state,
         "paused_until": row.paused_until if row.state == SubscriberState.PAUSED else None,
         "confirmed_at": min(row.confirmed_at or now, now) if row.state in CONSENTING_STATES else None,
         "unsubscribed_at": now if row.state == SubscriberState.UNSUBSCRIBED else None,
-        **subscriber_rows.schedule_columns(schedule),
     }
 
 
