@@ -77,6 +77,7 @@ lint: dev  ## Check style, types, plain words and the order of packages
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.lint.plain_words
 	$(BIN)/python -m tests.lint.entry_points
+	$(BIN)/python -m tests.lint.units_of_work
 	$(BIN)/python -m tests.lint.process_state
 	$(BIN)/python -m tests.lint.clock_calls
 

@@ -100,7 +100,7 @@ def without_replaced(processes: Sequence[ProcessRecord], now: datetime) -> list[
 def record_heartbeat(
     session: Session, role: str, now: datetime, *, started_at: datetime | None = None
 ) -> None:
-    """Record this process's heartbeat, delete rows of its role without a heartbeat for a day, and commit."""
+    """Record this process's heartbeat, and delete rows of its role without a heartbeat for a day."""
     row = {
         "role": role,
         "host": machine_name(),
@@ -110,23 +110,21 @@ def record_heartbeat(
     }
     write_heartbeat(session, row, changed={"at": now} | ({"started_at": started_at} if started_at else {}))
     session.execute(delete(Heartbeat).where(Heartbeat.role == role, Heartbeat.at < now - FORGOTTEN_AFTER))
-    session.commit()
 
 
 def record_queue_heartbeat(session: Session, now: datetime) -> None:
-    """Record that a task reached a worker through the broker, and commit."""
+    """Record that a task reached a worker through the broker."""
     record_event(session, QUEUE_ROLE, now)
 
 
 def record_run(session: Session, now: datetime) -> None:
-    """Record that `digest run` did all due work, and commit."""
+    """Record that `digest run` did all due work."""
     record_event(session, RUN_ROLE, now)
 
 
 def record_event(session: Session, role: str, now: datetime) -> None:
-    """Record when something last happened that is not the heartbeat of a process, and commit."""
+    """Record when something last happened that is not the heartbeat of a process."""
     write_heartbeat(session, {"role": role, "host": "", "pid": 0, "at": now}, changed={"at": now})
-    session.commit()
 
 
 def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Mapping[str, object]) -> None:
@@ -136,14 +134,13 @@ def write_heartbeat(session: Session, row: Mapping[str, object], *, changed: Map
 
 
 def remove_heartbeat(session: Session, role: str, *, started_at: datetime) -> None:
-    """Remove the row of this process when it stops cleanly, and commit.
+    """Remove the row of this process when it stops cleanly.
 
     The processes of its role that died before it started are no longer reported, because it replaced them.
     """
     is_this_process = and_(Heartbeat.host == machine_name(), Heartbeat.pid == os.getpid())
     is_past = or_(is_this_process, Heartbeat.at < started_at)
     session.execute(delete(Heartbeat).where(Heartbeat.role == role, is_past))
-    session.commit()
 
 
 def list_processes(session: Session) -> list[ProcessRecord]:

@@ -32,7 +32,7 @@ def check_fingerprints(
     now: datetime,
     adopts_templates: bool = False,
 ) -> None:
-    """Compare this machine's keys, pepper and templates with the database, and commit.
+    """Compare this machine's keys, pepper and templates with the database.
 
     Raises SetupMismatch if they do not match. The first machine stores its fingerprints. A key ring may get a
     new first key if the previous first key is still in the ring or was retired. With `adopts_templates`, this
@@ -46,7 +46,6 @@ def check_fingerprints(
             " then run: digest db upgrade"
         )
     record_fingerprints(session, site, templates_fingerprint, now=now)
-    session.commit()
 
 
 def check_keys(known: Mapping[str, str], site: Site) -> None:
@@ -87,11 +86,10 @@ def record_fingerprints(session: Session, site: Site, templates_fingerprint: str
 
 
 def adopt_templates(session: Session, templates_fingerprint: str, *, now: datetime) -> None:
-    """Make this machine's templates the required templates, and commit."""
+    """Make this machine's templates the required templates."""
     row = {"name": TEMPLATES, "value": templates_fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
-    session.commit()
 
 
 def stored_fingerprints(session: Session) -> dict[str, str]:
@@ -132,7 +130,7 @@ def list_keys(session: Session, site: Site) -> list[Key]:
 
 
 def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> Key:
-    """Retire the key with this id, and commit; raise NotFound if there is no such key.
+    """Retire the key with this id; raise NotFound if there is no such key.
 
     No machine may use a retired key, and the links that it signed become invalid. A second call changes
     nothing.
@@ -144,5 +142,4 @@ def retire_key(session: Session, site: Site, key_id: str, *, now: datetime) -> K
     row = {"name": f"{RETIRED}{found.fingerprint[:16]}", "value": found.fingerprint, "since": now}
     insert = db.upsert(session, Fingerprint).values(row)
     session.execute(insert.on_conflict_do_nothing(index_elements=["name"]))
-    session.commit()
     return found

@@ -6,7 +6,7 @@ import ast
 import re
 
 from tests.conftest import ROOT
-from tests.lint import clock_calls, size
+from tests.lint import clock_calls, size, units_of_work
 from tests.mutants import faults
 
 
@@ -24,6 +24,12 @@ def test_a_test_that_looks_at_the_clock_is_found_however_it_imports_it() -> None
     assert sorted(clock_calls.clocks_in(source)) == [
         (4, "time.sleep"), (5, "time.monotonic"), (6, "datetime.datetime.now"), (7, "asyncio.sleep"),
     ]  # fmt: skip
+
+
+def test_a_use_case_that_commits_is_found_unless_its_name_says_that_it_works_in_batches() -> None:
+    source = "def leave(session):\n    session.commit()\n\n\ndef leave_in_batches(state):\n    state.session.commit()\n"
+
+    assert list(units_of_work.commits_in(source)) == [2]
 
 
 def test_every_promise_of_the_readme_is_in_the_table_with_tests_that_exist() -> None:

@@ -31,7 +31,7 @@ from digest.inbound import classification, mail_rules
 from digest.monitoring import alarm_letters, problems, weekly_report
 from digest.monitoring.supervisor import find_supervisor
 from digest.publishing import due_readers
-from digest.subscribers import use_cases
+from digest.subscribers import sign_up_queue, still_reading
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.folder_reader import FolderReader
@@ -153,14 +153,14 @@ def remind() -> None:
     """Send one reminder to subscribers who did not confirm within a day, and delete expired sign-ups."""
     context = app_context()
     with context.write_session() as session:
-        use_cases.remind_unconfirmed(session, context.site, now=context.clock())
+        sign_up_queue.remind_unconfirmed(session, context.site, context.clock())
 
 
 def ask_still_reading() -> None:
     """Ask inactive readers whether they still read their digests, and pause those who do not respond."""
     context = app_context()
     with context.write_session() as session:
-        use_cases.ask_still_reading(
+        still_reading.take_steps(
             session, context.site, after=context.settings.keep.inactive, now=context.clock()
         )
 
@@ -172,7 +172,7 @@ def confirm() -> None:
         if not subscribers.are_waiting(session):
             return
     with context.write_session() as session:
-        use_cases.answer_sign_ups(session, context.site, now=context.clock())
+        sign_up_queue.send_confirmations(session, context.site, context.clock())
 
 
 def process_stored_mail() -> None:
@@ -189,7 +189,7 @@ def save_opt_outs() -> None:
     context = app_context()
     with context.write_session() as session:
         path = context.settings.data_dir / backups.OPT_OUT_FILE
-        backups.save_opt_outs(session, context.site, path, now=context.clock())
+        backups.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
 
 
 def tidy() -> None:

@@ -6,7 +6,7 @@ opt_out_file    opt-outs outside the database   reapply_opt_outs  opt-outs made 
 """
 
 from digest.backups.backup_file import BackupFile, open_backup, write_backup
-from digest.backups.opt_out_file import OPT_OUT_FILE, read_opt_outs, save_opt_outs
+from digest.backups.opt_out_file import OPT_OUT_FILE, read_opt_outs, save_opt_outs_in_batches
 from digest.backups.restore import RestoreReport, restore
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "open_backup",
     "read_opt_outs",
     "restore",
-    "save_opt_outs",
+    "save_opt_outs_in_batches",
     "write_backup",
 ]

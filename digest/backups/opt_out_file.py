@@ -50,8 +50,8 @@ class SavedOptOuts:
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) -> int:
-    """Append the opt-outs that are not in the file yet, commit, and return their number.
+def save_opt_outs_in_batches(session: Session, site: Site, path: Path, *, now: datetime) -> int:
+    """Append the opt-outs that are not in the file yet, commit each batch, and return their number.
 
     After a crash before the commit, the next call appends the same lines again, which does no harm.
     """
@@ -60,6 +60,7 @@ def save_opt_outs(session: Session, site: Site, path: Path, *, now: datetime) ->
         hashes = subscriber_hashes(session, site, rows)
         append_lines(path, [line_of(row, row.hmac or hashes.get(row.subscriber_id, "")) for row in rows])
         bounces.mark_saved(session, [row.id for row in rows], now=now)
+        session.commit()
         saved += len(rows)
     return saved
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, distinct, exists, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import addresses, db
+from digest import addresses
 from digest.bounces import suppressions
 from digest.bounces.failure_kinds import FailureKind
 from digest.bounces.suppressions import SuppressionReason
@@ -103,7 +103,8 @@ def forgive_domain(
     done = session.execute(
         forgiving.returning(BounceRow.id).execution_options(synchronize_session=False)
     ).all()
-    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
+    if is_dry_run:
+        session.rollback()
     return len(done), lifted
 
 
@@ -123,7 +124,8 @@ def accept_failures(
     hashes = session.scalars(select(BounceRow.hmac).where(*frozen).distinct()).all()
     note = ACCEPTED_NOTE + addresses.ascii_domain(domain)
     new = suppressions.suppress_hashes(session, hashes, SuppressionReason.BOUNCE, note, now)
-    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
+    if is_dry_run:
+        session.rollback()
     return new
 
 

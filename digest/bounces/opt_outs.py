@@ -1,8 +1,7 @@
 """Record opt-outs: suppressions, unsubscribes and erasures, so that a restored backup cannot undo them.
 
 Each opt-out is recorded in the transaction that makes the change. The scheduler (without a scheduler, the
-next command that writes) appends the rows to a file outside the database (`backups.opt_out_file`). Callers
-commit, except for `mark_saved`.
+next command that writes) appends the rows to a file outside the database (`backups.opt_out_file`).
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ def unsaved_opt_outs(session: Session, *, limit: int) -> list[OptOut]:
 
 
 def mark_saved(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Record that these opt-outs are in the file, and commit."""
+    """Record that these opt-outs are in the file."""
     session.execute(update(OptOut).where(OptOut.id.in_(ids)).values(saved_at=now))
-    session.commit()
 
 
 def delete_old_opt_outs(session: Session, *, before: datetime) -> Iterator[int]:

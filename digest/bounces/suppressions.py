@@ -102,17 +102,14 @@ def end_temporary_suppressions(session: Session, *, now: datetime) -> int:
 
 
 def suppress_by_operator(session: Session, site: Site, email: str, note: str, now: datetime) -> bool:
-    """Suppress an address at the operator's request, and commit; return whether the entry is new."""
-    is_new = suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
-    session.commit()
-    return is_new
+    """Suppress an address at the operator's request; return whether the entry is new."""
+    return suppress(session, site, email, SuppressionReason.OPERATOR, note, now)
 
 
 def unsuppress_by_operator(session: Session, site: Site, email: str, *, now: datetime) -> None:
-    """Remove an address from the suppression list, and commit; raise NotFound if it is not on the list."""
+    """Remove an address from the suppression list; raise NotFound if it is not on the list."""
     if not unsuppress(session, site, email, now=now):
         raise NotFound(f"{email} is not suppressed.")
-    session.commit()
 
 
 def find_suppression(session: Session, site: Site, email: str) -> SuppressionEntry | None:

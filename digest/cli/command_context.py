@@ -65,7 +65,7 @@ def save_opt_outs(context: AppContext) -> None:
 
     with context.write_session() as session:
         path = context.settings.data_dir / backups.OPT_OUT_FILE
-        backups.save_opt_outs(session, context.site, path, now=context.clock())
+        backups.save_opt_outs_in_batches(session, context.site, path, now=context.clock())
 
 
 @contextmanager

@@ -204,7 +204,7 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
     """Publish every due digest and return the counts."""
     from digest import publishing
     from digest.publishing import due_readers
-    from digest.subscribers import use_cases
+    from digest.subscribers import sign_up_queue, still_reading
 
     count = 0
     with context.read_session() as session:
@@ -220,9 +220,9 @@ def publish_due(context: AppContext, now: datetime) -> dict[str, int]:
             count += more
             done.advance(more)
 
-        use_cases.answer_sign_ups(session, context.site, now=now)
-        use_cases.remind_unconfirmed(session, context.site, now=now)
-        use_cases.ask_still_reading(session, context.site, after=context.settings.keep.inactive, now=now)
+        sign_up_queue.send_confirmations(session, context.site, now)
+        sign_up_queue.remind_unconfirmed(session, context.site, now)
+        still_reading.take_steps(session, context.site, after=context.settings.keep.inactive, now=now)
         report = publishing.publish(
             session,
             site=context.site,

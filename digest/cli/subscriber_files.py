@@ -76,7 +76,7 @@ def import_file(
         digest subscribers import people.csv --consent 'agreed on the sign-up sheet'
         digest subscribers import --template
     """
-    from digest.subscribers import ImportReport, use_cases
+    from digest.subscribers import ImportReport, import_in_batches
 
     if template:
         csv.writer(example := io.StringIO(), lineterminator="\n").writerows(TEMPLATE)
@@ -90,7 +90,7 @@ def import_file(
         terminal.show_progress("Importing", total=total, unit="lines") as done,
     ):
         rows = rows_of(done.update_to)
-        use_cases.import_list(
+        import_in_batches(
             session,
             context.site,
             rows,
@@ -143,7 +143,7 @@ def sync_file(
         digest subscribers sync members.csv --invited-by 'Anna at Example Lab'
         digest subscribers sync members.csv --yes
     """
-    from digest.subscribers import ImportReport, use_cases
+    from digest.subscribers import ImportReport, sync_in_batches
 
     asked: dict[str, Any] = {
         "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
@@ -161,7 +161,7 @@ def sync_file(
                 terminal.show_progress(verb, total=total, unit="lines") as done,
             ):
                 rows = rows_of(done.update_to)
-                use_cases.sync_list(session, work.site, rows, report=report, is_dry_run=is_plan, **asked)
+                sync_in_batches(session, work.site, rows, report=report, is_dry_run=is_plan, **asked)
             if dry_run or not is_plan:
                 break
             show_text(sync_text(report, rows, dry_run=True))

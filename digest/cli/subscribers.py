@@ -94,7 +94,7 @@ def add(
         digest subscribers add ada@example.org --at 07:30 --timezone Europe/Oslo
         digest subscribers add ada@example.org --confirmed --consent 'asked in class'
     """
-    from digest.subscribers import use_cases
+    from digest.subscribers import operator_acts
 
     if confirmed and not consent:
         raise BadField(
@@ -107,9 +107,11 @@ def add(
         "name": name or "", "owner": owner, "operator": command_context.operator_name(), "now": now,
     }  # fmt: skip
     if confirmed:
-        subscriber = use_cases.add_confirmed(work.session, work.site, email, chosen, consent=consent, **given)
+        subscriber = operator_acts.add_confirmed(
+            work.session, work.site, email, chosen, consent=consent, **given
+        )
     else:
-        subscriber = use_cases.add_unconfirmed(work.session, work.site, email, chosen, **given)
+        subscriber = operator_acts.add_unconfirmed(work.session, work.site, email, chosen, **given)
     to = f" to {owner}" if owner else ""
     state = "active" if confirmed else f"pending; a confirmation mail{to} is in the outbox"
     return about(work, subscriber, now, f"is {state}.")
@@ -261,17 +263,17 @@ def edit(
         digest subscribers edit ada@example.org --undo
     """
     from digest import subscribers
-    from digest.subscribers import use_cases
+    from digest.subscribers import operator_acts
 
     subscriber = subscribers.get(work.session, email)
     operator = command_context.operator_name()
     if undo:
-        undone = use_cases.undo_by_operator(work.session, subscriber, operator=operator, now=now)
+        undone = operator_acts.undo_by_operator(work.session, subscriber, operator=operator, now=now)
         report = subscriber_listing.subscriber_report(work.session, subscriber, now) | {"undone": undone}
         nothing = f"{report['email']}: there is no change to undo."
         return CommandResult(report, " ".join(undone) or nothing)
     topics = changed_topics(work.session, subscriber, topic or [], remove_topic or [])
-    changed = use_cases.change_by_operator(
+    changed = operator_acts.change_by_operator(
         work.session,
         subscriber,
         ReaderSettings(topics=topics, texts=texts),
@@ -320,11 +322,11 @@ def pause(
         digest subscribers pause ada@example.org --until 2027-01-06
     """
     from digest import subscribers
-    from digest.subscribers import use_cases
+    from digest.subscribers import operator_acts
 
     subscriber = subscribers.get(work.session, email)
     operator = command_context.operator_name()
-    if not use_cases.pause_by_operator(work.session, subscriber, until, operator=operator, now=now):
+    if not operator_acts.pause_by_operator(work.session, subscriber, until, operator=operator, now=now):
         raise BadField(
             "email", f"{subscriber.email} is {subscriber.state}, so there are no digests to pause."
         )
@@ -341,11 +343,11 @@ def resume(work: Workspace, email: Email) -> CommandResult:
         digest subscribers resume ada@example.org --json
     """
     from digest import subscribers
-    from digest.subscribers import use_cases
+    from digest.subscribers import operator_acts
 
     subscriber = subscribers.get(work.session, email)
     operator, now = command_context.operator_name(), work.context.clock()
-    if not use_cases.resume_by_operator(work.session, subscriber, operator=operator, now=now):
+    if not operator_acts.resume_by_operator(work.session, subscriber, operator=operator, now=now):
         raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
     return about(work, subscriber, now, "is active again.")
 
@@ -362,14 +364,14 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
         digest subscribers remove ada@example.org --yes
     """
     from digest import subscribers
-    from digest.subscribers import use_cases
+    from digest.subscribers import operator_acts
 
     with work.reading() as session:
         found = subscribers.get(session, email)
     require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
     operator = command_context.operator_name()
     with work.writing() as session:
-        removed = use_cases.remove_by_operator(session, email, operator=operator, now=now)
+        removed = operator_acts.remove_by_operator(session, email, operator=operator, now=now)
         report = subscriber_listing.subscriber_report(session, removed, now)
     return CommandResult(report, f"{report['email']} is {report['state']}.")
 
@@ -406,7 +408,8 @@ def erase(
         return CommandResult({"email": email, "erased": False}, plan)
     require_yes(plan, yes=yes)
     with work.writing() as session:
-        done = subscribers.erase(session, work.site, email, mail=mail, now=now, suppress=suppress)
+        erased = subscribers.erase(session, work.site, email, now=now, suppress=suppress)
+    done = subscribers.erase_copies(work.context.engine, erased, mail=mail)
     return CommandResult({"email": email, "erased": True}, (traces(done, mail), f"Erased {email}."))
 
 

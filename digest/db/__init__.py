@@ -35,7 +35,6 @@ from digest.db.engine import database_file, make_engine, open_read_only, parsed_
 from digest.db.migrate import ensure_schema, newest_revision, revision, upgrade
 from digest.db.sessions import (
     commit_asynchronously,
-    commit_or_roll_back,
     common_clock,
     lock,
     lock_shared,
@@ -64,7 +63,6 @@ __all__ = [
     "array_literal",
     "bind_values",
     "commit_asynchronously",
-    "commit_or_roll_back",
     "common_clock",
     "database_file",
     "dialect_name",

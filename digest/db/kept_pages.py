@@ -18,7 +18,7 @@ MAX_KEPT_FOR_NETWORK = 100
 
 
 def keep_page(session: Session, key: str, content: bytes, *, network: str = "", now: datetime) -> None:
-    """Store a page under a key that was never used before, delete old pages, and commit.
+    """Store a page under a key that was never used before, and delete old pages.
 
     `network` is a hash of the visitor's network, or "" if it is unknown.
     """
@@ -28,7 +28,6 @@ def keep_page(session: Session, key: str, content: bytes, *, network: str = "", 
     if network:
         delete_oldest(session, KeptPage.network == network, keep=MAX_KEPT_FOR_NETWORK, now=now)
     delete_old_pages(session, now=now)
-    session.commit()
 
 
 def find_page(session: Session, key: str, *, now: datetime) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Open sessions that only read, or whose transactions are committed by the use case that writes."""
+"""Open sessions that only read, and units of work."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ def read_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def write_session(engine: Engine) -> Iterator[Session]:
-    """Open a session for a use case, which commits; uncommitted changes are rolled back.
+    """Open a unit of work: it is committed when the block ends, and rolled back if the block raises.
 
-    On SQLite each of its transactions begins with the write lock.
+    Use cases do not commit, except for the few that work in batches. On SQLite each transaction begins with the
+    write lock.
     """
     bound = engine.execution_options(writing=True)
     with report_unreachable(engine), Session(bound, expire_on_commit=False) as session:
         yield session
+        session.commit()
 
 
 @contextmanager
@@ -60,14 +62,6 @@ def is_connection_error(error: DBAPIError) -> bool:
 def common_clock(session: Session, local_clock: Clock) -> Clock:
     """Return the clock that all workers of this database share, so that all agree on when a lease ends."""
     return dialect_of(session).common_clock(session, local_clock)
-
-
-def commit_or_roll_back(session: Session, *, is_dry_run: bool) -> None:
-    """Commit, or roll back the changes of a dry run."""
-    if is_dry_run:
-        session.rollback()
-    else:
-        session.commit()
 
 
 def commit_asynchronously(session: Session) -> None:

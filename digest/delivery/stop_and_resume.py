@@ -1,4 +1,4 @@
-"""Stop and resume mail, decide about stuck letters, and requeue what dead processes held; each function commits."""
+"""Stop and resume mail, decide about stuck letters, and requeue what dead processes held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats
+from digest import heartbeats
 from digest.db.tables import DeliveryState
 from digest.delivery import limits, outbox
 from digest.errors import BadField
@@ -15,9 +15,7 @@ from digest.errors import BadField
 
 def stop_mail(session: Session, reason: str, *, scope: str, now: datetime) -> bool:
     """Stop all mail or only digests; return whether this added a new stop."""
-    is_new = limits.emergency_stop(session, reason, scope=scope, now=now)
-    session.commit()
-    return is_new
+    return limits.emergency_stop(session, reason, scope=scope, now=now)
 
 
 def resume_mail(
@@ -33,15 +31,14 @@ def resume_mail(
         limits.end_pauses(session, now=now)
     if lifted or with_deferred:
         due = outbox.make_due(session, reason="" if with_deferred else limits.STOPPED_PREFIX, now=now)
-    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
+    if is_dry_run:
+        session.rollback()
     return lifted, due
 
 
 def requeue_dead_claims(session: Session, *, now: datetime) -> int:
     """Requeue the letters that dead processes had claimed, and return their number."""
-    released = outbox.release_dead_claims(session, dead_machines=heartbeats.dead_machines(session, now))
-    session.commit()
-    return released
+    return outbox.release_dead_claims(session, dead_machines=heartbeats.dead_machines(session, now))
 
 
 def change_stuck_letters(
@@ -63,5 +60,6 @@ def change_stuck_letters(
                 "ID", f"letter {number} is {state}, not stuck. See: digest deliveries show {number}"
             )
     changed = change(session, ids, now=now)
-    db.commit_or_roll_back(session, is_dry_run=is_dry_run)
+    if is_dry_run:
+        session.rollback()
     return changed

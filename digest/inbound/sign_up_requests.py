@@ -49,7 +49,7 @@ def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.R
             outcome = outcome_of(command, said)
             remarks.append((outcome["command"], outcome["result"]))
     remarks += [(line, _("Left unread.")) for line in mail.quoted_unread()]
-    return subscribers.ReaderSettings(topics=topics, texts=changes, remarks=tuple(remarks))
+    return subscribers.ReaderSettings(topics=topics or None, texts=changes, remarks=tuple(remarks))
 
 
 def read_request(

@@ -22,7 +22,7 @@ from digest.site_profile import Site
 def queue_alarm_letters(
     session: Session, found: Iterable[Problem], *, site: Site, operator: str, now: datetime
 ) -> int:
-    """Queue at most one letter per problem per day, commit, and return the number queued.
+    """Queue at most one letter per problem per day, and return the number queued.
 
     After midnight, a lasting problem is reported again only when its last letter is a day old.
     """
@@ -47,7 +47,6 @@ def queue_alarm_letters(
             expires_at=now + DAY,
         )
         queued += number is not None
-    session.commit()
     return queued
 
 

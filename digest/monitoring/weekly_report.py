@@ -51,12 +51,11 @@ def last_monday(now: datetime, timezone: str) -> date:
 def queue_weekly_report(
     session: Session, report: WeeklyReport, *, site: Site, operator: str, now: datetime
 ) -> bool:
-    """Queue the letter with this report, and commit; return False if it was queued already."""
+    """Queue the letter with this report; return False if it was queued already."""
     letter = planned_letters.WeeklyReportLetter(monday=report.monday, contents=letter_values(report.activity))
     number = outbox.queue_letter(
         session, letter=letter, subscriber_id=None, email=operator, site=site, now=now, expires_at=now + WEEK
     )
-    session.commit()
     return number is not None
 
 

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
         ImportReport,
         JsonRows,
         file_columns,
-        import_rows,
-        sync_rows,
+        import_in_batches,
+        sync_in_batches,
     )
-    from digest.subscribers.erasure import Erasure, erase, erase_subscriber
+    from digest.subscribers.erasure import Erasure, erase, erase_copies, erase_subscriber
     from digest.subscribers.library_file import (
         FILE_LIMITS,
         UPLOAD_LIMITS,
@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     )
     from digest.subscribers.unsubscribe_and_undo import (
         can_undo,
+        leave_with_undo,
         mark_unsubscribed,
         prune_unconfirmed,
         undo,
@@ -169,6 +170,7 @@ __all__ = [
     "edit",
     "edition_status",
     "erase",
+    "erase_copies",
     "erase_subscriber",
     "export_data",
     "file_columns",
@@ -179,12 +181,13 @@ __all__ = [
     "fold_address",
     "forget_sign_ups",
     "get",
-    "import_rows",
+    "import_in_batches",
     "is_expired",
     "is_pack_topic",
     "is_scanner",
     "last_change",
     "latest_consents",
+    "leave_with_undo",
     "list_saved",
     "mail_network",
     "mark_unsubscribed",
@@ -223,7 +226,7 @@ __all__ = [
     "skip_reminders",
     "subscriber_of",
     "subscriber_of_account_link",
-    "sync_rows",
+    "sync_in_batches",
     "topics_of",
     "typed_topics",
     "undo",

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: States of subscribers who have confirmed and not unsubscribed since.
+HAS_TOPICS = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 CONFIRMATION_LIFETIME = timedelta(hours=48)
 REMIND_AFTER = timedelta(hours=24)
 #: A press of the button from another network this soon after sending is attributed to a mail scanner.
@@ -144,7 +146,7 @@ def queue_sign_up_letter(
     if suppression and not (may_lift and suppression.reason in bounces.OWNER_CAN_LIFT):
         return SignUpResult(outcome=SignUpOutcome.SUPPRESSED)
     subscriber = lock_or_create_pending(session, address, now)
-    if not suppression and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+    if not suppression and subscriber.state in HAS_TOPICS:
         return send_settings_letter(session, site, subscriber, now)
     if (
         is_capped(session, subscriber.id, now)
@@ -324,8 +326,13 @@ def send_settings_letter(session: Session, site: Site, subscriber: Subscriber, n
     return SignUpResult(outcome=SignUpOutcome.KNOWN, subscriber_id=subscriber.id)
 
 
-def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> None:
-    """Mail the settings link to the subscriber's own address, at most twice a day, since anybody can ask for it."""
+def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetime) -> bool:
+    """Mail the settings link to the subscriber's own address, at most twice a day, since anybody can ask for it.
+
+    Returns False, and mails nothing, if the subscriber gets no digests.
+    """
+    if subscriber.state not in HAS_TOPICS:
+        return False
     queued = (
         outbox.queue_letter(
             session,
@@ -343,6 +350,7 @@ def send_link(session: Session, site: Site, subscriber: Subscriber, now: datetim
         for number in range(MAX_LINKS_A_DAY)
     )
     any(number is not None for number in queued)
+    return True
 
 
 def queue_reminders(session: Session, site: Site, now: datetime) -> int:
@@ -462,7 +470,7 @@ def confirm(
     if bounces.is_suppressed(session, site, subscriber.email):
         return None
     requested = ReaderSettings.from_json(confirmation.requested_settings)
-    if not is_resumed and subscriber.state in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
+    if not is_resumed and subscriber.state in HAS_TOPICS:
         if not is_superseded(session, confirmation):
             preferences.apply_requested(session, subscriber, requested, now=now)
         return subscriber

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import Engine, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses, bounces, db
@@ -37,10 +37,18 @@ class Erasure:
     is_log_empty: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasedSubscriber:
+    """An erased subscriber, whose letters may also be stored on this machine."""
+
+    address: str
+    letters: frozenset[int]
+
+
 def erase(
-    session: Session, site: Site, email: str, *, mail: MailUrl, now: datetime, suppress: bool = False
-) -> Erasure:
-    """Erase a subscriber's data and commit; deliveries remain, with their states and counts but no address.
+    session: Session, site: Site, email: str, *, now: datetime, suppress: bool = False
+) -> ErasedSubscriber:
+    """Erase a subscriber's data; deliveries remain, with their states and counts but no address.
 
     With `suppress`, the address is also added to the suppression list, stored only as a keyed hash, so that
     it never gets mail again. Raises NotFound for an unknown address, and BadField if the address manages the
@@ -53,9 +61,13 @@ def erase(
     letters = erase_subscriber(session, site, subscriber, now=now)
     if suppress:
         bounces.suppress(session, site, address, SuppressionReason.ERASED, "", now)
-    session.commit()
-    copies = transports.delete_copies(mail, address, letters)
-    return Erasure(copies=copies, is_log_empty=db.truncate_log(session.get_bind().engine))
+    return ErasedSubscriber(address=address, letters=letters)
+
+
+def erase_copies(engine: Engine, erased: ErasedSubscriber, *, mail: MailUrl) -> Erasure:
+    """Delete the letters to an erased subscriber from this machine, and empty the database's log."""
+    copies = transports.delete_copies(mail, erased.address, erased.letters)
+    return Erasure(copies=copies, is_log_empty=db.truncate_log(engine))
 
 
 def erase_subscriber(
@@ -63,7 +75,7 @@ def erase_subscriber(
 ) -> frozenset[int]:
     """Erase a subscriber's row and all data that identifies the subscriber, and record the erasure.
 
-    The caller commits. Returns the ids of the letters to the subscriber, and of letters to the operator that
+    Returns the ids of the letters to the subscriber, and of letters to the operator that
     contain the address.
     """
     lock_subscriber(session, subscriber)

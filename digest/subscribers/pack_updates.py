@@ -139,7 +139,7 @@ def publish(
     puts_back: int | None = None,
     now: datetime,
 ) -> PackChange:
-    """Publish a pack as its next version, update the filters that use it, queue the letters, and commit.
+    """Publish a pack as its next version, update the filters that use it, and queue the letters.
 
     `effect` compares two canonical filters and returns how recent digests would have differed with the second
     instead of the first. Raises UsageError if the pack equals its latest version, and BadFilter if a filter
@@ -152,7 +152,6 @@ def publish(
     stored_packs.store_pack(session, change.pack, now)
     update_resolved_filters(session, change.applied)
     queue_pack_letters(session, site, change, effect, puts_back, now)
-    session.commit()
     return change
 
 

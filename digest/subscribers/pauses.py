@@ -11,7 +11,8 @@ from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField
-from digest.subscribers import next_digest, undo_changes
+from digest.site_profile import Site
+from digest.subscribers import change_letters, next_digest, undo_changes
 
 
 def pause(session: Session, subscriber: Subscriber, until: date | None, now: datetime) -> bool:
@@ -29,6 +30,14 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
     undo_changes.forget_last_change(session, subscriber)
     session.flush()
     return True
+
+
+def pause_with_letter(
+    session: Session, site: Site, subscriber: Subscriber, until: date | None, *, now: datetime
+) -> None:
+    """Pause a subscriber, or change a pause, and notify them by mail; do neither if they get no digests."""
+    if pause(session, subscriber, until, now):
+        change_letters.queue_paused_letter(session, site, subscriber, now=now)
 
 
 def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:

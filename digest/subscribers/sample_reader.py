@@ -22,7 +22,7 @@ SAMPLE_TOPICS = {
 
 
 def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -> None:
-    """Load the invented papers and the reader and commit, unless there are papers or subscribers."""
+    """Load the invented papers and the reader, unless there are papers or subscribers."""
     if session.scalar(select(exists(select(PaperRow.id)) | exists(select(Subscriber.id)))):
         return
     for path in sorted(SAMPLE.glob("*.txt")):
@@ -39,4 +39,3 @@ def load_sample(session: Session, site: Site, *, timezone: str, now: datetime) -
         site=site,
         is_sample=True,
     )
-    session.commit()

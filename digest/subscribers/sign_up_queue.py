@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from digest import addresses, db
-from digest.db.tables import Confirmation, Observation, SignUp, Subscriber
+from digest.db.tables import Confirmation, Observation, SignUp, Subscriber, SubscriberState
+from digest.delivery.limits import daily_counts
 from digest.errors import UsageError
 from digest.links import keyed_hash
 from digest.site_profile import Site
-from digest.subscribers import confirmations, invitations, preferences
+from digest.subscribers import confirmations, invitations, preferences, subscriber_rows
 from digest.subscribers import sign_up_limits as limits
 from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 from digest.subscribers.sign_up_counts import counts_by_network, counts_of_network, recent
@@ -135,6 +137,33 @@ def limit_waiting(session: Session, network: str) -> None:
     log.warning("%d sign-ups are waiting; dropped the newest from the largest network", limits.MAX_WAITING)
 
 
+def send_link_or_sign_up(
+    session: Session,
+    site: Site,
+    email: str,
+    *,
+    network: str,
+    may_sign_up: frozenset[str] | None,
+    now: datetime,
+) -> bool:
+    """Mail a new settings link to a subscriber; sign up an address that is not subscribed if it may sign up.
+
+    An address that has not confirmed yet is signed up again with the settings that it requested last. Returns
+    False if the network has asked for too many links today.
+    """
+    most = limits.LINKS_A_DAY if network else limits.LINKS_A_DAY_UNKNOWN
+    if daily_counts.count_today(session, "links", network, most=most, now=now) is None:
+        return False
+    reader = subscriber_rows.find(session, email)
+    if reader is not None and reader.state in confirmations.HAS_TOPICS:
+        return confirmations.send_link(session, site, reader, now)
+    is_pending = reader is not None and reader.state == SubscriberState.PENDING
+    requested = confirmations.last_requested(session, reader) if reader and is_pending else NOTHING_GIVEN
+    with suppress(UsageError):  # the response must not reveal who may sign up
+        request(session, email, network=network, requested=requested, may_sign_up=may_sign_up, now=now)
+    return True
+
+
 # ── confirmations ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -197,6 +226,12 @@ def answer_request(session: Session, site: Site, one: WaitingSignUp, now: dateti
         session, site, address, row.requested_settings, network=one.network, may_lift=True, now=now
     )
     return result.outcome in {confirmations.SignUpOutcome.ASKED, confirmations.SignUpOutcome.KNOWN}
+
+
+def remind_unconfirmed(session: Session, site: Site, now: datetime) -> None:
+    """Queue the reminders that are due, and delete sign-ups that expired."""
+    forget_sign_ups(session, now)
+    confirmations.queue_reminders(session, site, now)
 
 
 def forget_sign_ups(session: Session, now: datetime) -> None:

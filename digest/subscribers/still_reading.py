@@ -47,8 +47,13 @@ def note_mail(session: Session, sender: str, *, received_at: datetime) -> None:
 # ── the steps ───────────────────────────────────────────────────────────────────────────────────
 
 
-def take_steps(session: Session, site: Site, *, after: timedelta, now: datetime) -> None:
-    """Take each of the three steps for a batch of readers: ask in a digest, mail a letter, and pause."""
+def take_steps(session: Session, site: Site, *, after: timedelta | None, now: datetime) -> None:
+    """Take each of the three steps for a batch of readers: ask in a digest, mail a letter, and pause.
+
+    Readers inactive for the time `after` are asked; if it is None, nobody is.
+    """
+    if after is None:
+        return
     pause_unanswered(session, now=now)
     send_letters(session, site, now=now)
     ask_in_digests(session, after=after, now=now)

@@ -18,7 +18,9 @@ from digest.db.tables import Subscriber
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import Paper, catalog, display
-from digest.subscribers import saved_papers, subscriber_topics
+from digest.site_profile import Site
+from digest.subscribers import saved_papers, subscriber_topics, undo_changes
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.subscriber_topics import SubscriberTopic
 from digest.topics import ExampleTopic, Filter, example_topics, filter_tree, recent_papers
 from digest.topics.filter_registry import FilterRegistry
@@ -163,6 +165,36 @@ def propose_saved_topic(session: Session, subscriber: Subscriber) -> ExampleTopi
     resolved = [filter_ for _, filter_ in read_topics(FilterRegistry(session), subscriber)]
     unmatched = [paper for paper in fresh if not any(topics.explain(one, paper).matched for one in resolved)]
     return topics.topic_like(unmatched) if len(unmatched) >= MIN_EXAMPLES else None
+
+
+def change_topics(
+    session: Session, site: Site, subscriber: Subscriber, changes: Sequence[TopicChange], *, now: datetime
+) -> bool:
+    """Change topics; return False if one has changed since the changes were found, or if there are none."""
+    changed = changed_topics(session, subscriber, changes)
+    return bool(changed) and undo_changes.save_settings(
+        session, site, subscriber, ReaderSettings(topics=changed), now=now
+    )
+
+
+def decide_saved_topic(
+    session: Session,
+    site: Site,
+    subscriber: Subscriber,
+    topic: ExampleTopic | None,
+    *,
+    now: datetime,
+) -> None:
+    """Add the topic proposed for the saved papers; `topic` is None if the subscriber declined it.
+
+    Papers saved before `now` count towards no later proposal.
+    """
+    subscriber.saved_topic_decided_at = now
+    if topic is not None:
+        found = {one.name: one.text for one in subscriber_topics.topics_of(session, subscriber)}
+        name = subscriber_topics.free_name(topic.name, found)
+        chosen = ReaderSettings(topics={**found, name: topic.filter})
+        undo_changes.save_settings(session, site, subscriber, chosen, now=now)
 
 
 def read_topics(registry: FilterRegistry, subscriber: Subscriber) -> Sequence[tuple[SubscriberTopic, Filter]]:

@@ -11,8 +11,10 @@ from sqlalchemy.orm import Session
 
 from digest import db
 from digest.db.tables import SettingsChange, Subscriber
+from digest.delivery import outbox
 from digest.letters import figures_in_words
-from digest.subscribers import preferences, reader_settings
+from digest.site_profile import Site
+from digest.subscribers import change_letters, preferences, reader_settings
 from digest.subscribers.reader_settings import ReaderSettings
 
 _ = figures_in_words.TRANSLATIONS.gettext
@@ -78,6 +80,40 @@ def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime)
 def forget_last_change(session: Session, subscriber: Subscriber) -> None:
     """Delete the record of the latest change, which can then no longer be undone."""
     session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
+
+
+def save_settings(
+    session: Session, site: Site, subscriber: Subscriber, given: ReaderSettings, *, now: datetime
+) -> bool:
+    """Change the given settings; return whether any changed.
+
+    If any changed, a letter with the settings and topics is queued. Raises BadField or BadFilter, without
+    changing anything, if a setting is invalid.
+    """
+    before = preferences.settings_of(session, subscriber)
+    preferences.edit(session, subscriber, given, now=now)
+    changed = record_change(session, subscriber, before, now=now)
+    if changed:
+        change_letters.queue_changed_letter(session, site, subscriber, now=now)
+    return changed
+
+
+def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
+    """Undo the latest change of settings; return sentences about the restored settings.
+
+    Returns () if the change cannot be undone. The letter about the change is withdrawn; if it was already sent,
+    the undo is also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
+    no longer valid.
+    """
+    undone = undo_last_change(session, subscriber, now=now)
+    if undone and not withdraw_change_letter(session, subscriber, now=now):
+        change_letters.queue_changed_letter(session, site, subscriber, now=now)
+    return undone
+
+
+def withdraw_change_letter(session: Session, subscriber: Subscriber, *, now: datetime) -> int:
+    """Withdraw the queued letter about a change that was undone; return 0 if it was sent already."""
+    return outbox.withdraw_letters(session, subscriber.id, "changed", "the change was undone", now=now)
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────────────

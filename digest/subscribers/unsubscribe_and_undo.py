@@ -14,7 +14,8 @@ from digest.db.tables import Confirmation, Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.site_profile import Site
-from digest.subscribers import next_digest
+from digest.subscribers import change_letters, next_digest
+from digest.subscribers.subscriber_topics import clean_line
 
 UNDO_FOR = timedelta(days=30)
 BATCH_ADDRESSES = 200  #: maximum number of addresses deleted in one transaction
@@ -43,6 +44,11 @@ def unsubscribe(
         due_at=due_at,
     )
     return True
+
+
+def leave_with_undo(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> bool:
+    """Unsubscribe a subscriber at once; an undo on the page withdraws the goodbye letter before it is sent."""
+    return unsubscribe(session, site, subscriber, now=now, due_at=now + change_letters.SEND_AFTER)
 
 
 def mark_unsubscribed(session: Session, subscriber: Subscriber, *, now: datetime) -> bool:
@@ -88,6 +94,14 @@ def can_undo(subscriber: Subscriber, *, now: datetime) -> bool:
         and unsubscribed is not None
         and now - unsubscribed < UNDO_FOR
     )
+
+
+def note_leaving_reason(subscriber: Subscriber, reason: str) -> bool:
+    """Store the reason why a subscriber unsubscribed; return False if they are not unsubscribed."""
+    if subscriber.state != SubscriberState.UNSUBSCRIBED:
+        return False
+    subscriber.leaving_reason = clean_line(reason)
+    return True
 
 
 def prune_unconfirmed(session: Session, *, before: datetime) -> Iterator[int]:

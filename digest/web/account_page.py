@@ -14,7 +14,7 @@ from digest.db import Session
 from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import use_cases
+from digest.subscribers import account
 from digest.web import page_rendering, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
@@ -72,24 +72,32 @@ def download(request: Request) -> Response:
 
 def handle_form(request: Request, form: FormData) -> Response:
     """Mail a confirmation link to a new address, or erase the subscriber's data, as the button asks."""
+    return erase(request, form) if field_text(form, "do") == "erase" else request_new_address(request, form)
+
+
+def erase(request: Request, form: FormData) -> Response:
+    """Erase the subscriber's data if the box is ticked."""
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         subscriber = subscriber_of_page(session, request)
-        if field_text(form, "do") == "erase":
-            if field_text(form, "sure") != "yes":
-                return account_page(
-                    request, subscriber, erase_error=figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
-                )
-            try:
-                subscribers.erase(
-                    session, context.site, subscriber.email, mail=context.settings.mail, now=context.clock()
-                )
-            except UsageError as error:
-                return account_page(request, subscriber, erase_error=error_sentence(error))
-            return page_rendering.render_page(request, "erased")
-        email = field_text(form, "email", 1000)
+        if field_text(form, "sure") != "yes":
+            not_sure = figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
+            return account_page(request, subscriber, erase_error=not_sure)
         try:
-            use_cases.request_new_address(
+            erased = subscribers.erase(session, context.site, subscriber.email, now=context.clock())
+        except UsageError as error:
+            return account_page(request, subscriber, erase_error=error_sentence(error))
+    subscribers.erase_copies(context.engine, erased, mail=context.settings.mail)
+    return page_rendering.render_page(request, "erased")
+
+
+def request_new_address(request: Request, form: FormData) -> Response:
+    """Mail a confirmation link to a new address."""
+    context, email = request_context.context_of(request), field_text(form, "email", 1000)
+    with db.write_session(context.engine) as session:
+        subscriber = subscriber_of_page(session, request)
+        try:
+            account.request_new_address(
                 session,
                 context.site,
                 subscriber,
@@ -148,7 +156,7 @@ def handle_new_address(request: Request, form: FormData) -> Response:
     with db.write_session(context.engine) as session:
         subscriber, email = new_address_of_page(session, request)
         try:
-            use_cases.change_address(session, context.site, subscriber, email, now=context.clock())
+            account.change_address(session, context.site, subscriber, email, now=context.clock())
         except UsageError as error:
             return new_address_page(request, subscriber, email, error=error_sentence(error))
     return page_rendering.redirect_back(request)

@@ -12,7 +12,7 @@ from digest.db import Session
 from digest.db.tables import Confirmation, SubscriberState
 from digest.letters import Card, cards
 from digest.letters.cards import CardForm
-from digest.subscribers import ReaderSettings, use_cases
+from digest.subscribers import ReaderSettings
 from digest.subscribers import Request as SubscriptionRequest
 from digest.topics import Filter, example_words
 from digest.web import (
@@ -104,8 +104,8 @@ def handle_button(request: Request, form: FormData) -> Response:
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
     with db.write_session(context.engine) as session:
-        subscriber = use_cases.confirm_on_page(
-            session, context.site, token, network=network, choose_papers=choose_papers, now=now
+        subscriber = subscribers.confirm(
+            session, context.site, token, now, network=network, choose_papers=choose_papers
         )
     if subscriber is None:
         with db.read_session(context.engine) as session:

@@ -20,7 +20,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.papers import Paper
-from digest.subscribers import LastChange, TopicChange, use_cases
+from digest.subscribers import LastChange, TopicChange, topic_feedback, undo_changes
 from digest.topics import example_topics
 from digest.web import page_rendering, paper_page, request_context
 from digest.web.forms import field_text
@@ -116,17 +116,21 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
         reader = subscriber_of_link(session, request, "paper")
         if reader.state == SubscriberState.UNSUBSCRIBED:
             return page_rendering.redirect_back(request)
-        subscribers.note_activity(session, reader, now=context.clock())
         try:
             if field_text(form, "do") == "undo":
                 paper = paper_page.current_paper(session, int(request.path_params["number"]))
                 is_ours = undoable_change(session, request, reader, paper) is not None
-                undone = is_ours and use_cases.undo_change(session, context.site, reader, now=context.clock())
-                return page_rendering.redirect_back(request, "undone" if undone else "stale")
-            done = apply_changes(request, session, reader, wants_more=wants_more)
+                undone = is_ours and undo_changes.undo_change(
+                    session, context.site, reader, now=context.clock()
+                )
+                done = "undone" if undone else "stale"
+            else:
+                done = apply_changes(request, session, reader, wants_more=wants_more)
         except UsageError as error:
             values: dict[str, Any] = {"wants_more": wants_more, "error": error_sentence(error)}
             return changes_page(request, session, subscriber_of_link(session, request, "paper"), **values)
+        if done != "stale":
+            subscribers.note_activity(session, reader, now=context.clock())
     return page_rendering.redirect_back(request, done)
 
 
@@ -135,7 +139,7 @@ def apply_changes(request: Request, session: Session, reader: Subscriber, *, wan
     context = request_context.context_of(request)
     paper = paper_page.current_paper(session, int(request.path_params["number"]))
     changes = found_changes(request, session, reader, paper.id, wants_more=wants_more)
-    is_changed = use_cases.change_topics(session, context.site, reader, changes, now=context.clock())
+    is_changed = topic_feedback.change_topics(session, context.site, reader, changes, now=context.clock())
     return "applied" if is_changed else "stale"
 
 

@@ -18,7 +18,7 @@ from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.subscribers import FilterRegistry, ReaderSettings, use_cases
+from digest.subscribers import FilterRegistry, ReaderSettings, sign_up_queue
 from digest.web import (
     forms,
     library_upload,
@@ -170,7 +170,7 @@ def preview_or_none(context: AppContext, session: Session, form: SignUpForm) -> 
 
 def requested_settings(form: SignUpForm, chosen: ChosenTopics) -> ReaderSettings:
     """Return the settings that the form requests; those with errors are left out."""
-    return ReaderSettings(topics=chosen.filters, texts=sign_up_form.check_settings(form.texts)[0])
+    return ReaderSettings(topics=chosen.filters or None, texts=sign_up_form.check_settings(form.texts)[0])
 
 
 # ── the buttons ─────────────────────────────────────────────────────────────────────────────────
@@ -334,13 +334,14 @@ def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> No
     context = request_context.context_of(request)
     with db.write_session(context.engine) as session:
         chosen = topic_preview.chosen_topics(context, session, form)
-        use_cases.sign_up(
+        if is_proxied(request.headers, proxies=context.settings.proxies):
+            sign_up_queue.note_proxy_header(session, now)
+        sign_up_queue.request(
             session,
             email,
             network=subscribers.network_hash(context.site, request_context.network_of(request)),
             requested=requested_settings(form, chosen),
             may_sign_up=context.settings.signup,
-            is_proxied=is_proxied(request.headers, proxies=context.settings.proxies),
             now=now,
         )
 

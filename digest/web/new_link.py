@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from digest import addresses, db, subscribers
 from digest.errors import UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import use_cases
+from digest.subscribers import sign_up_queue
 from digest.web import forms, front_page, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import SignUpForm, error_sentence
@@ -46,7 +46,7 @@ def mail_link(request: Request, email: str, stamp: str) -> tuple[str, str]:
     if forms.count_use(context.caches, "stamps", stamp):
         return front_page.PRESS_AGAIN, unused
     with db.write_session(context.engine) as session:
-        is_done = use_cases.send_link_or_sign_up(
+        is_done = sign_up_queue.send_link_or_sign_up(
             session,
             context.site,
             email,

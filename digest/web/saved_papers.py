@@ -17,7 +17,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, byline
-from digest.subscribers import use_cases
+from digest.subscribers import saved_papers, topic_feedback
 from digest.web import citation_files, feeds, page_rendering, paper_page, request_context
 from digest.web.forms import field_text
 from digest.web.unsubscribe_page import subscriber_of_link
@@ -36,10 +36,10 @@ def handle_button(request: Request, form: FormData) -> Response:
     with db.write_session(context.engine) as session:
         reader, paper = reader_and_paper(request, session)
         if field_text(form, "do") == "remove":
-            use_cases.remove_saved_paper(session, reader, paper.id)
+            saved_papers.remove(session, reader.id, paper.id)
             return page_rendering.redirect_back(request)
         try:
-            use_cases.save_paper(session, reader, paper.id, now=context.clock())
+            saved_papers.save(session, reader.id, paper.id, now=context.clock())
         except UsageError as error:
             return save_page(request, reader, paper, error=str(error))
     return page_rendering.redirect_back(request, "saved")
@@ -114,11 +114,11 @@ def handle_list_form(request: Request, form: FormData) -> Response:
         match field_text(form, "do"):
             case "add-topic":
                 offer = subscribers.propose_saved_topic(session, reader)
-                use_cases.decide_saved_topic(session, context.site, reader, offer, now=now)
+                topic_feedback.decide_saved_topic(session, context.site, reader, offer, now=now)
             case "decline-topic":
-                use_cases.decide_saved_topic(session, context.site, reader, None, now=now)
+                topic_feedback.decide_saved_topic(session, context.site, reader, None, now=now)
             case _ if number.isascii() and number.isdigit() and int(number) < 2**63:
-                use_cases.remove_saved_paper(session, reader, int(number))
+                saved_papers.remove(session, reader.id, int(number))
     return page_rendering.redirect_back(request)
 
 

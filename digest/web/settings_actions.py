@@ -21,7 +21,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import ReaderSettings, SubscriberTopic, use_cases
+from digest.subscribers import ReaderSettings, SubscriberTopic, account, pauses, undo_changes
 from digest.subscribers.reader_settings import SETTINGS
 from digest.web import page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
 from digest.web.forms import field_text
@@ -56,7 +56,7 @@ class SettingsForm:
 
     def save(self, given: ReaderSettings) -> str:
         """Save settings; return the value of `done`. Raises BadField or BadFilter without changing anything."""
-        changed = use_cases.save_settings(
+        changed = undo_changes.save_settings(
             self.session, self.context.site, self.subscriber, given, now=self.now
         )
         return "saved" if changed else "unchanged"
@@ -76,7 +76,6 @@ def handle_form(request: Request, form: FormData) -> Response:
         if subscriber.state == SubscriberState.UNSUBSCRIBED and action != "undo":
             # The reader has unsubscribed in another window in the meantime.
             return page_rendering.redirect_back(request)
-        subscribers.note_activity(session, subscriber, now=context.clock())
         sent = SettingsForm(
             context=context, session=session, subscriber=subscriber, fields=form, now=context.clock()
         )
@@ -84,6 +83,8 @@ def handle_form(request: Request, form: FormData) -> Response:
         if isinstance(result, FormState):
             current = settings_page.subscriber_of_settings_link(session, request)
             return settings_page.settings_page(request, session, current, result)
+        if action in ACTIONS and result != "stale":
+            subscribers.note_activity(session, subscriber, now=context.clock())
     return page_rendering.redirect_back(request, result)
 
 
@@ -96,7 +97,7 @@ def pause(form: SettingsForm) -> FormResult:
     is_until = form.text("do") == "pause-until"
     try:
         until = parse_date(form.text("until", 40)) if is_until else day_after(today, form.text("days"))
-        use_cases.pause_with_letter(form.session, form.context.site, form.subscriber, until, now=form.now)
+        pauses.pause_with_letter(form.session, form.context.site, form.subscriber, until, now=form.now)
     except BadField as error:
         return FormState(errors={"until": error_sentence(error)})
     return ""  # the page itself shows when the pause ends
@@ -122,45 +123,43 @@ def parse_date(text: str) -> date:
 
 def resume(form: SettingsForm) -> FormResult:
     """End a pause."""
-    return "resumed" if use_cases.end_pause(form.session, form.subscriber, now=form.now) else ""
+    return "resumed" if pauses.resume(form.session, form.subscriber, form.now) else ""
 
 
 def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
-    use_cases.leave(form.session, form.context.site, form.subscriber, now=form.now)
+    subscribers.leave_with_undo(form.session, form.context.site, form.subscriber, now=form.now)
     return ""  # the page itself shows that they are unsubscribed
 
 
 def mail_link(form: SettingsForm) -> FormResult:
     """Mail the settings link."""
     return (
-        "mailed"
-        if use_cases.mail_link(form.session, form.context.site, form.subscriber, now=form.now)
-        else ""
+        "mailed" if subscribers.send_link(form.session, form.context.site, form.subscriber, form.now) else ""
     )
 
 
 def keep_digests(form: SettingsForm) -> FormResult:
     """Record that the reader still reads their digests."""
-    use_cases.keep_digests(form.session, form.subscriber, now=form.now)
+    subscribers.note_activity(form.session, form.subscriber, now=form.now)
     return "kept"
 
 
 def mail_account_link(form: SettingsForm) -> FormResult:
     """Mail a new link to the subscriber's data."""
-    use_cases.mail_account_link(form.session, form.context.site, form.subscriber, now=form.now)
+    account.queue_account_link(form.session, form.context.site, form.subscriber, now=form.now)
     return "mailed"
 
 
 def return_after_leaving(form: SettingsForm) -> FormResult:
     """Resubscribe a reader after a recent unsubscription."""
-    return "back" if use_cases.return_after_leaving(form.session, form.subscriber, now=form.now) else ""
+    return "back" if subscribers.undo(form.session, form.subscriber, now=form.now) else ""
 
 
 def undo_change(form: SettingsForm) -> FormResult:
     """Undo the latest change of the settings."""
     try:
-        undone = use_cases.undo_change(form.session, form.context.site, form.subscriber, now=form.now)
+        undone = undo_changes.undo_change(form.session, form.context.site, form.subscriber, now=form.now)
     except UsageError as error:
         return FormState(errors={"undo": error_sentence(error)})
     return "undone" if undone else "stale"

@@ -19,7 +19,7 @@ from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
-from digest.subscribers import use_cases
+from digest.subscribers import unsubscribe_and_undo
 from digest.web import page_rendering, request_context
 from digest.web.forms import field_text
 
@@ -54,12 +54,12 @@ def handle_button(request: Request, form: FormData) -> Response:
         subscriber = subscriber_of_link(session, request, "unsubscribe")
         match field_text(form, "do"):
             case "undo":
-                use_cases.return_after_leaving(session, subscriber, now=now)
+                unsubscribe_and_undo.undo(session, subscriber, now=now)
                 return page_rendering.redirect_back(request, "back")
             case "reason":
                 return note_reason(request, session, subscriber, form)
             case _:
-                use_cases.leave(session, context.site, subscriber, now=now)
+                unsubscribe_and_undo.leave_with_undo(session, context.site, subscriber, now=now)
     if field_text(form, "List-Unsubscribe"):
         return PlainTextResponse("Unsubscribed.\n")
     return page_rendering.redirect_back(request)
@@ -72,7 +72,7 @@ def note_reason(request: Request, session: Session, subscriber: Subscriber, form
         return state_page(request, session, subscriber, typed=TypedReason(reason=reason, words=words))
     chosen = [figures_in_words.TRANSLATIONS.gettext(said) for name, said in REASONS if name == reason]
     given = ": ".join(filter(None, [*chosen, words]))
-    is_noted = bool(given) and use_cases.note_leaving_reason(session, subscriber, given)
+    is_noted = bool(given) and unsubscribe_and_undo.note_leaving_reason(subscriber, given)
     return page_rendering.redirect_back(request, "thanks" if is_noted else "")
 
 

@@ -151,7 +151,7 @@ class World:
             path.write_bytes(self.dump)
             loaded = load_dump.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
-            imported = subscribers.import_rows(
+            imported = subscribers.import_in_batches(
                 session, SITE, self.reader_rows(), consent="a benchmark", now=self.now
             )
             assert imported.added == self.readers, imported.problems[:3]

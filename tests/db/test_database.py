@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,18 @@ def test_a_moment_comes_back_aware_and_in_utc(engine: Engine) -> None:
     assert found.utcoffset() == timedelta(0)
 
 
+def test_a_unit_of_work_is_committed_when_its_block_ends_and_rolled_back_if_it_raises(engine: Engine) -> None:
+    for role, error in (("web", None), ("worker", ValueError("stopped"))):
+        with suppress(ValueError), db.write_session(engine) as session:
+            session.add(Heartbeat(role=role, at=datetime(2026, 11, 20, tzinfo=UTC)))
+            session.flush()
+            if error:
+                raise error
+
+    with db.read_session(engine) as session:
+        assert session.scalars(select(Heartbeat.role)).all() == ["web"]
+
+
 def test_postgresql_tells_moments_in_utc_wherever_its_server_stands(empty_postgres_url: str) -> None:
     with connected(empty_postgres_url) as engine, engine.begin() as connection:
         connection.execute(text(f"ALTER DATABASE {engine.url.database} SET timezone = 'Asia/Tokyo'"))
@@ -83,15 +96,6 @@ def test_a_moment_without_an_offset_is_refused(engine: Engine) -> None:
         session.add(naive)
         with pytest.raises(StatementError, match="needs an offset"):
             session.flush()
-
-
-def test_uncommitted_rows_are_rolled_back(engine: Engine, now: datetime) -> None:
-    with db.write_session(engine) as session:
-        session.add(Heartbeat(role="scheduler", at=now))
-        session.flush()
-
-    with db.read_session(engine) as session:
-        assert session.scalars(select(Heartbeat)).all() == []
 
 
 def test_many_rows_are_changed_each_to_values_of_its_own(engine: Engine, now: datetime) -> None:
@@ -139,7 +143,7 @@ def test_postgresql_is_sent_no_text_that_would_run_into_the_next_one(postgres_en
 def test_a_moment_without_an_offset_is_refused_among_many(engine: Engine, now: datetime) -> None:
     rows = [{"id": 1, "since": now}, {"id": 2, "since": datetime(2026, 11, 20, 9, 0)}]  # noqa: DTZ001
 
-    with db.write_session(engine) as session, pytest.raises(ValueError, match="needs an offset"):
+    with pytest.raises(ValueError, match="needs an offset"), db.write_session(engine) as session:
         db.update_many(session, EmergencyStop, rows)
 
 

@@ -31,7 +31,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
-from digest.subscribers import use_cases
+from digest.subscribers import operator_acts
 from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 
@@ -271,7 +271,7 @@ def test_stop_holds_up_letters_rendered_ahead(
 
 
 def unsubscribes(session: Session, site: Site, now: datetime) -> None:
-    use_cases.remove_by_operator(session, READERS[2], operator="mara", now=now)
+    operator_acts.remove_by_operator(session, READERS[2], operator="mara", now=now)
 
 
 @pytest.mark.parametrize("happens", [unsubscribes, is_suppressed])

@@ -16,9 +16,8 @@ from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
-from digest.delivery.transports import MailUrl
 from digest.site_profile import Site
-from digest.subscribers import use_cases
+from digest.subscribers import operator_acts
 from tests.conftest import ROOT
 from tests.support.plain_letters import plain_letter
 
@@ -226,7 +225,7 @@ def change_settings(session: Session, site: Site, now: datetime) -> None:
 
 
 def unsubscribe(session: Session, site: Site, now: datetime) -> None:
-    use_cases.remove_by_operator(session, READERS[0], operator="mara", now=now)
+    operator_acts.remove_by_operator(session, READERS[0], operator="mara", now=now)
 
 
 def suppress(session: Session, site: Site, now: datetime) -> None:
@@ -234,7 +233,7 @@ def suppress(session: Session, site: Site, now: datetime) -> None:
 
 
 def erase(session: Session, site: Site, now: datetime) -> None:
-    subscribers.erase(session, site, READERS[0], mail=MailUrl(), now=now)
+    subscribers.erase(session, site, READERS[0], now=now)
 
 
 @pytest.mark.parametrize("is_checked", [False, True], ids=["fast path", "checked"])

@@ -27,7 +27,6 @@ from digest import bounces, db, links, subscribers
 from digest.app_context import AppContext
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
-from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import BadField
 from digest.inbound import classification, mail_text, server, storage_quota, stored_mail
@@ -274,7 +273,7 @@ def test_an_out_of_office_reply_changes_nothing(
 def test_a_bounce_of_an_erased_reader_is_accepted(
     session: Session, site: Site, receive: Callable[..., str], letter: int, now: datetime
 ) -> None:
-    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
+    subscribers.erase(session, site, ADA, now=now)
     session.commit()
 
     receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
@@ -287,7 +286,7 @@ def test_an_erasure_also_deletes_stored_mail(
 ) -> None:
     receive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
 
-    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
+    subscribers.erase(session, site, ADA, now=now)
 
     assert list(stored_mail.list_mails(session)) == []
 
@@ -314,7 +313,7 @@ def test_an_erasure_deletes_no_mail_of_a_longer_address(
     ):
         receive(f"From: eve@x.example\r\n\r\n{written}\r\n".encode(), to="abuse@bounce.example.org", sender="eve@x.example")  # fmt: skip
 
-    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
+    subscribers.erase(session, site, ADA, now=now)
 
     assert [row.sender for row in stored_mail.list_mails(session)] == list(others)
 

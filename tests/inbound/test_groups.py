@@ -24,14 +24,20 @@ from digest.db.tables import (
     Subscriber,
     SubscriberState,
 )
-from digest.delivery.transports import MailUrl
 from digest.errors import BadField
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.site_profile import Site
-from digest.subscribers import NOTHING_GIVEN, ReaderSettings, still_reading, use_cases
+from digest.subscribers import (
+    NOTHING_GIVEN,
+    ReaderSettings,
+    operator_acts,
+    pauses,
+    still_reading,
+    undo_changes,
+)
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA as OWNER
 from tests.inbound.signed_replies import lookup, reply, signed_reply
@@ -177,10 +183,10 @@ def test_every_letter_but_the_digest_goes_to_the_owner(
 ) -> None:
     subscribers.request_subscription(session, site, GROUP, now=now)
     subscribers.send_link(session, site, group, now)
-    use_cases.mail_account_link(session, site, group, now=now)
-    use_cases.save_settings(session, site, group, ReaderSettings(topics={"Robots": "robot*"}), now=now)
-    use_cases.pause_with_letter(session, site, group, None, now=now)
-    use_cases.leave(session, site, group, now=now)
+    subscribers.queue_account_link(session, site, group, now=now)
+    undo_changes.save_settings(session, site, group, ReaderSettings(topics={"Robots": "robot*"}), now=now)
+    pauses.pause_with_letter(session, site, group, None, now=now)
+    subscribers.leave_with_undo(session, site, group, now=now)
 
     expected = ["settings", "settings_link", "account_link", "changed", "paused", "goodbye"]
     assert letters(session) == [(letter, OWNER) for letter in expected]
@@ -197,7 +203,7 @@ def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
     session: Session, site: Site, templates: Templates, group: Subscriber, papers: None, now: datetime
 ) -> None:
     given = ReaderSettings(topics={"Robots": "robot*"}, texts={"nothing_today": "yes"})
-    use_cases.change_by_operator(session, group, given, now=now)
+    operator_acts.change_by_operator(session, group, given, now=now)
     group.next_due_at = now
     session.commit()
 
@@ -215,7 +221,7 @@ def test_the_letter_instead_of_an_empty_digest_goes_to_the_owner(
 
 def add_group(session: Session, site: Site, now: datetime) -> None:
     given = ReaderSettings(topics={"Flows": "flow"}, texts={"at": f"{now:%H:%M}"})
-    use_cases.add_unconfirmed(session, site, GROUP, given, owner=OWNER, now=now)
+    operator_acts.add_unconfirmed(session, site, GROUP, given, owner=OWNER, now=now)
 
 
 def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
@@ -249,8 +255,8 @@ def test_another_owner_or_a_new_group_revokes_all_links(
 ) -> None:
     before = group.link_version
 
-    assert use_cases.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
-    assert not use_cases.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
+    assert operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
+    assert not operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
 
     assert (group.contact_email, group.link_version) == (MEMBER, before + 1)
     assert subscribers.find_by_link(session, group.id, before) is None
@@ -263,9 +269,9 @@ def test_an_owner_is_erased_only_when_the_groups_have_another_owner(
     session.commit()
 
     with pytest.raises(BadField, match=r"manages the digests of lab@lists\.example"):
-        subscribers.erase(session, site, OWNER.upper(), mail=MailUrl(), now=now)
-    use_cases.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
-    subscribers.erase(session, site, OWNER, mail=MailUrl(), now=now)
+        subscribers.erase(session, site, OWNER.upper(), now=now)
+    operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
+    subscribers.erase(session, site, OWNER, now=now)
 
     assert subscribers.find(session, OWNER) is None
 

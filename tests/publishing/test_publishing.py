@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 
 from digest import db, publishing, subscribers
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
-from digest.delivery.transports import MailUrl
 from digest.editions import shown
 from digest.editions.compose import Digest
 from digest.editions.schedule import Cadence
@@ -439,7 +438,7 @@ def test_a_subscriber_erased_while_publishing_has_no_delivery(
 
     def erase() -> None:
         with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
-            subscribers.erase(session, site, "alice@example.org", mail=MailUrl(), now=at("20T08:00"))
+            subscribers.erase(session, site, "alice@example.org", now=at("20T08:00"))
             session.commit()
 
     eraser = Thread(target=erase)

@@ -16,11 +16,10 @@ from digest import bounces, links, subscribers
 from digest.bounces import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
-from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.site_profile import Site
-from digest.subscribers import ImportReport, SignUpOutcome, use_cases
+from digest.subscribers import ImportReport, SignUpOutcome, operator_acts
 from tests.support.shared_caches import CACHES
 
 DORA, EMIL = "dora@uni.edu", "emil@uni.edu"
@@ -36,7 +35,7 @@ def load(session: Session, site: Site, now: datetime) -> Import:
 
     def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
         rows = subscribers.CsvRows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
-        done = subscribers.import_rows(session, site, rows, invited_by=by, now=now + after)
+        done = subscribers.import_in_batches(session, site, rows, invited_by=by, now=now + after)
         session.commit()
         return done
 
@@ -110,7 +109,7 @@ def test_nobody_is_invited_twice(
     assert len(deliver()) == 1
 
     again = load(DORA, "Dora@Uni.edu", after=DAY)
-    subscribers.erase(session, site, DORA, mail=MailUrl(), now=now + DAY)
+    subscribers.erase(session, site, DORA, now=now + DAY)
     after_erasure = load(DORA, after=2 * DAY)
 
     assert (again.invited, after_erasure.invited) == (0, 0)
@@ -154,7 +153,7 @@ def test_an_unsubscribed_address_is_never_invited(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     subscribers.add(session, DORA, state=SubscriberState.ACTIVE, consent="a test", now=now)
-    use_cases.remove_by_operator(session, DORA, operator="mara", now=now)
+    operator_acts.remove_by_operator(session, DORA, operator="mara", now=now)
 
     assert load(DORA).invited == 0
     assert deliver() == []
@@ -203,7 +202,7 @@ def test_a_waiting_invitation_is_dropped_once_its_owner_confirmed_or_declined(
 ) -> None:
     load(DORA, EMIL)
     subscribers.get(session, DORA).state = SubscriberState.ACTIVE
-    use_cases.remove_by_operator(session, EMIL, operator="mara", now=now)
+    operator_acts.remove_by_operator(session, EMIL, operator="mara", now=now)
     session.commit()
 
     assert deliver() == []

@@ -10,10 +10,9 @@ from sqlalchemy import Engine, func, select
 
 from digest import db, subscribers
 from digest.db.tables import OperatorAct, OptOut
-from digest.delivery.transports import MailUrl
 from digest.publishing.reader_history import reader_history
 from digest.site_profile import Site
-from digest.subscribers import ReaderSettings, use_cases
+from digest.subscribers import ReaderSettings, operator_acts
 
 ALICE, NOW = "alice@example.org", datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -24,19 +23,19 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
     by: dict[str, Any] = {"operator": "mara"}
     minutes = (NOW + timedelta(minutes=one) for one in range(10))
     with db.write_session(sqlite_engine) as session:
-        alice = use_cases.add_confirmed(
+        alice = operator_acts.add_confirmed(
             session, site, ALICE, ReaderSettings(topics={"Robots": "robot*"}), consent="asked", **by,
             now=next(minutes),
         )  # fmt: skip
         five = ReaderSettings(texts={"max_papers": "5"})
-        use_cases.change_by_operator(session, alice, five, **by, now=next(minutes))
-        use_cases.change_by_operator(session, alice, five, **by, now=next(minutes))  # nothing to change
-        use_cases.undo_by_operator(session, alice, **by, now=next(minutes))
-        use_cases.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
-        use_cases.resume_by_operator(session, alice, **by, now=next(minutes))
+        operator_acts.change_by_operator(session, alice, five, **by, now=next(minutes))
+        operator_acts.change_by_operator(session, alice, five, **by, now=next(minutes))  # nothing to change
+        operator_acts.undo_by_operator(session, alice, **by, now=next(minutes))
+        operator_acts.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
+        operator_acts.resume_by_operator(session, alice, **by, now=next(minutes))
         rows = [{"email": ALICE, "name": "Alice"}]
-        subscribers.import_rows(session, site, rows, **by, now=next(minutes))
-        use_cases.remove_by_operator(session, ALICE, **by, now=next(minutes))
+        subscribers.import_in_batches(session, site, rows, **by, now=next(minutes))
+        operator_acts.remove_by_operator(session, ALICE, **by, now=next(minutes))
     return sqlite_engine
 
 
@@ -61,7 +60,7 @@ def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
 
 def test_an_erasure_leaves_only_that_it_happened(acted: Engine, site: Site):
     with db.write_session(acted) as session:
-        subscribers.erase(session, site, ALICE, mail=MailUrl(), now=NOW)
+        subscribers.erase(session, site, ALICE, now=NOW)
 
     with db.read_session(acted) as session:
         assert session.scalar(select(func.count(OperatorAct.id))) == 0

@@ -330,7 +330,7 @@ def test_a_topic_refers_to_the_filter_its_digests_use(lab: Lab):
 def load(lab: Lab, rows: str):
     with db.write_session(lab.engine) as session:
         file = io.StringIO("email,state,topics,packs\n" + rows)
-        done = subscribers.import_rows(
+        done = subscribers.import_in_batches(
             session, lab.site, subscribers.CsvRows(file), consent="the group's list", now=at("20T03:00")
         )
         session.commit()

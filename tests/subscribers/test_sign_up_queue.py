@@ -14,7 +14,6 @@ from digest import bounces, links, subscribers
 from digest.bounces import Complaint, Failure, FailureKind, SuppressionReason
 from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, SubscriberState
 from digest.delivery import delivery_run
-from digest.delivery.transports import MailUrl
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import UsageError
 from digest.letters import Templates
@@ -328,7 +327,7 @@ def test_an_erasure_also_deletes_queued_sign_ups(
     subscribers.add(session, ADA, now=now)
     sign_up(ADA)
 
-    subscribers.erase(session, site, ADA, mail=MailUrl(), now=now)
+    subscribers.erase(session, site, ADA, now=now)
 
     assert session.scalar(select(func.count(SignUp.id))) == 0
 
@@ -361,7 +360,7 @@ def suppressed(
             case SuppressionReason.OPERATOR:
                 bounces.suppress(session, site, ADA, reason, "", now)
             case SuppressionReason.ERASED:
-                subscribers.erase(session, site, ADA, mail=MailUrl(), suppress=True, now=now)
+                subscribers.erase(session, site, ADA, suppress=True, now=now)
         assert bounces.is_suppressed(session, site, ADA)
         session.commit()
 

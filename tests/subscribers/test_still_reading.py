@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
 from digest.site_profile import Site
-from digest.subscribers import use_cases
+from digest.subscribers import still_reading
 
 AFTER = timedelta(days=730)
 DAY = timedelta(days=1)
@@ -25,7 +25,7 @@ def alice(session: Session, now: datetime) -> Subscriber:
 
 
 def ask(session: Session, site: Site, now: datetime) -> None:
-    use_cases.ask_still_reading(session, site, after=AFTER, now=now)
+    still_reading.take_steps(session, site, after=AFTER, now=now)
     session.expire_all()
 
 
@@ -124,6 +124,6 @@ def test_a_new_paused_or_unsubscribed_reader_is_not_asked(
 def test_with_never_no_reader_is_asked(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.ask_still_reading(session, site, after=None, now=now)
+    still_reading.take_steps(session, site, after=None, now=now)
 
     assert alice.still_reading_step == StillReadingStep.NONE

@@ -10,10 +10,9 @@ from sqlalchemy.orm import Session
 
 from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
-from digest.delivery.transports import MailUrl
 from digest.publishing import due_readers
 from digest.site_profile import Site
-from digest.subscribers import ReaderSettings, use_cases
+from digest.subscribers import ReaderSettings, operator_acts, pauses, undo_changes
 
 TOPICS = {"Vision": "title:image*", "Robots": "robot*"}
 
@@ -37,25 +36,25 @@ def letters(session: Session) -> list[tuple[str, DeliveryState]]:
 def test_the_latest_change_can_be_undone_once(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(
+    undo_changes.save_settings(
         session, site, alice, ReaderSettings(topics={"Vision": "title:image* OR video"}), now=now
     )
 
-    undone = use_cases.undo_change(session, site, alice, now=now)
+    undone = undo_changes.undo_change(session, site, alice, now=now)
 
     assert undone == (
         "“Vision” is now title:image*. Before: title:image* OR video.",
         "Added the topic “Robots” (robot*).",
     )
     assert topics_of(session, alice) == TOPICS
-    assert use_cases.undo_change(session, site, alice, now=now) == ()
+    assert undo_changes.undo_change(session, site, alice, now=now) == ()
 
 
 def test_an_undo_restores_every_setting(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
     before = subscribers.settings_of(session, alice)
-    use_cases.save_settings(
+    undo_changes.save_settings(
         session,
         site,
         alice,
@@ -75,7 +74,7 @@ def test_an_undo_restores_every_setting(
     )
     assert subscribers.settings_of(session, alice) != before
 
-    use_cases.undo_change(session, site, alice, now=now)
+    undo_changes.undo_change(session, site, alice, now=now)
 
     assert subscribers.settings_of(session, alice) == before
 
@@ -83,7 +82,7 @@ def test_an_undo_restores_every_setting(
 def test_a_change_is_described_with_its_values_before_and_after(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(
+    undo_changes.save_settings(
         session,
         site,
         alice,
@@ -112,7 +111,7 @@ def test_a_change_is_described_with_its_values_before_and_after(
 def test_a_change_of_a_filter_is_not_described_as_another_order(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(
+    undo_changes.save_settings(
         session, site, alice, ReaderSettings(topics=TOPICS | {"Robots": "robot* AND arm"}), now=now
     )
 
@@ -125,13 +124,13 @@ def test_a_change_of_a_filter_is_not_described_as_another_order(
 def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
-    use_cases.pause_with_letter(session, site, alice, None, now=now)
-    assert use_cases.undo_change(session, site, alice, now=now) == ()
+    undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
+    pauses.pause_with_letter(session, site, alice, None, now=now)
+    assert undo_changes.undo_change(session, site, alice, now=now) == ()
 
-    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)
+    undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)
     assert subscribers.last_change(session, alice, now=now)
-    use_cases.end_pause(session, alice, now=now)
+    pauses.resume(session, alice, now)
 
     assert subscribers.last_change(session, alice, now=now) is None
     assert alice.max_papers == 7
@@ -140,21 +139,21 @@ def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
 def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
+    undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
     assert subscribers.last_change(session, alice, now=now + timedelta(days=30))
     assert subscribers.last_change(session, alice, now=now + timedelta(days=31)) is None
 
     subscribers.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
 
     assert subscribers.last_change(session, alice, now=now) is None
-    assert use_cases.undo_change(session, site, alice, now=now) == ()
+    assert undo_changes.undo_change(session, site, alice, now=now) == ()
     assert alice.max_papers == 7
 
 
 def test_saving_the_same_settings_is_no_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    assert not use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS), now=now)
+    assert not undo_changes.save_settings(session, site, alice, ReaderSettings(topics=TOPICS), now=now)
 
     assert session.get(SettingsChange, alice.id) is None
 
@@ -162,9 +161,9 @@ def test_saving_the_same_settings_is_no_change(
 def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
+    undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
-    use_cases.undo_change(session, site, alice, now=now)
+    undo_changes.undo_change(session, site, alice, now=now)
 
     assert letters(session) == [("changed", DeliveryState.SUPPRESSED)]
 
@@ -172,12 +171,12 @@ def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
 def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
+    undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
     sent = session.scalars(select(Delivery)).one()
     sent.state, sent.settled_at = DeliveryState.SENT, now
     session.commit()
 
-    use_cases.undo_change(session, site, alice, now=now + timedelta(hours=1))
+    undo_changes.undo_change(session, site, alice, now=now + timedelta(hours=1))
 
     assert letters(session) == [("changed", DeliveryState.SENT), ("changed", DeliveryState.QUEUED)]
 
@@ -185,9 +184,9 @@ def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
 def test_a_change_by_the_operator_can_be_undone_without_a_letter(
     session: Session, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.change_by_operator(session, alice, ReaderSettings(topics={"Robots": "robot*"}), now=now)
+    operator_acts.change_by_operator(session, alice, ReaderSettings(topics={"Robots": "robot*"}), now=now)
 
-    assert use_cases.undo_by_operator(session, alice, now=now)
+    assert operator_acts.undo_by_operator(session, alice, now=now)
 
     assert topics_of(session, alice) == TOPICS
     assert letters(session) == []
@@ -196,9 +195,9 @@ def test_a_change_by_the_operator_can_be_undone_without_a_letter(
 def test_an_erased_subscriber_leaves_no_recorded_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
+    undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
-    subscribers.erase(session, site, "alice@uni.edu", mail=MailUrl(), now=now)
+    subscribers.erase(session, site, "alice@uni.edu", now=now)
 
     assert session.scalars(select(SettingsChange)).all() == []
 
@@ -206,8 +205,12 @@ def test_an_erased_subscriber_leaves_no_recorded_change(
 def test_a_muted_topic_is_left_out_of_digests_and_stays_muted_when_others_change(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS, muted=("Vision",)), now=now)
-    use_cases.save_settings(session, site, alice, ReaderSettings(topics=TOPICS | {"Sound": "audio"}), now=now)
+    undo_changes.save_settings(
+        session, site, alice, ReaderSettings(topics=TOPICS, muted=("Vision",)), now=now
+    )
+    undo_changes.save_settings(
+        session, site, alice, ReaderSettings(topics=TOPICS | {"Sound": "audio"}), now=now
+    )
 
     assert [topic.name for topic in subscribers.topics_of(session, alice) if topic.is_muted] == ["Vision"]
     assert [name for name, _ in due_readers.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]

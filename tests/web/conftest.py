@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email import message_from_bytes, policy
@@ -70,8 +71,8 @@ class ServedSite:
     def site(self) -> Site:
         return self.context.site
 
-    def writing(self) -> Session:
-        return Session(self.context.engine.execution_options(writing=True), expire_on_commit=False)
+    def writing(self) -> AbstractContextManager[Session]:
+        return self.context.write_session()
 
     def stamp(self) -> str:
         """Open the front page, wait five seconds, and return the form's timestamp token."""

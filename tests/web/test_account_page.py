@@ -14,7 +14,6 @@ from digest import links, subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.subscribers import use_cases
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
@@ -124,7 +123,7 @@ def test_the_page_after_a_change_of_address_leads_to_the_settings(served, accoun
 def test_the_new_address_gets_a_settings_link_although_the_old_one_just_did(served, account_path):
     def ask(email: str) -> None:
         with served.writing() as session:
-            use_cases.mail_link(session, served.site, served.subscriber(email), now=served.clock())
+            subscribers.send_link(session, served.site, served.subscriber(email), served.clock())
 
     for _ in range(2):
         ask("alice@uni.edu")

@@ -11,7 +11,7 @@ import pytest
 from digest import links, subscribers
 from digest.db.tables import SubscriberState
 from digest.inbound import classification, mail_rules, stored_mail
-from digest.subscribers import use_cases
+from digest.subscribers import account
 from tests.inbound.command_corpus import MailCase
 from tests.support.clock import Clock
 from tests.web.conftest import ServedSite, opened, path_of, settings_for
@@ -51,13 +51,13 @@ def account_path_after_a_move(served: ServedSite, now: datetime) -> str:
             now=now, site=served.site,
         )  # fmt: skip
         session.commit()
-        use_cases.mail_link(session, served.site, alice, now=now)
+        subscribers.send_link(session, served.site, alice, now)
     receive(served, QUESTION, now)
     deliver(served)
     with served.writing() as session:
         alice = subscribers.get(session, OLD)
-        use_cases.change_address(session, served.site, alice, NEW, now=now)
-        use_cases.mail_account_link(session, served.site, alice, now=now)
+        account.change_address(session, served.site, alice, NEW, now=now)
+        subscribers.queue_account_link(session, served.site, alice, now=now)
         made_at = int(now.timestamp())
         path = path_of(links.account_url(served.site, alice.id, alice.link_version, made_at))
     deliver(served)
@@ -99,7 +99,7 @@ def test_an_erasure_deletes_no_letter_to_anybody_else(
             site=stored.site,
         )
         session.commit()
-        use_cases.mail_link(session, stored.site, bob, now=now)
+        subscribers.send_link(session, stored.site, bob, now)
     path = account_path_after_a_move(stored, now)
 
     stored.client.post(path, data={"do": "erase", "sure": "yes"})

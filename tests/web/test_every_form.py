@@ -22,7 +22,7 @@ from digest import links, subscribers
 from digest.db import kept_pages
 from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
 from digest.papers import Record, catalog
-from digest.subscribers import use_cases
+from digest.subscribers import saved_papers
 from digest.web import middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import ServedSite, path_of
@@ -156,7 +156,7 @@ def pages(
         catalog.add(session, records, dump=session.query(DumpRow).one())
         knee = catalog.find(session, records[0].title).id
         for paper in papers[:4]:
-            use_cases.save_paper(session, dora, paper, now=served.clock.now)
+            saved_papers.save(session, dora.id, paper, now=served.clock.now)
         gone = subscribers.add(session, "gone@uni.edu", consent="asked", now=served.clock.now)
         subscribers.unsubscribe(session, served.site, gone, now=served.clock.now)
         session.commit()

@@ -71,7 +71,7 @@ def test_a_new_setting_is_an_option_a_column_and_a_field_of_files(
         return capsys.readouterr().out
 
     def language_of(email: str) -> str:
-        return json.loads(run("show", email, "--json"))["letter_language"]
+        return str(json.loads(run("show", email, "--json"))["letter_language"])
 
     run("add", DORA, "--confirmed", "--consent", "by phone", "--letter-language", "de")
     assert language_of(DORA) == "de"

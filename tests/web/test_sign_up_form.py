@@ -147,15 +147,15 @@ def test_topics_of_one_name_are_numbered(served, papers):
 def test_the_requested_schedule_and_length_are_those_of_the_sentence(served, papers):
     served.sign_up("bob@uni.edu", **CHOICES | {"filter": "", "interest": []})
 
-    assert requested(served) == {
-        "cadence": "weekly-fri", "at": "07:15", "timezone": "Europe/Oslo", "max_papers": 15, "abstracts": "full",
+    assert requested(served)["texts"] == {
+        "cadence": "weekly-fri", "at": "07:15", "timezone": "Europe/Oslo", "max_papers": "15", "abstracts": "full",
     }  # fmt: skip
 
 
 def test_a_city_is_a_time_zone(served, papers):
     served.sign_up("bob@uni.edu", timezone="new york")
 
-    assert requested(served)["timezone"] == "America/New_York"
+    assert requested(served)["texts"]["timezone"] == "America/New_York"
 
 
 def test_an_unknown_zone_keeps_the_other_choices_in_preview_and_sample(served, papers):
@@ -180,7 +180,7 @@ def test_an_unknown_zone_keeps_the_other_choices_in_preview_and_sample(served, p
         ("timezone", "", "Fill this in."),
         ("at", "25:00", "is not a time of day"),
         ("cadence", "hourly", "is not a cadence"),
-        ("max_papers", "0", "is not between 1 and 50"),
+        ("max_papers", "0", "is not a number from 1 to 50"),
         ("max_papers", "ten", "is not a number"),
         ("abstracts", "all", "is not one of"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from digest import links, subscribers
 from digest.db.tables import StillReadingStep
 from digest.delivery.transports.memory import MemoryTransport
-from digest.subscribers import use_cases
+from digest.subscribers import still_reading
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import path_of, publish_and_deliver
 
@@ -24,7 +24,7 @@ def silent(served, alice, now):
         reader = subscribers.get(session, alice.email)
         reader.confirmed_at = reader.created_at = now - timedelta(days=1095)
         session.commit()
-        use_cases.ask_still_reading(session, served.site, after=timedelta(days=730), now=now)
+        still_reading.take_steps(session, served.site, after=timedelta(days=730), now=now)
         return reader
 
 

@@ -9,7 +9,7 @@ from digest.db.tables import Attempt, Delivery, DumpRow, PaperRow, Shown, Subscr
 
 
 def remove_samples(session: Session) -> None:
-    """Delete all sample papers, dumps and subscribers with the rows that depend on them, and commit."""
+    """Delete all sample papers, dumps and subscribers with the rows that depend on them."""
     papers = select(PaperRow.id).where(PaperRow.is_sample)
     subscribers = select(Subscriber.id).where(Subscriber.is_sample)
     session.execute(delete(Shown).where(Shown.subscriber_id.in_(subscribers)))
@@ -23,4 +23,3 @@ def remove_samples(session: Session) -> None:
     session.execute(delete(Subscriber).where(Subscriber.is_sample))
     session.execute(delete(PaperRow).where(PaperRow.is_sample))
     session.execute(delete(DumpRow).where(DumpRow.is_sample))
-    session.commit()

@@ -44,14 +44,12 @@ def add(
     row.order = order or row.order or preset.order
     if interval or not row.interval_seconds:
         row.interval_seconds = int((interval or preset.interval).total_seconds())
-    session.commit()
     return row
 
 
 def remove(session: Session, name: str) -> None:
-    """Delete a source without deleting its dumps and papers, and commit."""
+    """Delete a source without deleting its dumps and papers."""
     session.delete(get(session, name))
-    session.commit()
 
 
 def get(session: Session, name: str) -> SourceRow:

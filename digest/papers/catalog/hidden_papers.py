@@ -13,7 +13,7 @@ from digest.papers.catalog import queries
 
 
 def hide(session: Session, reference: str, *, now: datetime, undo: bool = False) -> tuple[Paper, bool]:
-    """Hide a paper, or show it again, and commit; return the paper and whether this changed anything.
+    """Hide a paper, or show it again; return the paper and whether this changed anything.
 
     Raises NotFound if there is no such paper.
     """
@@ -22,12 +22,11 @@ def hide(session: Session, reference: str, *, now: datetime, undo: bool = False)
     if is_changed:
         hidden_at = None if undo else now
         session.execute(update(PaperRow).where(PaperRow.id == found.id).values(hidden_at=hidden_at))
-    session.commit()
     return found, is_changed
 
 
 def hide_dump(session: Session, dump_id: int, *, now: datetime, undo: bool = False) -> int:
-    """Hide the papers that only this dump lists, or show them again, and commit; return how many changed.
+    """Hide the papers that only this dump lists, or show them again; return how many changed.
 
     Raises NotFound for an unknown dump.
     """
@@ -37,9 +36,7 @@ def hide_dump(session: Session, dump_id: int, *, now: datetime, undo: bool = Fal
     is_only_here = PaperRow.id.in_(listed) & PaperRow.id.not_in(elsewhere.intersect(listed))
     changes = PaperRow.hidden_at.is_not(None) if undo else PaperRow.hidden_at.is_(None)
     changing = update(PaperRow).where(is_only_here, changes).values(hidden_at=None if undo else now)
-    changed = session.connection().execute(changing).rowcount
-    session.commit()
-    return changed
+    return session.connection().execute(changing).rowcount
 
 
 def papers_in(dumps: ColumnElement[bool]) -> Select[int]:

@@ -9,7 +9,7 @@ large file needs little memory.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 
@@ -27,7 +27,7 @@ from digest.subscribers.csv_import.write_rows import ImportState, UniqueRows, ma
 BATCH_ROWS = 1_000  #: number of rows that are read and written in one batch
 
 
-def import_rows(  # noqa: PLR0913  (the options of the command, by keyword)
+def import_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
     session: Session,
     site: Site,
     rows: Iterable[Row],
@@ -36,24 +36,33 @@ def import_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     invited_by: str = "",
     operator: str = "",
     report: ImportReport | None = None,
-    after_batch: Callable[[], None] = lambda: None,
+    is_dry_run: bool = False,
     now: datetime,
 ) -> ImportReport:
     """Add and update subscribers from `rows`; `consent` describes how active subscribers agreed.
 
     If there is no consent, or if their row has no state, subscribers are added as pending and invited once.
     `invited_by` names the person who added them. If `rows` has no `line` attribute, lines are counted from
-    the header, which is line 1. `after_batch` is called after each batch, for example to commit. Raises
-    BadField if the whole file is unreadable, for example because it ends inside a quoted cell; the caller
-    must then roll back.
+    the header, which is line 1. Commits each batch; a dry run only counts. Raises BadField if the whole file is
+    unreadable, for example because it ends inside a quoted cell.
     """
     state = import_state(
-        session, site, consent=consent, invited_by=invited_by, operator=operator, report=report, now=now
+        session,
+        site,
+        consent=consent,
+        invited_by=invited_by,
+        operator=operator,
+        is_dry_run=is_dry_run,
+        report=report,
+        now=now,
     )
-    return write_batches(state, rows, after_batch)
+    write_in_batches(state, rows)
+    if is_dry_run:
+        session.rollback()
+    return state.report
 
 
-def import_state(
+def import_state(  # noqa: PLR0913  (the options of the command, by keyword)
     session: Session,
     site: Site,
     *,
@@ -61,6 +70,7 @@ def import_state(
     invited_by: str,
     operator: str,
     is_sync: bool = False,
+    is_dry_run: bool,
     report: ImportReport | None,
     now: datetime,
 ) -> ImportState:
@@ -72,24 +82,25 @@ def import_state(
         invited_by=invited_by,
         operator=operator,
         is_sync=is_sync,
+        is_dry_run=is_dry_run,
         now=now,
         moments=invitations.free_moments(session, now),
         report=ImportReport() if report is None else report,
     )
 
 
-def write_batches(state: ImportState, rows: Iterable[Row], after_batch: Callable[[], None]) -> ImportReport:
-    """Check and write the rows in batches; return the report."""
+def write_in_batches(state: ImportState, rows: Iterable[Row]) -> None:
+    """Check and write the rows in batches; commit each, but in a dry run."""
     valid = good_rows(rows, FilterCellReader(state.session), state)
     while batch := list(islice(valid, BATCH_ROWS)):
         with gc_control.gc_paused():  # a batch creates tens of thousands of values but few reference cycles
             for unique in split_repeated_addresses(batch):
                 write_unique_rows(state, unique)
-        after_batch()
+        if not state.is_dry_run:
+            state.session.commit()
     if state.is_sync:
         mark_listed(state, state.rejected_keys)
     state.report.problems.sort(key=lambda problem: problem.line)
-    return state.report
 
 
 def good_rows(rows: Iterable[Row], cell_reader: FilterCellReader, state: ImportState) -> Iterator[ImportRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
@@ -14,7 +14,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.site_profile import Site
 from digest.subscribers.csv_import.csv_rows import Row
-from digest.subscribers.csv_import.import_list import import_state, write_batches
+from digest.subscribers.csv_import.import_list import import_state, write_in_batches
 from digest.subscribers.csv_import.import_report import ImportReport
 from digest.subscribers.csv_import.write_rows import SUBSCRIBER_TABLE, ImportState, record_acts
 
@@ -22,7 +22,7 @@ BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
 FEW_REMOVED = 10  #: a synchronization that removes at most this many subscribers needs no `allows_many`
 
 
-def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
+def sync_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
     session: Session,
     site: Site,
     rows: Iterable[Row],
@@ -33,7 +33,7 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     everyone: bool = False,
     allows_many: bool = False,
     report: ImportReport | None = None,
-    after_batch: Callable[[], None] = lambda: None,
+    is_dry_run: bool = False,
     now: datetime,
 ) -> ImportReport:
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
@@ -42,7 +42,7 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
     Nothing changes for suppressed addresses and for members who unsubscribed themselves; members
     removed because of an earlier list are resubscribed. Nobody is removed if the address in any row
     cannot be read. Unless `allows_many`, raises UsageError if more than ten subscribers, and more than the
-    list contains, would be removed.
+    list contains, would be removed. Commits each batch; a dry run only counts, and is not stopped by this limit.
     """
     state = import_state(
         session,
@@ -51,26 +51,26 @@ def sync_rows(  # noqa: PLR0913  (the options of the command, by keyword)
         invited_by=invited_by,
         operator=operator,
         is_sync=True,
+        is_dry_run=is_dry_run,
         report=report,
         now=now,
     )
-    write_batches(state, rows, after_batch)
+    write_in_batches(state, rows)
     listed, missing = count_membership(session, everyone=everyone, now=now)
-    if state.report.names_nobody:
-        return state.report
-    if missing > max(listed, FEW_REMOVED) and not allows_many:
+    if missing > max(listed, FEW_REMOVED) and not (allows_many or is_dry_run or state.report.names_nobody):
         raise UsageError(
             f"The list has {listed:,} subscribers and lacks {missing:,}, so it may be incomplete. Nobody was"
             " removed. To remove them all, add --allow-many."
         )
-    for number in remove_unlisted(state, everyone=everyone):
-        state.report.removed += number
-        after_batch()
+    if not state.report.names_nobody:
+        remove_in_batches(state, everyone=everyone)
+    if is_dry_run:
+        session.rollback()
     return state.report
 
 
-def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
-    """Unsubscribe members missing from the list without notifying them; yield the number in each batch.
+def remove_in_batches(state: ImportState, *, everyone: bool) -> None:
+    """Unsubscribe members missing from the list without notifying them; commit each batch, but in a dry run.
 
     With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
     """
@@ -86,7 +86,9 @@ def remove_unlisted(state: ImportState, *, everyone: bool) -> Iterator[int]:
         bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
         record_acts(state, ids, "unsubscribed, since a synchronized list lacks them")
         state.report.note_removed(row.email for row in rows)
-        yield len(rows)
+        state.report.removed += len(rows)
+        if not state.is_dry_run:
+            state.session.commit()
 
 
 def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:

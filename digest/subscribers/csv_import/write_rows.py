@@ -65,6 +65,7 @@ class ImportState:
     invited_by: str
     operator: str
     is_sync: bool
+    is_dry_run: bool
     now: datetime
     moments: Iterator[datetime]  #: due times of the next invitations
     report: ImportReport = field(default_factory=ImportReport)
