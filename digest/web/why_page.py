@@ -26,6 +26,7 @@ ANSWERS = {
     WhyCause.HISTORY: "We have this paper only as older work or as a new version of older work. Digests contain only new papers.",
     WhyCause.WITHDRAWN: "The authors withdrew this paper.",
     WhyCause.UNMATCHED: "None of your topics matches this paper.",
+    WhyCause.TOO_OLD: "It is older than the papers that a digest covers.",
     WhyCause.OVER_CAP: "It matched, but the digest was full.",
     WhyCause.NOT_DUE: "It is new, and your next digest may have it.",
     WhyCause.BEFORE: "We first saw it before you subscribed.",
