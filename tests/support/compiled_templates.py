@@ -5,6 +5,7 @@ The templates of digests are also inlined, and checked where a command checks th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -43,8 +44,8 @@ def compile_once(
 def compile_and_check_once(
     templates: Templates, site: Site, *, checks_letters: bool = True
 ) -> DigestTemplates:
-    """Return the compiled templates of the digest."""
-    key = templates.fingerprint, site, checks_letters
+    """Return the compiled templates of the digest, which contain no key of the site."""
+    key = templates.fingerprint, replace(site, keys=(), pepper=b""), checks_letters
     if key not in digest_templates:
         digest_templates[key] = compile_and_check(templates, site, checks_letters=checks_letters)
     return digest_templates[key]
