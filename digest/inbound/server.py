@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -38,6 +40,8 @@ MAX_LINE_BYTES = 256 * 1024
 MAX_RECIPIENTS = 20
 #: Maximum number of clients accepted in one turn of the event loop; asyncio's 100 can use up the open files.
 ACCEPTED_AT_ONCE = 16
+#: Maximum number of clients that wait to be accepted. Linux leaves a client beyond it without an answer for minutes.
+WAITING_CLIENTS = 1024
 MAX_CONNECTIONS = 50  #: Postfix opens at most 20 to one destination
 #: Maximum number of messages received at a time, and the seconds that a further message waits. While it is received,
 #: a message of 2 MB takes up to 90 MB of memory: that is one of blank lines, each of which is an object.
@@ -261,10 +265,14 @@ async def start_listening(receiver: MailReceiver, url: str) -> asyncio.Server:
     protocol = partial(receiver.make_protocol, LmtpClient if parts.scheme == "lmtp" else SmtpClient)
     try:
         if parts.hostname:
-            return await loop.create_server(protocol, parts.hostname, parts.port, backlog=ACCEPTED_AT_ONCE)
-        path = Path(unquote(parts.path))
-        server = await loop.create_unix_server(protocol, path, backlog=ACCEPTED_AT_ONCE)
-        path.chmod(0o666)  # the mail server runs as another user; the folder's permissions limit access
+            server = await loop.create_server(protocol, parts.hostname, parts.port, backlog=ACCEPTED_AT_ONCE)
+        else:
+            path = Path(unquote(parts.path))
+            server = await loop.create_unix_server(protocol, path, backlog=ACCEPTED_AT_ONCE)
+            path.chmod(0o666)  # the mail server runs as another user; the folder limits access
+        for listening in server.sockets:
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(WAITING_CLIENTS)  # asyncio waits and accepts by one number
     except OSError as error:
         raise BadField("DIGEST_INBOUND", f"cannot listen at {url}: {error.strerror}.") from error
     return server
