@@ -206,9 +206,9 @@ def test_18_dark_mode_and_phone_styles_override_inlined_styles(parsed: EmailMess
     html = part(parsed, "html")
     style = html.partition("<style>")[2].partition("</style>")[0]
 
-    assert "@media (prefers-color-scheme: dark)" in style
-    assert "@media (max-width: 480px)" in style
-    declarations = re.findall(r"[a-z-]+: [^;{}]+?(?=[;}\n])", style.partition("@media")[2])
+    assert "@media (prefers-color-scheme:dark)" in style
+    assert "@media (max-width:480px)" in style
+    declarations = re.findall(r"[a-z-]+:[^;{}]+?(?=[;}\n])", style.partition("@media")[2])
     assert declarations
     assert all("!important" in one for one in declarations if not one.startswith(("max-width", "prefers")))
 
