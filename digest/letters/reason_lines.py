@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 from digest.letters import figures_in_words
@@ -17,6 +18,8 @@ MAX_FACTS_LENGTH = 240
 MAX_QUOTE_LENGTH = 60
 MAX_WORDS_NAMED = 3
 QUOTED_FIELDS = frozenset({"abstract", "comment", "journal"})
+TEXTS = QUOTED_FIELDS | {"title"}
+WILDCARD = re.compile(r"\S+\*")
 
 Place: TypeAlias = tuple[str, int, int]  #: the position of words in a displayed field: field, start, end
 
@@ -71,7 +74,7 @@ def topic_reason(
 
     If neither the printed title nor the printed abstract contains a match, the line quotes one.
     """
-    facts = matched_facts(found)
+    facts = matched_facts(paper, found, printed)
     field, start, end = found.places[0] if found.places else ("", 0, 0)
     if field not in QUOTED_FIELDS or any(printed.holds(place) for place in found.places):
         return ReasonLine(words=line_of(tuple(facts)), before=one_sentence(tuple(figures)))
@@ -80,9 +83,17 @@ def topic_reason(
     return ReasonLine(before=f"“{before}", word=word, after=f"{after}” {rest}".rstrip())
 
 
-def matched_facts(found: MatchFinding) -> list[str]:
-    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts."""
-    words = distinct_words(found.words)[:MAX_WORDS_NAMED]
+def matched_facts(paper: Paper, found: MatchFinding, printed: PrintedText) -> list[str]:
+    """Return the facts of a match: at most three matched words as the reader wrote them, then other facts.
+
+    A word with a wildcard is written as it stands in the paper, if possible in the part that the card prints.
+    """
+    words = found.words
+    if "*" in "".join(words):
+        places = sorted(found.places, key=printed.holds, reverse=True)
+        texts = [readable(getattr(paper, field))[start:end] for field, start, end in places if field in TEXTS]
+        words = tuple([WILDCARD.sub(partial(word_in, texts), word) for word in words])
+    words = tuple(distinct_words(words)[:MAX_WORDS_NAMED])
     return [*([", ".join(words)] if words else []), *others_of(found)]
 
 
@@ -91,10 +102,17 @@ def others_of(found: MatchFinding) -> list[str]:
     return [*(_("by %s (you follow)") % author for author in found.authors), *found.others]
 
 
+def word_in(texts: Sequence[str], wildcard: re.Match[str]) -> str:
+    """Return the first word of these texts for which a wildcard stands: "robots" for `robot*`."""
+    start = wildcard[0].removesuffix("*")
+    words = (re.search(rf"\b{re.escape(start)}[\w'’]*", text, re.IGNORECASE) for text in texts)
+    return next((word[0] for word in words if word), start)
+
+
 def distinct_words(words: Sequence[str]) -> list[str]:
-    """Return the words without those that are a part of a longer one; "robot…" stands for `robot*`."""
-    shown = list(dict.fromkeys(word.replace("*", "…").lower() for word in words))
-    return [word for word in shown if not any(word != other and word.rstrip("…") in other for other in shown)]
+    """Return the words without those that are a part of a longer one."""
+    shown = list(dict.fromkeys(word.lower() for word in words))
+    return [word for word in shown if not any(word != other and word in other for other in shown)]
 
 
 def quotation(text: str, start: int, end: int) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from digest.db.tables import Lane
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
 from digest.letters import figures_in_words
+from digest.letters.press.digest_page import filter_in_words
 from digest.publishing.match_index import MatchIndex, parse_or_none
 from digest.publishing.pending_updates import are_overdue, last_mail_at
 from digest.publishing.reader_values import Decision, GatheredInputs, PendingFollowups, Topic
@@ -156,7 +157,7 @@ def near_misses(
         close = new & ~match_index.index.matches_of_node(clause)
         for other in positive:
             close &= match_index.index.matches_of_node(other) if other is not clause else -1
-        lacked = clause.canonical.replace('"', "")
+        lacked = filter_in_words(clause.canonical)
         if close and len(lacked) <= MAX_CLAUSE_LENGTH:
             is_text = isinstance(clause, TextClause) and ":" not in clause.canonical
             yield lowest(close), lacked, is_text

@@ -16,8 +16,10 @@ from msgspec import structs
 from digest.editions.compose import MAX_PAPERS, Digest, Section
 from digest.errors import SetupMismatch
 from digest.letters import Templates, build_message, list_headers
+from digest.letters.headers import WORD_JOINER
 from digest.letters.line_wrapping import columns
 from digest.letters.press import press_value
+from digest.letters.press.digest_page import heading
 from digest.letters.press.load_templates import plain_letter
 from digest.papers import Paper
 from digest.site_profile import Site
@@ -613,3 +615,14 @@ def test_a_reader_who_may_have_stopped_reading_is_asked_but_no_group(
     assert page["asks_still_reading"]
     assert not made.plain_values(trending(FLOW.id), copy_for())["asks_still_reading"]
     assert not made.plain_values(digest, copy_for(is_group=True))["asks_still_reading"]
+
+
+def test_a_topic_without_a_name_is_named_in_words() -> None:
+    named = {
+        'diffusion OR "video model*"': "diffusion or video model",
+        "like:library-0123456789ab": "papers like those in your library",
+        "like:2401.01234 ANDNOT au:lind": "papers like 2401.01234 but not lind",
+        "about:robots that ask": "robots that ask",
+        "Like “Borrowed Light” and 2 more": "Like “Borrowed Light” and 2 more",
+    }
+    assert {raw: heading(raw).replace(WORD_JOINER, "") for raw in named} == named

@@ -27,7 +27,7 @@ def matched(*words: str, authors: tuple[str, ...] = (), others: tuple[str, ...] 
     ("words", "authors", "others", "line"),
     [
         (("flow",), (), (), "flow"),
-        (("flow", "robot*"), (), (), "flow, robot…"),
+        (("flow", "twelve*"), (), (), "flow, twelve"),
         (("a1", "b2", "c3", "d4"), (), (), "a1, b2, c3"),
         (("agent", "tool use", "agents", "Tool use"), (), (), "tool use, agents"),
         (("flow",), (), ("in cs.LG",), "flow · in cs.LG"),
@@ -39,6 +39,20 @@ def test_what_matched_closes_the_quiet_line_and_the_figures_stand_below(
     words: tuple[str, ...], authors: tuple[str, ...], others: tuple[str, ...], line: str
 ) -> None:
     assert matched(*words, authors=authors, others=others) == ReasonLine(words=line, before="+42 votes")
+
+
+def test_a_wildcard_is_written_as_the_printed_word_for_which_it_stands() -> None:
+    abstract = (
+        "We train chains of thought on robots. They are short. Many years later, robotics is still hard."
+    )
+    paper = replace(FLOW, title="Thinking aloud", abstract=abstract)
+    words = ("chains of thought", "robots", "robotics")
+    places = tuple([("abstract", abstract.index(word), abstract.index(word) + len(word)) for word in words])
+    found = MatchFinding(("chain* of thought", "robot*"), (), (), places[::-1])
+
+    shown = topic_reason(paper, found, [], printed_text(paper, CardForm.BRIEF))
+
+    assert shown.words == "chains of thought, robots"
 
 
 def test_a_paper_without_an_observed_fact_has_no_reason() -> None:

@@ -20,6 +20,8 @@ from digest.topics.filter_tree import Leaf
 if TYPE_CHECKING:
     from digest.letters.press.press_value import Press
 
+_ = figures_in_words.TRANSLATIONS.gettext
+
 LONG_CADENCES = frozenset({"weekly", "monthly"})
 SHARE_PATH = "/topics"  #: path of the page with a digest's topics, below the URL of the digest on the web
 MAX_UNLISTED = 15  #: a weekly or monthly digest with more papers begins with a list of titles
@@ -31,6 +33,7 @@ RAW_FILTER = re.compile(
     r'\b(?:AND|ANDNOT|OR|NOT)\b|"|\w\*|\b(?:ti|title|abs|abstract|au|author|cat|category|about|like|use):'
 )
 FILTER_SIGNS = re.compile(r'["*()]|\b(?:ti|title|abs|abstract|au|author|cat|category|about|like|use):')
+LIBRARY = re.compile(r"like:library-[^\s()]*")
 OPERATORS = re.compile(r"\b(?:ANDNOT|AND|OR|NOT)\b")
 OPERATOR_WORDS = {"AND": "and", "OR": "or", "ANDNOT": "but not", "NOT": "not"}
 
@@ -236,10 +239,14 @@ def heading(topic: str) -> str:
     A filter that was given no name is put into words.
     """
     name = one_line(topic)
-    if RAW_FILTER.search(name):
-        name = " ".join(FILTER_SIGNS.sub(" ", name).split())
-        name = OPERATORS.sub(lambda found: OPERATOR_WORDS[found[0]], name)
-    return break_addresses(name)
+    return break_addresses(filter_in_words(name) if RAW_FILTER.search(name) else name)
+
+
+def filter_in_words(text: str) -> str:
+    """Return a filter in words: "diffusion or video", "papers like those in your library"."""
+    liked = LIBRARY.sub(_("papers like those in your library"), text).replace("like:", _("papers like "))
+    plain = " ".join(FILTER_SIGNS.sub(" ", liked).split())
+    return OPERATORS.sub(lambda found: OPERATOR_WORDS[found[0]], plain)
 
 
 @lru_cache(maxsize=4096)  # many readers have the same topics
