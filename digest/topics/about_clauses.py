@@ -49,7 +49,7 @@ class DescriptionWeights:
     #: the saturation for the words of examples (`like:`), which are many
     example_saturation: float = 3.0
     #: a paper is similar to a single example if the example's words score this share of their weights
-    alike: float = 0.08
+    alike: float = 0.07
     #: for several examples, this share, and ...
     alike_least: float = 0.05
     #: ... this part of the mean similarity of an example to its three nearest other examples
@@ -63,6 +63,13 @@ class DescriptionWeights:
     def threshold(self, bits: float) -> float:
         """Return the minimum score at which a paper matches a description of this many bits."""
         return min(self.enough_share * bits, self.enough_bits)
+
+    def similarity_needed(self, likeness: float) -> float:
+        """Return the similarity from which a paper matches; the more alike the examples, the higher it is.
+
+        If it were the same for all, a library of 200 papers would match almost every paper, as one of them is alike.
+        """
+        return self.alike_least + self.alike_part * likeness if likeness else self.alike
 
 
 WEIGHTS = DescriptionWeights()

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from digest import errors, papers
 from digest.papers import Paper
@@ -22,16 +23,19 @@ from digest.topics import about_clauses, tokenizer, word_rarity, word_roots
 
 MAX_EXAMPLES = 200
 MAX_WORDS = 40  #: maximum number of words of one example
-MAX_LIBRARY_WORDS = 2_400  #: maximum number of words of all papers of a library together
-LEAST_WORDS = 12  #: number of words that each paper of the largest library has
+MAX_TOPIC_WORDS = 2_400  #: maximum number of words of all examples of a topic together
 MAX_STORED = 250_000  #: maximum number of characters of a filter with the words of its examples
 MAX_TIMES = 99  #: maximum weight of a word
 LONGEST_WORD = 40  #: words of this many characters or more are ignored
 LONGEST_TITLE = 60
-TITLE_WEIGHT = 3  #: one word in the title counts as much as this many in the abstract
+TITLE_WEIGHT = 5  #: one word in the title counts as much as this many in the abstract
 #: The power of a word's number of occurrences that counts: a repeated word says more, but not twice as much.
 REPETITION = 0.75
+RARITY = 1.25  #: the power of a word's bits that counts
+NEAREST = 3  #: number of nearest examples whose mean similarity is the score of a paper
 LIBRARY = "library-"
+
+Weights: TypeAlias = Sequence[tuple[str, float]]  #: (root, its share of the weights of all words)
 
 _REFERENCE = r'(?:"[^"{}]*"|[^\s()",{}]+)(?:\{[^{}"]*\})*'
 #: The references behind `like:`, each with its words, if it has any.
@@ -105,10 +109,15 @@ def words_of_paper(paper: Paper, most: int = MAX_WORDS) -> str:
 
 def words_of_library(library: Sequence[Paper], known: Collection[Paper]) -> tuple[str, str]:
     """Return the reference of a library, and the words of its papers with the hashes of all `known` papers."""
-    share = max(LEAST_WORDS, min(MAX_WORDS, MAX_LIBRARY_WORDS // max(1, len(library))))
+    share = words_of_each(len(library))
     hashes = sorted({digest for paper in known for digest in hashes_of(paper)})
     words = "".join([words_of_paper(paper, share) for paper in library]) + f"{{#{' '.join(hashes)}}}"
     return LIBRARY + hashlib.sha256(words.encode()).hexdigest()[:12], words
+
+
+def words_of_each(examples: int) -> int:
+    """Return the maximum number of words of each of that many examples."""
+    return min(MAX_WORDS, MAX_TOPIC_WORDS // max(1, examples))
 
 
 def hashes_of(paper: Paper) -> list[str]:
@@ -119,7 +128,41 @@ def hashes_of(paper: Paper) -> list[str]:
 
 def weight(root: str, times: int) -> float:
     """Return the weight of a word in an example, from its weighted number of occurrences."""
-    return float(times**REPETITION) * word_rarity.bits(root)
+    return float(times**REPETITION * word_rarity.bits(root) ** RARITY)
+
+
+def similarities(weights: Weights, shares: Mapping[str, Sequence[tuple[int, float]]]) -> Mapping[int, float]:
+    """Return {document: similarity to an example}; `shares` has (document, share) for each root."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for root, weight in weights:
+        for number, share in shares[root]:
+            found[number] += weight * share
+    return found
+
+
+def mean_of_nearest(found: list[float], examples: int) -> float:
+    """Return the mean of the three highest similarities; those to the other examples are 0."""
+    if len(found) > NEAREST:
+        found = sorted(found, reverse=True)[:NEAREST]
+    return sum(found) / min(NEAREST, examples)
+
+
+def likeness(weights: Sequence[Weights], counts: Sequence[Sequence[tuple[str, int]]]) -> float:
+    """Return the mean similarity of an example to its three nearest other examples, 0.0 if there are none."""
+    if len(counts) == 1:
+        return 0.0
+    described = about_clauses.WEIGHTS
+    shares: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for number, roots in enumerate(counts):
+        for root, times in roots:
+            score = described.score(times, about_clauses.USUAL_LENGTH, described.example_saturation)
+            shares[root].append((number, score))
+    similar: list[list[float]] = [[] for _ in counts]
+    for number, one in enumerate(weights):
+        for other, similarity in similarities(one, shares).items():
+            if other != number:
+                similar[other].append(similarity)
+    return sum(mean_of_nearest(found, len(counts) - 1) for found in similar) / len(counts)
 
 
 def _counted_words(paper: Paper) -> tuple[Mapping[str, str], Counter[str]]:

@@ -128,7 +128,6 @@ class Example(NamedTuple):
     title: str
     words: tuple[str, ...]  #: folded, those that weigh most first
     weights: tuple[tuple[str, float], ...]  #: (root, its share of the weights of all words)
-    counts: tuple[tuple[str, int], ...]  #: (root, its weighted number of occurrences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +136,7 @@ class ExampleClause:
 
     references: tuple[tuple[str, str], ...]  #: (reference, the words of its papers as stored)
     examples: tuple[Example, ...]
+    likeness: float  #: the mean similarity of an example to its nearest other examples, 0.0 for one example
     known: frozenset[str]  #: hashes of the ids and titles of papers that are not matched
     canonical: str  #: without the words
 

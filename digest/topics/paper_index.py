@@ -29,7 +29,7 @@ from digest.topics import (
     word_roots,
     word_rows,
 )
-from digest.topics.about_clauses import USUAL_LENGTH, DescriptionWeights
+from digest.topics.about_clauses import DescriptionWeights
 from digest.topics.filter_parser import Filter
 from digest.topics.filter_tree import (
     And,
@@ -57,8 +57,6 @@ from digest.topics.word_rows import LazyDict
 
 #: Maximum number of cached results before they are discarded; a result for 4,000 papers takes up to 3 kB.
 MAX_RESULTS = 10_000
-
-NEAREST = 3  #: number of nearest examples whose mean similarity is the score of a paper
 
 SHARED_ROOTS = 4  #: number of roots of an example that explain why a paper is similar
 
@@ -310,10 +308,13 @@ class PaperIndex:
         """Return {paper: mean similarity to its three nearest examples} for the similar papers."""
         similar: defaultdict[int, list[float]] = defaultdict(list)
         for example in leaf.examples:
-            for number, similarity in similarities(example, self._shares).items():
+            for number, similarity in example_words.similarities(example.weights, self._shares).items():
                 similar[number].append(similarity)
-        scores = {number: mean_of_nearest(found, len(leaf.examples)) for number, found in similar.items()}
-        threshold = similarity_needed(leaf.examples, self.described)
+        scores = {
+            number: example_words.mean_of_nearest(found, len(leaf.examples))
+            for number, found in similar.items()
+        }
+        threshold = self.described.similarity_needed(leaf.likeness)
         known = self._having(leaf.known) if leaf.known else 0
         alike = {
             number: score
@@ -517,42 +518,6 @@ class PaperIndex:
         return (
             relevance.by_relevance(relevance.totals_of(self, filter_, found, self.weights)) if found else ()
         )
-
-
-def similarities(example: Example, shares: Mapping[str, Sequence[tuple[int, float]]]) -> Mapping[int, float]:
-    """Return {document: similarity to an example}; `shares` has (document, share) for each root."""
-    found: defaultdict[int, float] = defaultdict(float)
-    for root, weight in example.weights:
-        for number, share in shares[root]:
-            found[number] += weight * share
-    return found
-
-
-def mean_of_nearest(found: list[float], examples: int) -> float:
-    """Return the mean of the three highest similarities; those to the other examples are 0."""
-    if len(found) > NEAREST:
-        found = sorted(found, reverse=True)[:NEAREST]
-    return sum(found) / min(NEAREST, examples)
-
-
-def similarity_needed(examples: Sequence[Example], weights: DescriptionWeights) -> float:
-    """Return the similarity from which a paper matches; the more alike the examples, the higher it is.
-
-    If it were the same for all, a library of 200 papers would match almost every paper, as one of them is alike.
-    """
-    if len(examples) == 1:
-        return weights.alike
-    shares: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for number, example in enumerate(examples):
-        for root, times in example.counts:
-            shares[root].append((number, weights.score(times, USUAL_LENGTH, weights.example_saturation)))
-    similar: list[list[float]] = [[] for _ in examples]
-    for number, example in enumerate(examples):
-        for other, similarity in similarities(example, shares).items():
-            if other != number:
-                similar[other].append(similarity)
-    mean = sum(mean_of_nearest(found, len(examples) - 1) for found in similar) / len(examples)
-    return weights.alike_least + weights.alike_part * mean
 
 
 def fields_of(leaf: TextClause) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def test_a_stored_filter_has_the_words_of_its_examples_and_a_shown_one_has_not()
     filter_ = stored("like:1,2 ANDNOT ti:survey")
 
     assert filter_.canonical == "like:1,2 ANDNOT ti:survey"
-    assert filter_.stored.startswith("like:1{Grasp Planning for Soft Grippers|grippers^5 ")
+    assert filter_.stored.startswith("like:1{Grasp Planning for Soft Grippers|grippers^7 ")
     assert without_words(filter_.stored) == filter_.canonical
     assert topics.parse(filter_.stored) == filter_
 
@@ -131,7 +131,7 @@ def test_two_hundred_examples_cost_no_more_steps_than_a_few_words_each():
     clause = topics.parse(topics.topic_like_library(long, long).filter).tree
 
     assert isinstance(clause, ExampleClause)
-    assert sum(len(example.words) for example in clause.examples) <= example_words.MAX_LIBRARY_WORDS
+    assert sum(len(example.words) for example in clause.examples) <= example_words.MAX_TOPIC_WORDS
 
 
 def test_an_unknown_paper_is_pointed_at_in_what_was_typed():

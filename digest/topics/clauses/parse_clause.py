@@ -85,20 +85,24 @@ def read_examples(value: str) -> ExampleClause:
             suggestion='about:"robots that learn from people"',
         )
     groups = [group for _, words in references for group in words.strip("{}").split("}{")]
-    examples = tuple([_example(group) for group in groups if not group.startswith("#")])
-    if len(examples) > example_words.MAX_EXAMPLES:
+    written = [group for group in groups if not group.startswith("#")]
+    if len(written) > example_words.MAX_EXAMPLES:
         raise ClauseError(
-            f"A topic has at most {example_words.MAX_EXAMPLES} examples; this one has {len(examples)}"
+            f"A topic has at most {example_words.MAX_EXAMPLES} examples; this one has {len(written)}"
         )
+    most = example_words.words_of_each(len(written))
+    examples, counts = zip(*[_example(group, most) for group in written], strict=True)
+    likeness = example_words.likeness([example.weights for example in examples], counts)
     known = frozenset(name for group in groups if group.startswith("#") for name in group[1:].split())
     shown = example_words.join_references([(reference, "") for reference, _ in references])
-    return ExampleClause(tuple(references), examples, known, f"like:{shown}")
+    return ExampleClause(tuple(references), examples, likeness, known, f"like:{shown}")
 
 
-def _example(written: str) -> Example:
+def _example(written: str, most: int) -> tuple[Example, list[tuple[str, int]]]:
+    """Return an example with at most that many words, and (root, number of occurrences) of each."""
     title, _, listed = written.partition("|")
     words, counts = [], []
-    for found in map(_WEIGHTED_WORD.fullmatch, listed.split()[: example_words.MAX_WORDS]):
+    for found in map(_WEIGHTED_WORD.fullmatch, listed.split()[:most]):
         if found is None:
             raise ClauseError("The words of an example are written as word^times, with times from 1 to 99")
         root = word_roots.root(tokenizer.fold(found["word"]))
@@ -107,7 +111,7 @@ def _example(written: str) -> Example:
     weights = [(root, example_words.weight(root, times)) for root, times in counts]
     whole = sum(weight for _, weight in weights) or 1.0
     shares = tuple([(root, weight / whole) for root, weight in weights])
-    return Example(title, tuple(words), shares, tuple(counts))
+    return Example(title, tuple(words), shares), counts
 
 
 _READERS: dict[str, Callable[[str], Leaf]] = {
