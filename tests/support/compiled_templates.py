@@ -27,7 +27,7 @@ compile_and_check = load_templates.compile_and_check
 def compile_each_once() -> None:
     """Make Jinja keep the code of every template, which depends on its source and the kind of its environment."""
     jinja2.Environment.compile = compile_once  # type: ignore[method-assign, assignment]
-    load_templates.compile_and_check = compile_and_check_once  # type: ignore[assignment]
+    load_templates.compile_and_check = compile_and_check_once
 
 
 def compile_once(
