@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +102,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneFile
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return two processes more than there are cores: the chains wait most of the time."""
     return (os.cpu_count() or 2) + 2
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if seed := config.getoption("--shuffle"):
+        random.Random(seed).shuffle(items)
 
 
 def pytest_collection_finish() -> None:
@@ -244,6 +250,7 @@ def postgres_engine(postgres_url: str) -> Iterator[Engine]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-database", action="store_true", help="run tests with a database on both kinds")
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in a random order")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
