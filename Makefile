@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: run test test-all mutants coverage judge letters pages picture pilot chaos bench bench-million lint size words format lock licences first-day help base dev
+.PHONY: run test test-all mutants coverage judge letters pages picture pilot chaos bench bench-million trace lint size words format lock licences first-day help base dev
 
 CANDIDATES := python3.11 python3 python3.12 python3.13 python3.14
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -63,6 +63,9 @@ bench: dev  ## Measure speed and memory (ARGS="--full" for the large sizes, or a
 
 bench-million: dev  ## Publish and deliver a million digests with real workers, and time both
 	$(BIN)/python -m tests.bench.workers 1000000 100000 2000
+
+trace: dev  ## Follow one dump, one reader and one digest through the code, and count the files on the way
+	$(BIN)/python -m tests.bench.trace
 
 licences: base  ## Write docs/licences.md, the licences of all dependencies
 	$(BIN)/python requirements/licences.py docs/licences.md
