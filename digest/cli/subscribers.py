@@ -255,7 +255,8 @@ def edit(
 
     --topic with the name of an existing topic replaces its filter. --owner makes the address a group
     address, or gives the group another owner; links in earlier letters then stop working.
-    A change can be undone for 30 days, until the settings change again or the subscriber is paused or resumed.
+    --undo undoes the latest change for 30 days, unless the subscriber was paused or resumed since. What has changed
+    again since is kept, and named.
 
     Examples:
         digest subscribers edit ada@example.org --cadence weekly-fri --at 07:30

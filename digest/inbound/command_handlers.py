@@ -125,7 +125,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         reply=reply,
         listed=list(topics_of(context.session, subscriber)),
     )
-    is_changed = run_all(request, mail.commands)
+    change_id = run_all(request, mail.commands)
     answered = writer_checks.answered_mail(mail.message)
     if reply.wants_help:
         help_letter = {**reader_commands.help_values(), **answered}
@@ -135,7 +135,8 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
             "outcomes": reply.outcomes,
             "unread": mail.quoted_unread(is_proven=reply.is_trusted),
             "prefilled": urlencode(reply.prefilled),
-            "is_changed": is_changed,
+            "is_changed": change_id is not None,
+            "change_id": change_id or "",
             "links": reply.links,
             "papers": list(own_letter.papers) if own_letter else [],
             "asks_to_unsubscribe": reply.asks_to_unsubscribe,
@@ -149,18 +150,20 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
         return MailOutcome(
             outcome=f"asked subscriber {subscriber.id} what they meant: {verbs}", needs_human=True
         )
-    at_once = ", at once" if is_changed else ""
+    at_once = ", at once" if change_id else ""
     return MailOutcome(outcome=f"ran for subscriber {subscriber.id}{at_once}: {verbs}")
 
 
-def run_all(request: ReaderRequest, commands: Sequence[Command]) -> bool:
-    """Run a reader's commands and record the change; return whether there is one that can be undone."""
+def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
+    """Run a reader's commands and record the change; return its id, or None if there is none to undo."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
     before = subscribers.settings_of(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
             reply.outcomes.append(outcome_of(command, result, is_proven=reply.is_trusted))
-    return not reply.has_undone and subscribers.record_change(session, subscriber, before, now=request.now)
+    if reply.has_undone:
+        return None
+    return subscribers.record_change(session, subscriber, before, now=request.now)
 
 
 def run_command(request: ReaderRequest, command: Command) -> str:

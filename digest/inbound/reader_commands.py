@@ -148,7 +148,7 @@ def undo_change(request: ReaderRequest, command: Command) -> str:
     del command
     if not request.reply.is_trusted:
         return _("Open the link below: the latest change can be undone there.")
-    undone = subscribers.undo_last_change(request.session, request.subscriber, now=request.now)
+    undone = subscribers.undo_change(request.session, request.subscriber, now=request.now)
     request.reply.has_undone = True
     is_paused = request.subscriber.state == SubscriberState.PAUSED
     nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")

@@ -65,9 +65,8 @@ def read_request(
         topics[name] = text
         return paper_commands.matches_in_words(context, text)
     if command.verb is Verb.SCHEDULE:
-        asked = {**changes, **(command_arguments.parse_schedule(command.argument) or {})}
-        reader_settings.columns_of(asked)
-        changes.update(asked)
+        asked = command_arguments.parse_schedule(command.argument) or {}
+        changes |= {name: reader_settings.check_text(name, text) for name, text in asked.items()}
         return ""
     if command.verb in {Verb.SUBSCRIBE, Verb.HELP, Verb.APPLY, Verb.CONFIRM}:
         return ""

@@ -84,6 +84,8 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "answered_subject": "",
     "prefilled": "",
     "is_changed": False,
+    "change_url": "",  #: the settings link, which undoes the change that the letter reports
+    "settings": "",
     "links": (),
     "state": (),
     "is_answer": False,
@@ -127,7 +129,7 @@ def render_letter(templates: Templates, kind: str, context: Mapping[str, Any]) -
 #: The names of the context values that differ from reader to reader; templates print these values unchanged.
 PERSONAL_VALUES = (
     "subject", "email", "group", "next_due", "until", "asked_at", "requested", "schedule",
-    "confirm_url", "manage_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
+    "confirm_url", "manage_url", "change_url", "unsubscribe_url", "undo_url", "account_url", "new_address_url",
 )  # fmt: skip
 
 TIMES = ("next_due", "until", "asked_at", "schedule")  #: the names of the values with dates or times in words
@@ -174,6 +176,8 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
         subscriber, link_version = context["subscriber_id"], context.get("link_version", 0)
         url_of = links.manage_url if kind in LETTERS_WITH_SETTINGS_LINK else links.topic_links_url
         made["manage_url"] = url_of(site, subscriber, link_version, key=key)
+        if context.get("change_id"):
+            made["change_url"] = f"{made['manage_url']}?change={context['change_id']}"
         made["unsubscribe_url"] = links.unsubscribe_url(site, subscriber, link_version, key=key)
         if kind == "account_link" and "made_at" in context:
             made["account_url"] = links.account_url(

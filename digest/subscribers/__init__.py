@@ -109,11 +109,11 @@ if TYPE_CHECKING:
         propose_saved_topic,
     )
     from digest.subscribers.undo_changes import (
-        LastChange,
+        UndoableChange,
         describe_change,
-        last_change,
+        find_change,
         record_change,
-        undo_last_change,
+        undo_change,
     )
     from digest.subscribers.unsubscribe_and_undo import (
         can_undo,
@@ -139,7 +139,6 @@ __all__ = [
     "ImportProblem",
     "ImportReport",
     "JsonRows",
-    "LastChange",
     "LibraryLimits",
     "PackChange",
     "ReadLibrary",
@@ -149,6 +148,7 @@ __all__ = [
     "SignUpResult",
     "SubscriberTopic",
     "TopicChange",
+    "UndoableChange",
     "WelcomePapers",
     "add",
     "are_slow",
@@ -178,6 +178,7 @@ __all__ = [
     "filter_ids",
     "find",
     "find_by_link",
+    "find_change",
     "fold_address",
     "forget_sign_ups",
     "get",
@@ -185,7 +186,6 @@ __all__ = [
     "is_expired",
     "is_pack_topic",
     "is_scanner",
-    "last_change",
     "latest_consents",
     "leave_with_undo",
     "list_saved",
@@ -230,7 +230,7 @@ __all__ = [
     "topics_of",
     "typed_topics",
     "undo",
-    "undo_last_change",
+    "undo_change",
     "unsubscribe",
     "welcome_of",
 ]

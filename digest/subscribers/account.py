@@ -196,7 +196,7 @@ def export_data(session: Session, subscriber: Subscriber) -> dict[str, Any]:
         "shown_papers": Shown,
         "saved_papers": SavedPaper,
         "updates": FollowupSent,
-        "latest_change": SettingsChange,
+        "changes": SettingsChange,
     }
     return {
         "subscriber": row_values(subscriber),

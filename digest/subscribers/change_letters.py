@@ -44,8 +44,10 @@ def queue_paused_letter(session: Session, site: Site, subscriber: Subscriber, *,
     )
 
 
-def queue_changed_letter(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> None:
-    """Queue the letter that lists the subscriber's settings and unmuted topics.
+def queue_changed_letter(
+    session: Session, site: Site, subscriber: Subscriber, change_id: int | None, *, now: datetime
+) -> None:
+    """Queue the letter that lists the subscriber's settings and unmuted topics, with a link that undoes a change.
 
     The letter is sent once the settings have stayed unchanged for five minutes.
     """
@@ -54,6 +56,7 @@ def queue_changed_letter(session: Session, site: Site, subscriber: Subscriber, *
     due = next_digest.edition_status(session, subscriber, now).next.due_at
     contents = {
         "topics": [{"name": topic.name, "filter": topic.text} for topic in topics],
+        "change_id": change_id or "",
         "settings": reader_settings.in_words(reader_settings.texts_of(subscriber)),
         "next_due": figures_in_words.moment_in_words(max(due, now), subscriber.timezone, seen_from=now)
         if subscriber.state == SubscriberState.ACTIVE

@@ -115,9 +115,8 @@ def change_by_operator(
         subscriber.name = subscriber_topics.clean_line(name)
         sentences.append("New name.")
     preferences.edit(session, subscriber, given, now=now)
-    if undo_changes.record_change(session, subscriber, before, now=now):
-        change = undo_changes.last_change(session, subscriber, now=now)
-        sentences[:0] = change.sentences if change else ()
+    if undo_changes.record_change(session, subscriber, before, now=now) is not None:
+        sentences[:0] = undo_changes.describe_change(before, preferences.settings_of(session, subscriber))
     if sentences:
         record_act(session, subscriber, " ".join(sentences), operator=operator, now=now)
     return bool(sentences)
@@ -127,7 +126,7 @@ def undo_by_operator(
     session: Session, subscriber: Subscriber, *, operator: str = "", now: datetime
 ) -> tuple[str, ...]:
     """Undo a subscriber's latest change without notice; return sentences about the restored settings."""
-    undone = undo_changes.undo_last_change(session, subscriber, now=now)
+    undone = undo_changes.undo_change(session, subscriber, now=now)
     if undone:
         undo_changes.withdraw_change_letter(session, subscriber, now=now)
         record_act(session, subscriber, f"undone: {' '.join(undone)}", operator=operator, now=now)

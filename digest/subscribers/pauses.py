@@ -27,7 +27,7 @@ def pause(session: Session, subscriber: Subscriber, until: date | None, now: dat
         return False
     subscriber.state = SubscriberState.PAUSED
     subscriber.paused_until = until
-    undo_changes.forget_last_change(session, subscriber)
+    undo_changes.forget_changes(session, subscriber)
     session.flush()
     return True
 
@@ -53,7 +53,7 @@ def resume(session: Session, subscriber: Subscriber, now: datetime) -> bool:
     subscriber.paused_until = None
     subscriber.is_resumed = True
     subscriber.still_reading_step = StillReadingStep.NONE
-    undo_changes.forget_last_change(session, subscriber)
+    undo_changes.forget_changes(session, subscriber)
     session.flush()
     outbox.withdraw_letters(session, subscriber.id, "paused", "the subscriber resumed", now=now)
     return True

@@ -1,4 +1,4 @@
-"""Record the latest change of a subscriber's settings, describe it, and undo it."""
+"""Save settings, record and describe each change, and undo it: for pages, mail and commands."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete
+from msgspec.structs import replace
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from digest import db
 from digest.db.tables import SettingsChange, Subscriber
 from digest.delivery import outbox
 from digest.letters import figures_in_words
 from digest.site_profile import Site
 from digest.subscribers import change_letters, preferences, reader_settings
-from digest.subscribers.reader_settings import ReaderSettings
+from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -23,62 +23,112 @@ UNDO_FOR = timedelta(days=30)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LastChange:
-    """The latest change of a subscriber's settings, with the settings before and after it."""
+class UndoableChange:
+    """A change of a subscriber's settings, with the settings before and after it and those of now."""
 
+    id: int
     changed_at: datetime
     before: ReaderSettings
     after: ReaderSettings
+    current: ReaderSettings
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return sentences about the changed settings, each with the values before and after."""
+        """Return sentences about the change, each with the values before and after."""
         return describe_change(self.before, self.after)
 
+    @property
+    def changed(self) -> ReaderSettings:
+        """Return what the change changed, with the values before it."""
+        then = {name: text for name, text in self.before.texts.items() if self.after.texts.get(name) != text}
+        has_new_topics = topics_in(self.before) != topics_in(self.after)
+        topics, muted = (self.before.topics, self.before.muted) if has_new_topics else (None, None)
+        return ReaderSettings(topics=topics, muted=muted, texts=then)
 
-def record_change(session: Session, subscriber: Subscriber, before: ReaderSettings, *, now: datetime) -> bool:
-    """Record the change since `before`; return False if none of these settings has changed."""
-    row = {
-        "subscriber_id": subscriber.id,
-        "changed_at": now,
-        "before": before.to_json(),
-        "after": preferences.settings_of(session, subscriber).to_json(),
-    }
-    if row["after"] == row["before"]:
-        return False
-    adding = db.upsert(session, SettingsChange).values(row)
-    changes = {name: adding.excluded[name] for name in ("changed_at", "before", "after")}
-    session.execute(adding.on_conflict_do_update(index_elements=["subscriber_id"], set_=changes))
-    return True
+    @property
+    def undone(self) -> ReaderSettings:
+        """Return the settings that an undo restores: those that have not changed again since."""
+        changed, now, then = self.changed, self.current.texts, self.after.texts
+        texts = {name: text for name, text in changed.texts.items() if now[name] == then[name]}
+        is_same = topics_in(self.current) == topics_in(self.after)
+        return replace(changed, texts=texts) if is_same else ReaderSettings(texts=texts)
+
+    @property
+    def kept_sentences(self) -> tuple[str, ...]:
+        """Return a sentence for each setting that has changed again since, and that an undo therefore keeps."""
+        changed, undone = self.changed, self.undone
+        names = [reader_settings.SETTINGS[name].label for name in changed.texts if name not in undone.texts]
+        names += [_("Topics")] if changed.topics is not None and undone.topics is None else []
+        return tuple(_("%s: changed again since, and kept.") % name for name in names)
 
 
-def last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> LastChange | None:
-    """Return the latest change if it is recent and no setting has changed since; otherwise None."""
-    row = session.get(SettingsChange, subscriber.id, populate_existing=True)
-    if row is None or now - row.changed_at > UNDO_FOR:
+def topics_in(settings: ReaderSettings) -> tuple[object, ...]:
+    """Return the topics in their order, and which are muted."""
+    return tuple((settings.topics or {}).items()), settings.muted or ()
+
+
+def record_change(
+    session: Session, subscriber: Subscriber, before: ReaderSettings, *, now: datetime
+) -> int | None:
+    """Record the change since `before`, and forget old ones; return its id, or None if nothing has changed."""
+    after = preferences.settings_of(session, subscriber).to_json()
+    if after == before.to_json():
         return None
-    if row.after != preferences.settings_of(session, subscriber).to_json():
+    is_old = SettingsChange.changed_at < now - UNDO_FOR
+    session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id, is_old))
+    row = SettingsChange(subscriber_id=subscriber.id, changed_at=now, before=before.to_json(), after=after)
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def find_change(
+    session: Session, subscriber: Subscriber, number: int | None = None, *, now: datetime
+) -> UndoableChange | None:
+    """Return a change of the subscriber's settings, by default the latest.
+
+    Returns None if there is none, or if an undo would restore nothing: because it was undone or is old, or because
+    everything that it changed has changed again.
+    """
+    query = select(SettingsChange).where(
+        SettingsChange.subscriber_id == subscriber.id, SettingsChange.changed_at >= now - UNDO_FOR
+    )
+    if number is not None:
+        query = query.where(SettingsChange.id == number)
+    row = session.scalars(query.order_by(SettingsChange.id.desc()).limit(1)).first()
+    if row is None:
         return None
-    before, after = ReaderSettings.from_json(row.before), ReaderSettings.from_json(row.after)
-    return LastChange(changed_at=row.changed_at, before=before, after=after)
+    change = UndoableChange(
+        id=row.id,
+        changed_at=row.changed_at,
+        before=ReaderSettings.from_json(row.before),
+        after=ReaderSettings.from_json(row.after),
+        current=preferences.settings_of(session, subscriber),
+    )
+    return None if change.undone == NOTHING_GIVEN else change
 
 
-def undo_last_change(session: Session, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change, and return sentences about the restored settings, or () if it cannot be undone.
+def undo_change(
+    session: Session, subscriber: Subscriber, number: int | None = None, *, now: datetime
+) -> tuple[str, ...]:
+    """Undo a change of settings, by default the latest, and withdraw its letter if it is still queued.
 
-    Raises BadField or BadFilter if a former filter is no longer valid.
+    Returns sentences about what was restored, and about what was kept because it has changed again since; () if the
+    change cannot be undone. Raises BadField or BadFilter, before anything is written, if a former filter is no
+    longer valid.
     """
     session.refresh(subscriber, with_for_update=True)
-    change = last_change(session, subscriber, now=now)
+    change = find_change(session, subscriber, number, now=now)
     if change is None:
         return ()
-    preferences.edit(session, subscriber, change.before, now=now)
-    forget_last_change(session, subscriber)
-    return describe_change(change.after, change.before)
+    preferences.edit(session, subscriber, change.undone, now=now)
+    session.execute(delete(SettingsChange).where(SettingsChange.id == change.id))
+    restored = preferences.settings_of(session, subscriber)
+    return (*describe_change(change.current, restored), *change.kept_sentences)
 
 
-def forget_last_change(session: Session, subscriber: Subscriber) -> None:
-    """Delete the record of the latest change, which can then no longer be undone."""
+def forget_changes(session: Session, subscriber: Subscriber) -> None:
+    """Delete the records of a subscriber's changes, which can then no longer be undone."""
     session.execute(delete(SettingsChange).where(SettingsChange.subscriber_id == subscriber.id))
 
 
@@ -87,27 +137,34 @@ def save_settings(
 ) -> bool:
     """Change the given settings; return whether any changed.
 
-    If any changed, a letter with the settings and topics is queued. Raises BadField or BadFilter, without
-    changing anything, if a setting is invalid.
+    If any changed, a letter with the settings, the topics and the link that undoes the change is queued. Raises
+    BadField or BadFilter, before anything is written, if a setting is invalid.
     """
     before = preferences.settings_of(session, subscriber)
     preferences.edit(session, subscriber, given, now=now)
-    changed = record_change(session, subscriber, before, now=now)
-    if changed:
-        change_letters.queue_changed_letter(session, site, subscriber, now=now)
-    return changed
+    number = record_change(session, subscriber, before, now=now)
+    if number is not None:
+        change_letters.queue_changed_letter(session, site, subscriber, number, now=now)
+    return number is not None
 
 
-def undo_change(session: Session, site: Site, subscriber: Subscriber, *, now: datetime) -> tuple[str, ...]:
-    """Undo the latest change of settings; return sentences about the restored settings.
+def undo_with_letter(
+    session: Session, site: Site, subscriber: Subscriber, number: int | None = None, *, now: datetime
+) -> tuple[str, ...]:
+    """Undo a change as `undo_change` does, and withdraw its letter; return the same sentences.
 
-    Returns () if the change cannot be undone. The letter about the change is withdrawn; if it was already sent,
-    the undo is also reported by a letter. Raises BadField or BadFilter, without changing anything, if a former filter is
-    no longer valid.
+    A letter reports the settings if the letter about the change was sent already, or if it reported an earlier
+    change, too.
     """
-    undone = undo_last_change(session, subscriber, now=now)
-    if undone and not withdraw_change_letter(session, subscriber, now=now):
-        change_letters.queue_changed_letter(session, site, subscriber, now=now)
+    undone = undo_change(session, subscriber, number, now=now)
+    if undone:
+        is_withdrawn = withdraw_change_letter(session, subscriber, now=now)
+        earlier = find_change(session, subscriber, now=now)
+        is_reported = earlier is None or earlier.changed_at <= now - change_letters.SEND_AFTER
+        if not (is_withdrawn and is_reported):
+            change_letters.queue_changed_letter(
+                session, site, subscriber, earlier.id if earlier else None, now=now
+            )
     return undone
 
 

@@ -20,7 +20,7 @@ from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.papers import Paper
-from digest.subscribers import LastChange, TopicChange, topic_feedback, undo_changes
+from digest.subscribers import TopicChange, UndoableChange, topic_feedback, undo_changes
 from digest.topics import example_topics
 from digest.web import page_rendering, paper_page, request_context
 from digest.web.forms import field_text
@@ -80,14 +80,14 @@ def found_changes(
 
 def undoable_change(
     session: Session, request: Request, reader: Subscriber, paper: Paper
-) -> LastChange | None:
+) -> UndoableChange | None:
     """Return the latest change of the reader's settings, if it is one that this page could have made."""
     now = request_context.context_of(request).clock()
-    change = subscribers.last_change(session, reader, now=now)
+    change = subscribers.find_change(session, reader, now=now)
     return change if change and is_from_here(change, paper) else None
 
 
-def is_from_here(change: LastChange, paper: Paper) -> bool:
+def is_from_here(change: UndoableChange, paper: Paper) -> bool:
     """Return whether a change only left out or added papers like this one, as every change on this page does."""
     before = change.before.topics or {}
     changed = [
@@ -120,7 +120,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
             if field_text(form, "do") == "undo":
                 paper = paper_page.current_paper(session, int(request.path_params["number"]))
                 is_ours = undoable_change(session, request, reader, paper) is not None
-                undone = is_ours and undo_changes.undo_change(
+                undone = is_ours and undo_changes.undo_with_letter(
                     session, context.site, reader, now=context.clock()
                 )
                 done = "undone" if undone else "stale"

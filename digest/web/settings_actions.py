@@ -157,9 +157,12 @@ def return_after_leaving(form: SettingsForm) -> FormResult:
 
 
 def undo_change(form: SettingsForm) -> FormResult:
-    """Undo the latest change of the settings."""
+    """Undo the change that the form shows."""
     try:
-        undone = undo_changes.undo_change(form.session, form.context.site, form.subscriber, now=form.now)
+        number = settings_page.change_number(form.text("change"))
+        undone = undo_changes.undo_with_letter(
+            form.session, form.context.site, form.subscriber, number, now=form.now
+        )
     except UsageError as error:
         return FormState(errors={"undo": error_sentence(error)})
     return "undone" if undone else "stale"

@@ -25,7 +25,7 @@ from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
-from digest.subscribers import LastChange, SubscriberTopic, reader_settings
+from digest.subscribers import SubscriberTopic, UndoableChange, reader_settings
 from digest.subscribers.reader_settings import SETTINGS
 from digest.web import page_rendering, request_context, topic_trials
 from digest.web.topic_trials import FilterTrial
@@ -127,7 +127,8 @@ def settings_page(
     topics, texts = subscribers.topics_of(session, subscriber), reader_settings.texts_of(subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
     asked = requested_change(subscriber, topics, request.query_params)
-    change = subscribers.last_change(session, subscriber, now=context.clock())
+    number = change_number(request.query_params.get("change", ""))
+    change = subscribers.find_change(session, subscriber, number, now=context.clock())
     return page_rendering.render_page(
         request,
         "settings",
@@ -144,6 +145,8 @@ def settings_page(
         done=done_message(subscriber, request.query_params, asked) if request.method == "GET" else None,
         change=change,
         change_sentences=change_sentences(context, change) if change else (),
+        kept_sentences=change.kept_sentences if change else (),
+        is_named_change=number is not None,
         is_new_change=request.method == "GET"
         and request.query_params.get("done") == "saved"
         and asked is None,
@@ -159,6 +162,11 @@ def settings_page(
         **page_choices(context, subscriber),
         **({} if from_digest else page_links(context, subscriber)),
     )
+
+
+def change_number(text: str) -> int | None:
+    """Return the number of a change in a link or a form; None for other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def page_choices(context: AppContext, subscriber: Subscriber) -> dict[str, object]:
@@ -216,7 +224,7 @@ def topic_cards(
     ]
 
 
-def change_sentences(context: AppContext, change: LastChange) -> tuple[str, ...]:
+def change_sentences(context: AppContext, change: UndoableChange) -> tuple[str, ...]:
     """Return sentences about the last change, with the number of papers a day before and after it."""
     before = change.before.topics or {}
     pairs = [

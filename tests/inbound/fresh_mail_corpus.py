@@ -241,7 +241,7 @@ QUESTIONS = [
 
 NEWCOMERS = [
     plain("with topics and hours", "Hello,\n\nsubscribe Batteries: cathode* OR anode*\nadd Robots: robot*\nweekly fri at 9:00 Europe/Oslo\n\nBest\nKim",
-          **{**NEWCOMER, "sign_up": '"topics":{"Batteries":"cathode* OR anode*","Robots":"robot*"},"cadence":"weekly-fri","at":"09:00","timezone":"Europe/Oslo"'}),
+          **{**NEWCOMER, "sign_up": '"topics":{"Batteries":"cathode* OR anode*","Robots":"robot*"},"texts":{"cadence":"weekly-fri","at":"09:00","timezone":"Europe/Oslo"'}),
     plain("topics in the body", "batteries: cathode* OR anode*\nrobots: robot*", **{**NEWCOMER, "subject": "subscribe",
           "sign_up": '"topics":{"batteries":"cathode* OR anode*","robots":"robot*"}'}),
     plain("a wrong filter", "subscribe Robots: robot AND (arm OR\n", **{**NEWCOMER, "sign_up": "Add a word after OR."}),
@@ -298,9 +298,9 @@ SECOND_TRIAL = [
     plain("yes, subscribe me", "Yes please subscribe me, and set it to 7:00 Europe/Zurich.", **CONFIRMED, says=["Every day at 07:00, Zurich"]),
     plain("yes and subscribe", "Yes, subscribe robots: robot*", **{**CONFIRMED, "topics": ["robots"]}),
     plain("help for strangers", "help", **{**NEWCOMER, "letters": ["how_to_subscribe"], "says": ["How to subscribe"], "silent_on": ["nothing to do"]}),
-    plain("a word and a schedule", "subscribe robotics weekly", **{**NEWCOMER, "sign_up": '"topics":{"robotics":"robotics"},"cadence":"weekly"'}),
+    plain("a word and a schedule", "subscribe robotics weekly", **{**NEWCOMER, "sign_up": '"topics":{"robotics":"robotics"},"texts":{"cadence":"weekly"'}),
     plain("signing up for a topic", "Please sign me up for papers on coral reefs, weekly on Friday at 9:00. Thanks, Kim",
-          **{**NEWCOMER, "sign_up": '"topics":{"coral reefs":"coral reefs"},"cadence":"weekly-fri","at":"09:00"'}),
+          **{**NEWCOMER, "sign_up": '"topics":{"coral reefs":"coral reefs"},"texts":{"cadence":"weekly-fri","at":"09:00"'}),
     plain("German sign-up", "ich möchte mich anmelden", **{**NEWCOMER, "sign_up": "{}"}),
     plain("from my list", "Please remove Flows from my list", **PROVEN, topics=[]),
     plain("one of two is missing", "drop Flows and Robots", **PROVEN, says=["You have no topic of that name."]),

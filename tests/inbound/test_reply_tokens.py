@@ -114,8 +114,9 @@ def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undo
         said.count("aused until 4 December 2026") == 1
     )  # the outcome says it, so the state does not repeat it
     assert "\nYour digest: Every Friday at 09:00, Oslo, on robots.\n" in said
-    assert f"Undo:\n{links.manage_url(site, ada.id, 0)}\n" in said
-    assert subscribers.last_change(session, ada, now=now)
+    change = subscribers.find_change(session, ada, now=now)
+    assert change
+    assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?change={change.id}\n" in said
     assert "Not you? Undo it: open the link, or reply “undo”." in " ".join(said.split())
 
 

@@ -349,9 +349,9 @@ def test_a_crash_before_the_commit_leaves_nothing_and_the_next_run_does_all(on_b
 
     with db.write_session(on_both.engine) as session:
         chunk(session, on_both, press, after_id=0, limit=3)
-        event.listen(on_both.engine, "before_cursor_execute", die)
-        with pytest.raises(Killed):
-            chunk(session, on_both, press, after_id=0, limit=3)
+    event.listen(on_both.engine, "before_cursor_execute", die)
+    with pytest.raises(Killed), db.write_session(on_both.engine) as session:
+        chunk(session, on_both, press, after_id=0, limit=3)
     event.remove(on_both.engine, "before_cursor_execute", die)
 
     assert len(on_both.deliveries()) == len(on_both.shown()) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -40,14 +40,14 @@ def test_the_latest_change_can_be_undone_once(
         session, site, alice, ReaderSettings(topics={"Vision": "title:image* OR video"}), now=now
     )
 
-    undone = undo_changes.undo_change(session, site, alice, now=now)
+    undone = undo_changes.undo_with_letter(session, site, alice, now=now)
 
     assert undone == (
         "“Vision” is now title:image*. Before: title:image* OR video.",
         "Added the topic “Robots” (robot*).",
     )
     assert topics_of(session, alice) == TOPICS
-    assert undo_changes.undo_change(session, site, alice, now=now) == ()
+    assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
 
 
 def test_an_undo_restores_every_setting(
@@ -74,7 +74,7 @@ def test_an_undo_restores_every_setting(
     )
     assert subscribers.settings_of(session, alice) != before
 
-    undo_changes.undo_change(session, site, alice, now=now)
+    undo_changes.undo_with_letter(session, site, alice, now=now)
 
     assert subscribers.settings_of(session, alice) == before
 
@@ -94,7 +94,7 @@ def test_a_change_is_described_with_its_values_before_and_after(
         now=now,
     )
 
-    change = subscribers.last_change(session, alice, now=now)
+    change = subscribers.find_change(session, alice, now=now)
 
     assert change is not None
     assert set(change.sentences) == {
@@ -115,7 +115,7 @@ def test_a_change_of_a_filter_is_not_described_as_another_order(
         session, site, alice, ReaderSettings(topics=TOPICS | {"Robots": "robot* AND arm"}), now=now
     )
 
-    change = subscribers.last_change(session, alice, now=now)
+    change = subscribers.find_change(session, alice, now=now)
 
     assert change
     assert change.sentences == ("“Robots” is now robot* AND arm. Before: robot*.",)
@@ -126,13 +126,13 @@ def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
     pauses.pause_with_letter(session, site, alice, None, now=now)
-    assert undo_changes.undo_change(session, site, alice, now=now) == ()
+    assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
 
     undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)
-    assert subscribers.last_change(session, alice, now=now)
+    assert subscribers.find_change(session, alice, now=now)
     pauses.resume(session, alice, now)
 
-    assert subscribers.last_change(session, alice, now=now) is None
+    assert subscribers.find_change(session, alice, now=now) is None
     assert alice.max_papers == 7
 
 
@@ -140,14 +140,53 @@ def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
-    assert subscribers.last_change(session, alice, now=now + timedelta(days=30))
-    assert subscribers.last_change(session, alice, now=now + timedelta(days=31)) is None
+    assert subscribers.find_change(session, alice, now=now + timedelta(days=30))
+    assert subscribers.find_change(session, alice, now=now + timedelta(days=31)) is None
 
     subscribers.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
 
-    assert subscribers.last_change(session, alice, now=now) is None
-    assert undo_changes.undo_change(session, site, alice, now=now) == ()
+    assert subscribers.find_change(session, alice, now=now) is None
+    assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
     assert alice.max_papers == 7
+
+
+def test_an_undo_keeps_what_changed_again_since_and_says_so(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    given = ReaderSettings(topics={"Sound": "audio"}, texts={"at": "18:30", "max_papers": "5"})
+    undo_changes.save_settings(session, site, alice, given, now=now)
+    first = subscribers.find_change(session, alice, now=now)
+    later = ReaderSettings(topics={"Sound": "audio*"}, texts={"max_papers": "7", "abstracts": "full"})
+    undo_changes.save_settings(session, site, alice, later, now=now)
+    assert first
+
+    undone = undo_changes.undo_with_letter(session, site, alice, first.id, now=now)
+
+    assert undone == (
+        "Time of day: 08:00. Before: 18:30.",
+        "Maximum papers per digest: changed again since, and kept.",
+        "Topics: changed again since, and kept.",
+    )
+    assert topics_of(session, alice) == {"Sound": "audio*"}
+    assert (alice.at, alice.max_papers, alice.abstracts) == (time(8), 7, "full")
+    assert undo_changes.undo_with_letter(session, site, alice, first.id, now=now) == ()
+    assert undo_changes.undo_with_letter(session, site, alice, now=now)  # of the later change
+    assert (alice.max_papers, alice.abstracts) == (5, "short")
+
+
+def test_an_undo_leaves_no_earlier_change_unreported(
+    session: Session, site: Site, alice: Subscriber, now: datetime
+) -> None:
+    for number in ("5", "7"):
+        given = ReaderSettings(texts={"max_papers": number})
+        undo_changes.save_settings(session, site, alice, given, now=now)
+
+    undo_changes.undo_with_letter(session, site, alice, now=now)
+
+    assert alice.max_papers == 5
+    assert [state for _, state in letters(session)] == [
+        DeliveryState.SUPPRESSED, DeliveryState.SUPPRESSED, DeliveryState.QUEUED,
+    ]  # fmt: skip
 
 
 def test_saving_the_same_settings_is_no_change(
@@ -155,7 +194,7 @@ def test_saving_the_same_settings_is_no_change(
 ) -> None:
     assert not undo_changes.save_settings(session, site, alice, ReaderSettings(topics=TOPICS), now=now)
 
-    assert session.get(SettingsChange, alice.id) is None
+    assert session.scalars(select(SettingsChange)).all() == []
 
 
 def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
@@ -163,7 +202,7 @@ def test_an_undo_within_five_minutes_withdraws_the_letter_about_the_change(
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
-    undo_changes.undo_change(session, site, alice, now=now)
+    undo_changes.undo_with_letter(session, site, alice, now=now)
 
     assert letters(session) == [("changed", DeliveryState.SUPPRESSED)]
 
@@ -176,7 +215,7 @@ def test_an_undo_after_the_letter_was_sent_is_reported_by_another_letter(
     sent.state, sent.settled_at = DeliveryState.SENT, now
     session.commit()
 
-    undo_changes.undo_change(session, site, alice, now=now + timedelta(hours=1))
+    undo_changes.undo_with_letter(session, site, alice, now=now + timedelta(hours=1))
 
     assert letters(session) == [("changed", DeliveryState.SENT), ("changed", DeliveryState.QUEUED)]
 

@@ -556,5 +556,6 @@ def test_a_changed_hour_is_confirmed_by_a_letter_from_which_it_is_undone(served,
     ((_, text),) = served.deliver_mail()
     assert "Every day at 09:30, UTC · at most 10 papers · short abstracts" in " ".join(text.split())
     (link,) = re.findall(r"Undo this, or change your settings:\n+(\S+)", text)
-    pressed(served, path_of(link), do="undo-change")
+    (number,) = re.findall(r"change=(\d+)", link)
+    pressed(served, path_of(link).partition("?")[0], do="undo-change", change=number)
     assert f"{served.subscriber('alice@uni.edu').at:%H:%M}" == "08:00"

@@ -128,7 +128,7 @@ def test_the_exported_data_contain_the_list(served, alice, papers, save_path):
         data = account.export_data(session, subscribers.get(session, "alice@uni.edu"))
 
     assert [one["paper_id"] for one in data["saved_papers"]] == [papers[0]]
-    assert data["latest_change"] == []
+    assert data["changes"] == []
 
 
 def test_erasing_a_reader_erases_the_list(served, alice, save_path):

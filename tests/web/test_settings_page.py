@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from html import unescape
 from itertools import product
 from urllib.parse import urlencode
@@ -112,6 +113,25 @@ def test_a_removed_topic_comes_back_by_undo(served, manage_path):
     page = pressed(served, manage_path, do="undo-change")
     assert "Undone. Your settings are as they were before the change." in page
     assert topics_of(served) == {"Vision": "title:image*"}
+
+
+def test_the_link_of_a_letter_undoes_its_own_change_and_no_later_one(served, manage_path):
+    pressed(served, manage_path, **SCHEDULE | {"at": "18:30", "max_papers": "5"})
+    served.clock.now += timedelta(minutes=6)
+    ((_, letter),) = served.deliver_mail()
+    (link,) = re.findall(r"http\S+change=\d+", letter)
+    pressed(served, manage_path, **SCHEDULE | {"at": "18:30", "max_papers": "7", "abstracts": "full"})
+
+    page = served.client.get(path_of(link)).text
+    assert "This change can be undone. Time of day: 18:30. Before: 08:00." in words(page)
+    assert "Maximum papers per digest: changed again since, and kept." in words(page)
+    number = re.search(r'name="change" value="(\d+)"', page)
+    assert number
+    pressed(served, manage_path, do="undo-change", change=number[1])
+
+    reader = served.subscriber("alice@uni.edu")
+    assert (f"{reader.at:%H:%M}", reader.max_papers, reader.abstracts) == ("08:00", 7, "full")
+    assert "This change cannot be undone any more" in words(served.client.get(path_of(link)).text)
 
 
 def test_the_latest_change_can_still_be_undone_on_a_later_visit(served, manage_path):

@@ -183,13 +183,12 @@ class Subscription(Base):
 
 
 class SettingsChange(Base):
-    """The latest change of a subscriber's settings, which can be undone until the settings change again."""
+    """A change of a subscriber's settings, which can be undone for 30 days."""
 
     __tablename__ = "settings_change"
 
-    subscriber_id: Mapped[int] = mapped_column(
-        ForeignKey("subscriber.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
-    )
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True)
+    subscriber_id: Mapped[int] = mapped_column(ForeignKey("subscriber.id", ondelete="CASCADE"), index=True)
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
     before: Mapped[str]  #: JSON (ReaderSettings)
     after: Mapped[str]
