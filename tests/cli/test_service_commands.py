@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import socket
 import sqlite3
@@ -31,7 +32,7 @@ from digest.letters.dkim_signing import Signer
 from digest.monitoring import dkim_checks, mail_path_checks, probes
 from digest.monitoring.check_results import Check
 from digest.monitoring.supervisor import Supervisor
-from digest.settings import load_settings
+from digest.settings import Settings, load_settings
 from digest.site_profile import Site
 from tests.cli.conftest import EXAMPLE, FRIDAY, Digest, Ran
 from tests.conftest import NOW, ROOT, connected
@@ -980,3 +981,21 @@ def test_mail_of_one_sender_or_all_mail_can_be_deleted(digest: Digest, tmp_path:
     assert left("--from", "net-c") == ["a@x.example.org", "b@x.example", "ba@x.example"]
     assert left("--from", "@x.example") == ["a@x.example.org"]
     assert left("--all") == []
+
+
+def test_config_shows_the_settings_in_use_and_where_each_comes_from_but_no_secret(
+    digest: Digest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DIGEST_SITE_NAME", "Papers of the lab")
+    monkeypatch.setenv("DIGEST_SECRET_KEY", "a key that nobody may see")
+    monkeypatch.setenv("DIGEST_MAIL_URL", "smtp://lab:unseen@mail.example:587")
+
+    ran = digest("config", "--json")
+
+    found = {line["setting"]: (line["value"], line["from"]) for line in ran.lines}
+    assert found["DIGEST_SITE_NAME"] == ("Papers of the lab", "environment")
+    assert found["DIGEST_SECRET_KEY"] == ("set", "environment")
+    assert found["DIGEST_DATA_DIR"] == (str(tmp_path / "data"), "environment")
+    assert found["DIGEST_SIGNUP"][1] == "default"
+    assert set(found) == {f"DIGEST_{name.upper()}" for name in Settings.model_fields}
+    assert not {"nobody", "unseen"} & set(re.findall(r"\w+", ran.out + digest("config").out))
