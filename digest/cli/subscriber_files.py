@@ -116,9 +116,6 @@ def sync_file(
     path: Annotated[Path, argument("FILE", "All members, as CSV or JSON Lines. - is stdin.")],
     consent: Consent = None,
     invited_by: InvitedBy = "",
-    everyone: Annotated[
-        bool, option("--everyone", "Also remove subscribers who were never in a synchronized file.")
-    ] = False,
     allow_many: Annotated[
         bool,
         option(
@@ -147,7 +144,7 @@ def sync_file(
 
     asked: dict[str, Any] = {
         "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
-        "everyone": everyone, "allows_many": allow_many, "now": now,
+        "allows_many": allow_many, "now": now,
     }  # fmt: skip
     is_plan, report = dry_run or not yes, ImportReport()
     with (

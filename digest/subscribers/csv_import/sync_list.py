@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from digest import bounces, db
@@ -18,6 +18,7 @@ from digest.subscribers.csv_import.import_list import import_state, write_in_bat
 from digest.subscribers.csv_import.import_report import ImportReport
 from digest.subscribers.csv_import.write_rows import SUBSCRIBER_TABLE, ImportState, record_acts
 
+SYNCED_AT = SUBSCRIBER_TABLE.c.synced_at
 BATCH_REMOVED = 1_000  #: number of subscribers that one batch removes
 FEW_REMOVED = 10  #: a synchronization that removes at most this many subscribers needs no `allows_many`
 
@@ -30,7 +31,6 @@ def sync_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
     consent: str | None = None,
     invited_by: str = "",
     operator: str = "",
-    everyone: bool = False,
     allows_many: bool = False,
     report: ImportReport | None = None,
     is_dry_run: bool = False,
@@ -38,8 +38,7 @@ def sync_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
 ) -> ImportReport:
     """Synchronize the subscribers with a list: add members, change packs, and unsubscribe missing members.
 
-    Only members of an earlier list are removed; with `everyone`, all subscribers missing from the list are.
-    Nothing changes for suppressed addresses and for members who unsubscribed themselves; members
+    Only members of an earlier list are removed. Nothing changes for suppressed addresses and for members who unsubscribed themselves; members
     removed because of an earlier list are resubscribed. Nobody is removed if the address in any row
     cannot be read. Unless `allows_many`, raises UsageError if more than ten subscribers, and more than the
     list contains, would be removed. Commits each batch; a dry run only counts, and is not stopped by this limit.
@@ -56,53 +55,38 @@ def sync_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
         now=now,
     )
     write_in_batches(state, rows)
-    listed, missing = count_membership(session, everyone=everyone, now=now)
+    counts = func.count().filter(now == SYNCED_AT), func.count().filter(is_missing(now))
+    listed, missing = session.execute(select(*counts).select_from(SUBSCRIBER_TABLE)).one()
     if missing > max(listed, FEW_REMOVED) and not (allows_many or is_dry_run or state.report.names_nobody):
         raise UsageError(
             f"The list has {listed:,} subscribers and lacks {missing:,}, so it may be incomplete. Nobody was"
             " removed. To remove them all, add --allow-many."
         )
     if not state.report.names_nobody:
-        remove_in_batches(state, everyone=everyone)
+        remove_in_batches(state)
     if is_dry_run:
         session.rollback()
     return state.report
 
 
-def remove_in_batches(state: ImportState, *, everyone: bool) -> None:
-    """Unsubscribe members missing from the list without notifying them; commit each batch, but in a dry run.
+def is_missing(now: datetime) -> ColumnElement[bool]:
+    """Return the condition for subscribed members of an earlier list whom the list synchronized at `now` lacks."""
+    return and_(now != SYNCED_AT, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
 
-    With `everyone`, also unsubscribe subscribers who were never in a synchronized list.
-    """
-    unlisted = unlisted_condition(state.now, everyone=everyone)
-    query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(unlisted)
+
+def remove_in_batches(state: ImportState) -> None:
+    """Unsubscribe missing members without notifying them; commit each batch, but in a dry run."""
+    query = select(SUBSCRIBER_TABLE.c.id, SUBSCRIBER_TABLE.c.email).where(is_missing(state.now))
+    gone = {
+        "state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": state.now, "paused_until": None,
+        "is_removed_by_sync": True,
+    }  # fmt: skip
     while rows := state.session.execute(query.order_by(SUBSCRIBER_TABLE.c.id).limit(BATCH_REMOVED)).all():
-        gone = {
-            "state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": state.now, "paused_until": None,
-            "is_removed_by_sync": True,
-        }  # fmt: skip
-        db.update_many(state.session, Subscriber, [{"id": row.id, **gone} for row in rows])
         ids = [row.id for row in rows]
+        db.update_many(state.session, Subscriber, [{"id": number, **gone} for number in ids])
         bounces.record_subscribers(state.session, OptOutKind.UNSUBSCRIBED, ids, now=state.now)
         record_acts(state, ids, "unsubscribed, since a synchronized list lacks them")
         state.report.note_removed(row.email for row in rows)
         state.report.removed += len(rows)
         if not state.is_dry_run:
             state.session.commit()
-
-
-def unlisted_condition(now: datetime, *, everyone: bool) -> ColumnElement[bool]:
-    """Return the condition for subscribed members who are missing from the list synchronized at `now`."""
-    synced_at = SUBSCRIBER_TABLE.c.synced_at
-    is_missing = or_(synced_at != now, synced_at.is_(None)) if everyone else synced_at != now
-    return and_(is_missing, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
-
-
-def count_membership(session: Session, *, everyone: bool, now: datetime) -> tuple[int, int]:
-    """Return how many subscribers are in the list synchronized at `now`, and how many would be removed."""
-    columns = (
-        func.count().filter(SUBSCRIBER_TABLE.c.synced_at == now),
-        func.count().filter(unlisted_condition(now, everyone=everyone)),
-    )
-    row = session.execute(select(*columns).select_from(SUBSCRIBER_TABLE)).one()
-    return row[0], row[1]
