@@ -17,13 +17,14 @@ import redis
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest import links, logs, subscribers
+from digest import links, logs
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports import Outcome, Verdict
 from digest.delivery.transports.memory import MemoryTransport
 from digest.errors import Unreachable
 from digest.monitoring import alarm_letters, problems
+from digest.subscribers import subscriber_rows
 from tests.inbound import test_classification as inbox
 from tests.support import sample_mails
 from tests.support.clock import Clock
@@ -159,7 +160,7 @@ def test_a_day_full_of_failures_logs_no_address(
         served.client.get(f"/?email={WHO}%40uni.example")
         served.client.get(f"/u/{READER}")
         with served.writing() as session:
-            reader = subscribers.add(
+            reader = subscriber_rows.add(
                 session, f"{WHO}@mail.example", state=SubscriberState.ACTIVE, consent="a test", now=now
             )
             number = outbox.queue_letter(

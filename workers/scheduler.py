@@ -20,7 +20,7 @@ from celery import Task
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from digest import backups, heartbeats, subscribers
+from digest import backups, heartbeats
 from digest.db import DBAPIError
 from digest.db.tables import Lane
 from digest.delivery import limits, outbox
@@ -31,7 +31,7 @@ from digest.inbound import classification, mail_rules
 from digest.monitoring import alarm_letters, problems, weekly_report
 from digest.monitoring.supervisor import find_supervisor
 from digest.publishing import due_readers
-from digest.subscribers import sign_up_queue, still_reading
+from digest.subscribers import pauses, sign_up_queue, still_reading
 from workers import tasks
 from workers.app import BULK, PROMPT, app
 from workers.folder_reader import FolderReader
@@ -73,7 +73,7 @@ def publish() -> None:
     if is_arriving(app_context().settings.dumps, now):
         return
     with app_context().read_session() as session:
-        is_due_now = due_readers.are_due(session, now) or bool(subscribers.due_to_resume(session, now))
+        is_due_now = due_readers.are_due(session, now) or bool(pauses.due_to_resume(session, now))
     if is_due_now:
         enqueue(tasks.publish, queue=BULK)
 
@@ -169,7 +169,7 @@ def confirm() -> None:
     """Send confirmations to the next sign-ups in the queue."""
     context = app_context()
     with context.read_session() as session:
-        if not subscribers.are_waiting(session):
+        if not sign_up_queue.are_waiting(session):
             return
     with context.write_session() as session:
         sign_up_queue.send_confirmations(session, context.site, context.clock())

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import Heartbeat, SignUp, Subscriber, SubscriberState, UnreadDump
 from digest.delivery import outbox
 from digest.editions import restore_point
@@ -22,7 +22,8 @@ from digest.editions.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
-from digest.subscribers import schedule_of
+from digest.subscribers import confirmations
+from digest.subscribers.subscriber_rows import schedule_of
 
 BATCH_READERS = 1_000
 
@@ -34,7 +35,7 @@ def expire_past(session: Session, site: Site, *, made_at: datetime, now: datetim
     """
     restore_point.set_restore_point(session, now)
     letters = outbox.expire_open(session, RESTORED, now=now)
-    subscribers.skip_reminders(session, site, RESTORED, now=now)
+    confirmations.skip_reminders(session, site, RESTORED, now=now)
     for table in (SignUp, Heartbeat, UnreadDump):
         session.execute(delete(table))
     return letters, expire_editions(session, made_at=made_at, now=now)

@@ -14,11 +14,12 @@ from typing import cast
 from sqlalchemy import Table, delete, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.backups.opt_out_file import SavedOptOut
 from digest.bounces import OptOutKind, SuppressionReason
 from digest.db.tables import OptOut, Subscriber, Suppression
 from digest.site_profile import Site
+from digest.subscribers import erasure, unsubscribe_and_undo
 
 NOTE = "recovered after a restore"  #: the note of suppressions that were read from the file of opt-outs
 
@@ -76,8 +77,8 @@ def apply_to_subscriber(
     hmac = bounces.subscriber_hash(site, number, subscriber.created_at)
     kinds = [one.kind for one in events if one.hmac == hmac]
     if OptOutKind.ERASED in kinds:
-        subscribers.erase_subscriber(session, site, subscriber, now=now)
+        erasure.erase_subscriber(session, site, subscriber, now=now)
         return True
     if kinds[-1:] == [OptOutKind.UNSUBSCRIBED]:
-        return subscribers.mark_unsubscribed(session, subscriber, now=now)
+        return unsubscribe_and_undo.mark_unsubscribed(session, subscriber, now=now)
     return False

@@ -20,7 +20,7 @@ from digest.errors import UsageError
 if TYPE_CHECKING:
     from digest.db import Session
     from digest.papers import Paper
-    from digest.subscribers import FilterChange, PackChange
+    from digest.subscribers.pack_updates import FilterChange, PackChange
     from digest.topics import Filter, FilterComparison, Pack, PackVersions, PaperIndex, PerDay
 
 app = group("Versioned filter packs.")
@@ -39,10 +39,10 @@ def show_list(work: Workspace) -> CommandResult:
         digest topics pack list
         digest topics pack list --json
     """
-    from digest import subscribers
+    from digest.subscribers import pack_updates
     from digest.topics import stored_packs
 
-    users, newest = subscribers.count_pack_users(work.session), {}
+    users, newest = pack_updates.count_pack_users(work.session), {}
     for name, versions in stored_packs.load_packs(work.session).items():
         newest[name] = versions[max(versions)]
     return listing(
@@ -123,19 +123,19 @@ def publish(
         digest topics pack publish lab.pack
         digest topics pack publish lab --version 1
     """
-    from digest import subscribers
+    from digest.subscribers import pack_updates
 
     with work.reading() as session:
         # Both steps take time, so they run before the write lock is taken.
         pack, comparison = read(session, source, version), catalog_comparison(session, now)
-        report = change_report(session, subscribers.plan_pack_change(session, pack), comparison)
+        report = change_report(session, pack_updates.plan_pack_change(session, pack), comparison)
     if dry_run:
         return CommandResult(report, change_text(report, version, "would be", "Would get"))
     if report["is_new"] and report["subscribers"]:
         readers = plurals.count(report["subscribers"], "subscriber gets", "subscribers get")
         require_yes(f"{readers} version {report['version']} of {pack.name}, and a letter about it.", yes=yes)
     with work.writing() as session:
-        change = subscribers.publish(
+        change = pack_updates.publish(
             session, work.site, pack, effect=comparison.effect, puts_back=version, now=now
         )
         report = change_report(session, change, comparison)
@@ -199,7 +199,7 @@ def catalog_comparison(session: Session, now: datetime | None) -> CatalogCompari
 
 def change_report(session: Session, pack_change: PackChange, comparison: CatalogComparison) -> dict[str, Any]:
     """Return the changes in a new version of a pack, for JSON and for display."""
-    from digest import subscribers
+    from digest.subscribers import pack_updates
 
     return {
         "name": pack_change.pack.name,
@@ -207,7 +207,7 @@ def change_report(session: Session, pack_change: PackChange, comparison: Catalog
         "before": pack_change.before.version if pack_change.before else None,
         "is_new": pack_change.is_new,
         "filters": [filter_report(*change, comparison) for change in filter_changes(pack_change)],
-        "subscribers": subscribers.count_followers(session, pack_change.applied),
+        "subscribers": pack_updates.count_followers(session, pack_change.applied),
         "blocked": [blocked_report(session, change) for change in pack_change.blocked],
     }
 
@@ -275,12 +275,12 @@ def paper_report(comparison: CatalogComparison, number: int) -> dict[str, Any]:
 
 def blocked_report(session: Session, change: FilterChange) -> dict[str, Any]:
     """Return a filter that cannot use the new version, the reason, and how many subscribers it has."""
-    from digest import subscribers
+    from digest.subscribers import pack_updates
 
     return {
         "filter": change.canonical,
         "reason": change.blocked_reason,
-        "subscribers": subscribers.count_followers(session, [change]),
+        "subscribers": pack_updates.count_followers(session, [change]),
     }
 
 

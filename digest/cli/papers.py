@@ -130,10 +130,11 @@ def list_papers(
     session: Session, filter_text: str, dump_id: int | None, order: SortOrder, now: datetime | None
 ) -> list[ListedPaper]:
     """Return the matching papers in the given order."""
-    from digest import subscribers, topics
+    from digest import topics
     from digest.papers import catalog
+    from digest.topics.filter_registry import FilterRegistry
 
-    parsed = subscribers.FilterRegistry(session).resolve_text(filter_text) if filter_text else None
+    parsed = FilterRegistry(session).resolve_text(filter_text) if filter_text else None
     has_positions = dump_id is not None or order is SortOrder.POSITION
     positions = catalog.positions(session, dump_id) if has_positions else {}
     found = rank_papers(session, None if dump_id is None else positions.keys(), now)

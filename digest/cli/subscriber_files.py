@@ -23,7 +23,7 @@ from digest.cli.results import CommandResult, Note, Text, lines, show_text
 from digest.errors import UsageError
 
 if TYPE_CHECKING:
-    from digest.subscribers import CsvRows, ImportReport, JsonRows
+    from digest.subscribers.csv_import import CsvRows, ImportReport, JsonRows
 
 STANDARD = Path("-")  #: stdin or stdout
 MAX_LINE_LENGTH = 1_000_000  #: maximum number of characters kept from each line; the rest are skipped
@@ -76,7 +76,7 @@ def import_file(
         digest subscribers import people.csv --consent 'agreed on the sign-up sheet'
         digest subscribers import --template
     """
-    from digest.subscribers import ImportReport, import_in_batches
+    from digest.subscribers.csv_import import ImportReport, import_in_batches
 
     if template:
         csv.writer(example := io.StringIO(), lineterminator="\n").writerows(TEMPLATE)
@@ -140,7 +140,7 @@ def sync_file(
         digest subscribers sync members.csv --invited-by 'Anna at Example Lab'
         digest subscribers sync members.csv --yes
     """
-    from digest.subscribers import ImportReport, sync_in_batches
+    from digest.subscribers.csv_import import ImportReport, sync_in_batches
 
     asked: dict[str, Any] = {
         "consent": consent, "invited_by": invited_by, "operator": command_context.operator_name(),
@@ -275,9 +275,9 @@ def check_structure(rows_of: Rows) -> int:
 
 def rows_in(lines: Iterator[str], *, is_json: bool) -> CsvRows | JsonRows:
     """Return the rows of a file in its format."""
-    from digest import subscribers
+    from digest.subscribers.csv_import import CsvRows, JsonRows
 
-    return subscribers.JsonRows(lines) if is_json else subscribers.CsvRows(lines)
+    return JsonRows(lines) if is_json else CsvRows(lines)
 
 
 def starts_with_object(start: bytes, encoding: str) -> bool:
@@ -381,7 +381,7 @@ def export_file(
         digest subscribers export people.csv
         digest subscribers export people.jsonl
     """
-    from digest.subscribers import file_columns
+    from digest.subscribers.csv_import import file_columns
 
     is_json = as_json or path.suffix.lower() in JSON_SUFFIXES
     with (
@@ -402,7 +402,7 @@ def export_file(
 
 def file_fields(one: Mapping[str, Any]) -> dict[str, Any]:
     """Return a subscriber's row for an export, with topics and packs in separate columns."""
-    from digest.subscribers import file_columns
+    from digest.subscribers.csv_import import file_columns
 
     topics, packs = split_topics_and_packs(one["topics"])
     return {name: one.get(name) for name in file_columns()} | {"topics": topics, "packs": packs}
@@ -439,12 +439,12 @@ def split_topics_and_packs(topics: Mapping[str, str]) -> tuple[dict[str, str], l
 
     A pack before one of the subscriber's own topics stays a topic, because import puts packs at the end.
     """
-    from digest import subscribers
+    from digest.topics import filter_registry
 
     own = dict(topics)
     packs: list[str] = []
     for name, typed in reversed(list(topics.items())):
-        if not subscribers.is_pack_topic(name, typed):
+        if not filter_registry.is_pack_topic(name, typed):
             break
         packs.insert(0, own.pop(name).removeprefix("use:"))
     return own, packs

@@ -44,14 +44,14 @@ def subscriber_reports(
     session: Session, batch: Sequence[Subscriber], now: datetime, *, with_words: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of these subscribers."""
-    from digest import subscribers
+    from digest.subscribers import next_digest, subscriber_rows, subscriber_topics
     from digest.subscribers.reader_settings import SETTINGS
 
     ids = [subscriber.id for subscriber in batch]
-    topics = subscribers.typed_topics(session, ids, with_words=with_words)
-    consents = subscribers.latest_consents(session, ids)
-    muted = subscribers.muted_topics(session, ids)
-    due = subscribers.next_due_times(session, batch, now)
+    topics = subscriber_topics.typed_topics(session, ids, with_words=with_words)
+    consents = subscriber_rows.latest_consents(session, ids)
+    muted = subscriber_topics.muted_topics(session, ids)
+    due = next_digest.next_due_times(session, batch, now)
     for subscriber in batch:
         yield {
             "email": subscriber.email,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from digest.db import Session
     from digest.db.tables import Subscriber
     from digest.delivery.transports import MailUrl
-    from digest.subscribers import Erasure
+    from digest.subscribers.erasure import Erasure
 
 app = group("Manage subscribers.")
 
@@ -200,11 +200,11 @@ def show(
         digest subscribers show ada@example.org
         digest subscribers show ada@example.org --history --limit 100
     """
-    from digest import subscribers
+    from digest.subscribers import subscriber_rows
 
     if history:
         return events_of(work, email, limit)
-    report = subscriber_listing.subscriber_report(work.session, subscribers.get(work.session, email), now)
+    report = subscriber_listing.subscriber_report(work.session, subscriber_rows.get(work.session, email), now)
     fields = ((name.replace("_", " "), value) for name, value in report.items() if name != "topics")
     topics = [{"topic": name, "filter": text} for name, text in report["topics"].items()]
     table = ("", Table(rows=topics, columns="topic filter", shrinks="filter"))
@@ -263,10 +263,9 @@ def edit(
         digest subscribers edit ada@example.org --topic 'Vision=image*' --remove-topic Images
         digest subscribers edit ada@example.org --undo
     """
-    from digest import subscribers
-    from digest.subscribers import operator_acts
+    from digest.subscribers import operator_acts, subscriber_rows
 
-    subscriber = subscribers.get(work.session, email)
+    subscriber = subscriber_rows.get(work.session, email)
     operator = command_context.operator_name()
     if undo:
         undone = operator_acts.undo_by_operator(work.session, subscriber, operator=operator, now=now)
@@ -294,11 +293,11 @@ def changed_topics(
 
     Raises BadField if a topic to remove does not exist, or if an addition is not NAME=FILTER.
     """
-    from digest import subscribers
+    from digest.subscribers import subscriber_topics
 
     if not added and not removed:
         return None
-    topics = {topic.name: topic.typed for topic in subscribers.topics_of(session, subscriber)}
+    topics = {topic.name: topic.typed for topic in subscriber_topics.topics_of(session, subscriber)}
     for name in removed:
         if name not in topics:
             raise BadField(
@@ -322,10 +321,9 @@ def pause(
         digest subscribers pause ada@example.org
         digest subscribers pause ada@example.org --until 2027-01-06
     """
-    from digest import subscribers
-    from digest.subscribers import operator_acts
+    from digest.subscribers import operator_acts, subscriber_rows
 
-    subscriber = subscribers.get(work.session, email)
+    subscriber = subscriber_rows.get(work.session, email)
     operator = command_context.operator_name()
     if not operator_acts.pause_by_operator(work.session, subscriber, until, operator=operator, now=now):
         raise BadField(
@@ -343,10 +341,9 @@ def resume(work: Workspace, email: Email) -> CommandResult:
         digest subscribers resume ada@example.org
         digest subscribers resume ada@example.org --json
     """
-    from digest import subscribers
-    from digest.subscribers import operator_acts
+    from digest.subscribers import operator_acts, subscriber_rows
 
-    subscriber = subscribers.get(work.session, email)
+    subscriber = subscriber_rows.get(work.session, email)
     operator, now = command_context.operator_name(), work.context.clock()
     if not operator_acts.resume_by_operator(work.session, subscriber, operator=operator, now=now):
         raise BadField("email", f"{subscriber.email} is {subscriber.state}, not paused.")
@@ -364,11 +361,10 @@ def remove(work: Opened, email: Email, yes: Yes = False, now: Now = CLOCK) -> Co
         digest subscribers remove ada@example.org
         digest subscribers remove ada@example.org --yes
     """
-    from digest import subscribers
-    from digest.subscribers import operator_acts
+    from digest.subscribers import operator_acts, subscriber_rows
 
     with work.reading() as session:
-        found = subscribers.get(session, email)
+        found = subscriber_rows.get(session, email)
     require_yes(f"{found.email} is {found.state} and will be unsubscribed without notice.", yes=yes)
     operator = command_context.operator_name()
     with work.writing() as session:
@@ -400,7 +396,7 @@ def erase(
         digest subscribers erase ada@example.org --suppress
         digest subscribers erase ada@example.org --yes
     """
-    from digest import subscribers
+    from digest.subscribers import erasure
 
     mail = work.context.settings.mail
     with work.reading() as session:
@@ -409,8 +405,8 @@ def erase(
         return CommandResult({"email": email, "erased": False}, plan)
     require_yes(plan, yes=yes)
     with work.writing() as session:
-        erased = subscribers.erase(session, work.site, email, now=now, suppress=suppress)
-    done = subscribers.erase_copies(work.context.engine, erased, mail=mail)
+        erased = erasure.erase(session, work.site, email, now=now, suppress=suppress)
+    done = erasure.erase_copies(work.context.engine, erased, mail=mail)
     return CommandResult({"email": email, "erased": True}, (traces(done, mail), f"Erased {email}."))
 
 
@@ -427,11 +423,11 @@ IN_LOG = Note(
 
 def erasure_plan(session: Session, email: str, *, suppress: bool) -> str:
     """Return sentences about the data that an erasure will delete."""
-    from digest import subscribers
     from digest.delivery import outbox
+    from digest.subscribers import subscriber_rows, subscriber_topics
 
-    found = subscribers.get(session, email)
-    topics = plurals.count(len(subscribers.topics_of(session, found)), "topic")
+    found = subscriber_rows.get(session, email)
+    topics = plurals.count(len(subscriber_topics.topics_of(session, found)), "topic")
     letters = plurals.count(outbox.count_deliveries(session, email=found.email), "letter")
     after = " Mail to it will be suppressed." if suppress else " The address may then subscribe again."
     return f"{found.email} ({found.state}, {topics}, {letters}) will be erased. This cannot be undone.{after}"

@@ -74,10 +74,11 @@ def try_out(
         digest topics test 'diffusion OR video' --explain --limit 5
         digest topics test use:lab/nlp --limit 50 --json
     """
-    from digest import subscribers, topics
+    from digest import topics
     from digest.papers import catalog
+    from digest.topics.filter_registry import FilterRegistry
 
-    registry = subscribers.FilterRegistry(work.session)
+    registry = FilterRegistry(work.session)
     parsed = registry.read(text)
     resolved, packs_used = registry.resolve(parsed), registry.resolved_packs(parsed)
     index = topics.PaperIndex(catalog.papers(work.session, until=now))
@@ -148,9 +149,9 @@ def read(text: str) -> tuple[Filter, Filter, Mapping[str, str]]:
         parsed = topics.parse(text)
         if not parsed.uses:
             return parsed, parsed, {}
-    from digest import subscribers  # loads the database libraries, which other filters do not need
+    from digest.topics.filter_registry import FilterRegistry
 
     with command_context.open_context() as context, context.read_session() as session:
-        registry = subscribers.FilterRegistry(session)
+        registry = FilterRegistry(session)
         parsed = registry.read(text)
         return parsed, registry.resolve(parsed), registry.resolved_packs(parsed)

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from digest import addresses, links, subscribers
+from digest import addresses, links
 from digest.db.tables import Subscriber
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import planned_letters
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail
 from digest.inbound.writer_checks import MailIgnored
+from digest.subscribers import sign_up_queue
 
 #: The maximum number of answers to one mailbox on one day; mail beyond it is stored for the operator to read.
 MAX_ANSWERS_A_DAY = 12
@@ -75,7 +76,7 @@ def count_answer(context: MailContext, email: str, *, is_proven: bool) -> int:
 
 def count_unproven(context: MailContext, what: str, network: str, *, in_all: int) -> bool:
     """Count a letter that a network caused without proof of the writer; return False at a limit."""
-    counts = (subscribers.mail_network(context.site, network), MAX_FROM_NETWORK), ("", in_all)
+    counts = (sign_up_queue.mail_network(context.site, network), MAX_FROM_NETWORK), ("", in_all)
     return all(
         limits.count_today(context.session, what, who, most=most, now=context.now) for who, most in counts
     )

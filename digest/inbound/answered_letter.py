@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import addresses, links, subscribers
+from digest import addresses, links
 from digest.db.tables import Delivery, Subscriber
 from digest.editions.compose import Digest
 from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,7 @@ def reader_of(session: Session, email: str, answered: AnsweredLetter | None) -> 
         group = session.get(Subscriber, answered.subscriber_id)
         if group is not None and group.is_group and is_same_address(group.contact_email, email):
             return group
-    found = subscribers.find(session, email)
+    found = subscriber_rows.find(session, email)
     if found is not None and found.is_group:
         raise MailIgnored(
             "any member of the group may have written it; the owner writes from their own address"
@@ -65,7 +66,7 @@ def find(session: Session, site: Site, recipient: str) -> AnsweredLetter | None:
     Returns None if `recipient` is not a reply address, or if the letter was deleted or its links were revoked.
     """
     named = links.read_reply_address(site, recipient)
-    if named is None or subscribers.find_by_link(session, named[0], named[1]) is None:
+    if named is None or subscriber_rows.find_by_link(session, named[0], named[1]) is None:
         return None
     subscriber_id, _, letter = named
     is_letter = Delivery.id == int(letter) if letter.isdecimal() else func.lower(Delivery.edition) == letter

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.orm import Session
 
-from digest import bounces, failpoints, links, subscribers
+from digest import bounces, failpoints, links
 from digest.bounces import Complaint, Failure, NoActionNeeded, NoticeReport
 from digest.bounces.report_parser import AUTOMATIC_REPLY, failure_of_text
 from digest.bounces.ses_notices import is_topic_arn
@@ -37,6 +37,7 @@ from digest.inbound.sender_proof import SenderProof
 from digest.inbound.storage_quota import purpose_of
 from digest.inbound.writer_checks import MailIgnored
 from digest.site_profile import Site
+from digest.subscribers import still_reading, unsubscribe_and_undo
 from digest.subscribers.confirmations import ChoosePapers
 
 log = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ def shunt(session: Session, number: int, reason: str) -> str:
     row = session.get(InboundMail, number)
     if row is not None:
         stored_mail.keep(session, row, reason)
-        subscribers.note_mail(session, row.sender, received_at=row.received_at)
+        still_reading.note_mail(session, row.sender, received_at=row.received_at)
     session.commit()
     return f"shunted: {reason}"
 
@@ -265,7 +266,7 @@ def count_quoted_complaint(context: MailContext, row: InboundMail, report: Compl
         return record_members_report(context, quoted, report)
     if quoted.delivery_id is not None and quoted.email is not None:
         bounces.store_report(session, site, quoted.email, report, now=now, delivery_id=quoted.delivery_id)
-    subscribers.unsubscribe(session, site, quoted.subscriber, now=now)
+    unsubscribe_and_undo.unsubscribe(session, site, quoted.subscriber, now=now)
     return f"subscriber {quoted.subscriber.id} unsubscribed: a complaint quoted a letter to this subscriber"
 
 
@@ -274,7 +275,7 @@ def apply_personal_mail(context: MailContext, row: InboundMail, known: PreparedF
     session, site = context.session, context.site
     if not row.sender or not command_addresses.takes_commands_at(site, row.recipient):
         raise MailIgnored("the mail is neither a report nor a command")
-    subscribers.note_mail(session, row.sender, received_at=row.received_at)
+    still_reading.note_mail(session, row.sender, received_at=row.received_at)
     confirmation = links.read_confirm_address(site, row.recipient)
     read = command_addresses.read_at(site, row.recipient, known.mail)
     mail = CommandMail(
@@ -336,7 +337,7 @@ def apply_unsubscribe(context: MailContext, subject: str, row: InboundMail) -> s
     subscriber = context.session.get(Subscriber, int(number))
     if subscriber is None or subscriber.link_version != int(link_version):
         return "an unsubscribe address of an unknown subscriber"
-    subscribers.unsubscribe(context.session, context.site, subscriber, now=context.now)
+    unsubscribe_and_undo.unsubscribe(context.session, context.site, subscriber, now=context.now)
     return f"subscriber {number} unsubscribed"
 
 
@@ -356,7 +357,7 @@ def count_report(context: MailContext, recipient: IdentifiedRecipient, report: F
         cadence=recipient.subscriber.cadence if recipient.subscriber else "daily",
     )
     if isinstance(report, Complaint) and recipient.subscriber is not None:
-        subscribers.mark_unsubscribed(context.session, recipient.subscriber, now=context.now)
+        unsubscribe_and_undo.mark_unsubscribed(context.session, recipient.subscriber, now=context.now)
     which = f" on delivery {recipient.delivery_id}" if recipient.delivery_id else ""
     ending = ", frozen" if result.is_frozen else ", suppressed" if result.is_suppressed else ""
     return f"{result.kind}{which}{ending}"

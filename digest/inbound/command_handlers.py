@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from digest import bounces, subscribers
+from digest import bounces
 from digest.db.tables import Subscriber
 from digest.errors import NotFound, UsageError
 from digest.inbound import (
@@ -48,6 +48,7 @@ from digest.inbound.reader_request import (
 )
 from digest.inbound.writer_checks import MailIgnored
 from digest.letters import figures_in_words
+from digest.subscribers import preferences, still_reading, undo_changes, unsubscribe_and_undo
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -87,7 +88,7 @@ def check_person(mail: CommandMail, email: str) -> None:
 
 def unsubscribe(context: MailContext, subscriber: Subscriber) -> bool:
     """Unsubscribe the writer of a message; return False if the writer was unsubscribed before."""
-    return subscribers.unsubscribe(context.session, context.site, subscriber, now=context.now)
+    return unsubscribe_and_undo.unsubscribe(context.session, context.site, subscriber, now=context.now)
 
 
 def send_leaving_link(context: MailContext, mail: CommandMail) -> MailOutcome | None:
@@ -112,7 +113,7 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
     """Run a reader's commands and queue the reply."""
     # A group's owner writes from another address, so the message was not recorded as the group's activity.
     if subscriber.is_group:
-        subscribers.note_activity(context.session, subscriber, now=context.now)
+        still_reading.note_activity(context.session, subscriber, now=context.now)
     own_letter = mail.answered if mail.answers_letter_of(subscriber) else None
     reply = CommandReply(is_trusted=mail.is_confirmation or bool(mail.proof and own_letter))
     request = ReaderRequest(
@@ -157,13 +158,13 @@ def reply_to_reader(context: MailContext, subscriber: Subscriber, mail: CommandM
 def run_all(request: ReaderRequest, commands: Sequence[Command]) -> int | None:
     """Run a reader's commands and record the change; return its id, or None if there is none to undo."""
     session, subscriber, reply = request.session, request.subscriber, request.reply
-    before = subscribers.settings_of(session, subscriber)
+    before = preferences.settings_of(session, subscriber)
     for command in commands:
         if result := run_command(request, command):
             reply.outcomes.append(outcome_of(command, result, is_proven=reply.is_trusted))
     if reply.has_undone:
         return None
-    return subscribers.record_change(session, subscriber, before, now=request.now)
+    return undo_changes.record_change(session, subscriber, before, now=request.now)
 
 
 def run_command(request: ReaderRequest, command: Command) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Confirmation, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.outbox import planned_letters
@@ -17,6 +17,7 @@ from digest.inbound import answer_limits, find_commands, mail_text, words_around
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome
 from digest.inbound.writer_checks import MailIgnored
+from digest.subscribers import confirmations, unsubscribe_and_undo
 from digest.subscribers.confirmations import ChoosePapers, confirmation_decision
 from digest.subscribers.invitations import INVITED_MARK
 
@@ -35,20 +36,20 @@ def apply_reply(
     if writer_checks.is_automatic(mail.message) or writer_checks.is_marked_as_spam(mail.message):
         raise MailIgnored("the mail reads like an automatic reply or spam")
     token = links.sign_token(site, "confirm", str(number))
-    confirmation = subscribers.confirmation_in(session, site, token, now)
+    confirmation = confirmations.confirmation_in(session, site, token, now)
     is_yes = says_yes(mail)
     if confirmation is None or (confirmation.used_at is not None and not is_yes):
         return None
     if not is_yes:
         return MailOutcome(outcome=close_or_ask_again(context, confirmation, mail))
     was_used = confirmation.used_at is not None
-    subscriber = subscribers.confirm(
+    subscriber = confirmations.confirm(
         session, site, token, now, how="confirmed by reply", choose_papers=choose_papers
     )
     if subscriber is None:
         raise MailIgnored("the sender's address is suppressed")
     if was_used:
-        subscribers.send_link(session, site, subscriber, now)
+        confirmations.send_link(session, site, subscriber, now)
         return MailOutcome(outcome=f"subscriber {subscriber.id} had confirmed before")
     return MailOutcome(outcome=f"subscriber {subscriber.id} confirmed", confirmed=subscriber)
 
@@ -87,10 +88,10 @@ def close_or_ask_again(
 
     The same words get the letter once; words that were not sent to the letter's own address, once in all.
     """
-    subscriber = subscribers.subscriber_of(context.session, confirmation)
+    subscriber = confirmations.subscriber_of(context.session, confirmation)
     says_no = is_proven and words_around_commands.says_no(first_line(mail))
     if says_no and subscriber.state == SubscriberState.PENDING:
-        subscribers.mark_unsubscribed(context.session, subscriber, now=context.now)
+        unsubscribe_and_undo.mark_unsubscribed(context.session, subscriber, now=context.now)
         confirmation.expires_at = context.now
         return f"subscriber {subscriber.id} said no to the confirmation"
     if confirmation.requested_settings == INVITED_MARK:

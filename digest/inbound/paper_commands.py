@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from digest import links, subscribers, topics
+from digest import links, topics
 from digest.errors import BadFilter, NotFound
 from digest.inbound import command_arguments
 from digest.inbound.mail_commands import Command, Verb
@@ -13,8 +13,10 @@ from digest.inbound.reader_request import ReaderRequest
 from digest.letters import cards, figures_in_words
 from digest.papers import Paper, catalog
 from digest.publishing.why import WhyCause, why
-from digest.subscribers import saved_papers
+from digest.subscribers import preferences, saved_papers, subscriber_topics, topic_feedback
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import recent_papers
+from digest.topics.filter_registry import FilterRegistry
 
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
@@ -75,8 +77,8 @@ def explained(request: ReaderRequest, paper: Paper) -> str:
 
 def match_sentence(request: ReaderRequest, paper: Paper) -> str:
     """Return a sentence with the topics and clauses that match a paper, or with the reason why none does."""
-    registry, matched, failed = subscribers.FilterRegistry(request.session), list[str](), list[str]()
-    for topic in subscribers.topics_of(request.session, request.subscriber):
+    registry, matched, failed = FilterRegistry(request.session), list[str](), list[str]()
+    for topic in subscriber_topics.topics_of(request.session, request.subscriber):
         with suppress(BadFilter):  # a pack that the filter uses has been removed
             found = topics.explain(registry.resolve_text(topic.canonical), paper)
             reasons = ", ".join((found.why if found.matched else found.failed)[:MAX_REASONS])
@@ -97,7 +99,7 @@ def matches_in_words(context: MailContext, text: str, *, after: str = "") -> str
 
     A filter that finds nothing is said first of all. Raises BadFilter if the filter is invalid.
     """
-    filter_ = subscribers.FilterRegistry(context.session).resolve_text(text)
+    filter_ = FilterRegistry(context.session).resolve_text(text)
     recent = recent_papers.recent_papers(context.session, context.rules.caches, now=context.now)
     found, count = recent.backtest(filter_), recent.index.matches(filter_).bit_count()
     read = _("Read as: %s.") % filter_.canonical if filter_.canonical != text.strip() else ""
@@ -152,9 +154,9 @@ def change_topics(request: ReaderRequest, command: Command) -> str:
     reply, subscriber = request.reply, request.subscriber
     paper = paper_of(request, command_arguments.parse_paper(command.argument))
     is_less = command.verb is Verb.LESS
-    find = subscribers.changes_for_less if is_less else subscribers.changes_for_more
+    find = topic_feedback.changes_for_less if is_less else topic_feedback.changes_for_more
     changes = find(request.session, request.rules.caches, subscriber, paper.id, now=request.now)
-    after = subscribers.changed_topics(request.session, subscriber, changes)
+    after = topic_feedback.changed_topics(request.session, subscriber, changes)
     title = cards.display_title(paper)
     if after is None:
         said = (
@@ -167,6 +169,6 @@ def change_topics(request: ReaderRequest, command: Command) -> str:
         page = links.less_url(start, paper.id) if is_less else links.more_url(start, paper.id)
         reply.add_link(_("Less like this") if is_less else _("More like this"), page)
         return f"{title}: {_('Open the link below to change your topics.')} {effects}"
-    subscribers.edit(request.session, subscriber, subscribers.ReaderSettings(topics=after), now=request.now)
+    preferences.edit(request.session, subscriber, ReaderSettings(topics=after), now=request.now)
     done = _("You get fewer papers like this.") if is_less else _("You get more papers like this.")
     return f"{title}: {done} {effects}"

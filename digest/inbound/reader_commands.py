@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from digest import subscribers
 from digest.db.tables import SubscriberState
 from digest.editions import time_zones
 from digest.inbound import command_arguments, paper_commands
@@ -20,7 +19,18 @@ from digest.inbound.mail_commands import (
 )
 from digest.inbound.reader_request import ReaderRequest, topics_of
 from digest.letters import figures_in_words
-from digest.subscribers import ReaderSettings, reader_settings
+from digest.subscribers import (
+    account,
+    next_digest,
+    pauses,
+    preferences,
+    reader_settings,
+    subscriber_rows,
+    subscriber_topics,
+    undo_changes,
+)
+from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics.filter_registry import FilterRegistry
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -46,7 +56,7 @@ def pause_digests(request: ReaderRequest, command: Command) -> str:
     if until is None:
         return PauseDigests.doubt
     ends = None if until == command_arguments.NO_END else until
-    subscribers.pause(request.session, request.subscriber, ends, request.now)
+    pauses.pause(request.session, request.subscriber, ends, request.now)
     request.reply.has_paused = True
     if ends is None:
         return _("Paused. Write “resume” to get digests again.")
@@ -60,7 +70,7 @@ def pause_digests(request: ReaderRequest, command: Command) -> str:
 def resume_digests(request: ReaderRequest, command: Command) -> str:
     """End a pause."""
     del command
-    if subscribers.resume(request.session, request.subscriber, request.now):
+    if pauses.resume(request.session, request.subscriber, request.now):
         return _("Resumed. Your next digest will include the best papers you missed.")
     return _("You were not paused.")
 
@@ -75,7 +85,7 @@ def save_or_prefill(
     if not request.reply.is_trusted:
         request.reply.prefilled += prefilled
         return _("Open the link below and press Save to confirm.")
-    subscribers.edit(request.session, request.subscriber, given, now=request.now)
+    preferences.edit(request.session, request.subscriber, given, now=request.now)
     return done
 
 
@@ -84,7 +94,7 @@ def add_topic(request: ReaderRequest, command: Command) -> str:
     name, text = command_arguments.parse_topic(command.argument)
     topics = topics_of(request.session, request.subscriber)
     known = next((each for each in topics if each.casefold() == name.casefold()), None)
-    subscribers.check_topics({name: text}, subscribers.FilterRegistry(request.session))
+    subscriber_topics.check_topics({name: text}, FilterRegistry(request.session))
     if known and text.casefold() == known.casefold() != topics[known].casefold():
         return _("You have that topic already: %(name)s: %(filter)s") % {
             "name": known,
@@ -148,7 +158,7 @@ def undo_change(request: ReaderRequest, command: Command) -> str:
     del command
     if not request.reply.is_trusted:
         return _("Open the link below: the latest change can be undone there.")
-    undone = subscribers.undo_change(request.session, request.subscriber, now=request.now)
+    undone = undo_changes.undo_change(request.session, request.subscriber, now=request.now)
     request.reply.has_undone = True
     is_paused = request.subscriber.state == SubscriberState.PAUSED
     nothing = _("To end the pause, write “resume”.") if is_paused else _("There is nothing to undo.")
@@ -158,9 +168,7 @@ def undo_change(request: ReaderRequest, command: Command) -> str:
 def mail_account_link(request: ReaderRequest, command: Command) -> str:
     """Mail the link to the page where the reader can download or erase their data or change their address."""
     del command
-    is_new = subscribers.queue_account_link(
-        request.session, request.site, request.subscriber, now=request.now
-    )
+    is_new = account.queue_account_link(request.session, request.site, request.subscriber, now=request.now)
     if is_new and not request.reply.outcomes:
         return ""
     return _("The link to your data is in a letter of its own, which we send at most once an hour.")
@@ -175,7 +183,7 @@ def state_sentences(request: ReaderRequest) -> list[str]:
     They leave out a pause that an outcome of the same reply has already announced.
     """
     session, subscriber = request.session, request.subscriber
-    when = figures_in_words.schedule_in_words(subscribers.schedule_of(subscriber))
+    when = figures_in_words.schedule_in_words(subscriber_rows.schedule_of(subscriber))
     topics = list(topics_of(session, subscriber))
     about = figures_in_words.topics_in_words(topics) if topics else _("trending papers")
     sentence = (
@@ -192,7 +200,7 @@ def state_sentences(request: ReaderRequest) -> list[str]:
             else _("It is paused.")
         )
         return said if request.reply.has_paused else [*said, pause]
-    next_due = subscribers.next_digest_in_words(session, subscriber, now=request.now)
+    next_due = next_digest.next_digest_in_words(session, subscriber, now=request.now)
     return [*said, _("Next digest: %s.") % next_due]
 
 

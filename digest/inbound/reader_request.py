@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Subscriber
 from digest.errors import BadField, BadFilter, DigestError
 from digest.inbound import writer_checks
@@ -17,6 +16,7 @@ from digest.inbound.mail_rules import MailContext
 from digest.inbound.mail_text import ReceivedMail
 from digest.inbound.sender_proof import SenderProof
 from digest.letters import figures_in_words
+from digest.subscribers import subscriber_topics
 
 _ = figures_in_words.TRANSLATIONS.gettext
 ngettext = figures_in_words.TRANSLATIONS.ngettext
@@ -79,7 +79,7 @@ class ReaderRequest(MailContext):
 
 def topics_of(session: Session, subscriber: Subscriber) -> dict[str, str]:
     """Return {topic name: filter} for the reader's topics, in order."""
-    return {topic.name: topic.text for topic in subscribers.topics_of(session, subscriber)}
+    return {topic.name: topic.text for topic in subscriber_topics.topics_of(session, subscriber)}
 
 
 def error_text(error: DigestError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from digest import subscribers
 from digest.db.tables import Subscriber
 from digest.errors import UsageError
 from digest.inbound import command_arguments, mail_without_command, paper_commands
@@ -10,8 +9,9 @@ from digest.inbound.mail_commands import Command, Verb
 from digest.inbound.mail_rules import MailContext
 from digest.inbound.reader_request import CommandMail, MailOutcome, error_text, outcome_of
 from digest.letters import figures_in_words
-from digest.subscribers import reader_settings
-from digest.subscribers.reader_settings import Remark
+from digest.subscribers import reader_settings, sign_up_queue, subscriber_topics
+from digest.subscribers.reader_settings import ReaderSettings, Remark
+from digest.topics.filter_registry import FilterRegistry
 
 _ = figures_in_words.TRANSLATIONS.gettext
 
@@ -37,7 +37,7 @@ def ask_to_subscribe(
     return MailOutcome(outcome="a sign-up, waiting to be confirmed")
 
 
-def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.ReaderSettings:
+def requested_settings(context: MailContext, mail: CommandMail) -> ReaderSettings:
     """Return the settings that a sign-up asks for, with a remark on each line that gives none."""
     topics, changes, remarks = dict[str, str](), dict[str, str](), list[Remark]()
     for command in mail.commands:
@@ -49,7 +49,7 @@ def requested_settings(context: MailContext, mail: CommandMail) -> subscribers.R
             outcome = outcome_of(command, said)
             remarks.append((outcome["command"], outcome["result"]))
     remarks += [(line, _("Left unread.")) for line in mail.quoted_unread()]
-    return subscribers.ReaderSettings(topics=topics or None, texts=changes, remarks=tuple(remarks))
+    return ReaderSettings(topics=topics or None, texts=changes, remarks=tuple(remarks))
 
 
 def read_request(
@@ -61,7 +61,7 @@ def read_request(
     """
     if command.verb in {Verb.SUBSCRIBE, Verb.ADD} and command.argument:
         name, text = command_arguments.parse_topic(command.argument)
-        subscribers.check_topics({**topics, name: text}, subscribers.FilterRegistry(context.session))
+        subscriber_topics.check_topics({**topics, name: text}, FilterRegistry(context.session))
         topics[name] = text
         return paper_commands.matches_in_words(context, text)
     if command.verb is Verb.SCHEDULE:
@@ -73,14 +73,12 @@ def read_request(
     return _("Not done: confirm first, then send this again.")
 
 
-def request(
-    context: MailContext, email: str, mail: CommandMail, requested: subscribers.ReaderSettings
-) -> bool:
+def request(context: MailContext, email: str, mail: CommandMail, requested: ReaderSettings) -> bool:
     """Queue the sign-up of an address; return whether its confirmation letter is queued at once.
 
     If the sender is proven, the sign-up does not wait in the queue.
     """
-    if mail.proof and subscribers.request_proven(
+    if mail.proof and sign_up_queue.request_proven(
         context.session,
         context.site,
         email,
@@ -91,10 +89,10 @@ def request(
         now=context.now,
     ):
         return True
-    subscribers.request(
+    sign_up_queue.request(
         context.session,
         email,
-        network=subscribers.mail_network(context.site, mail.network),
+        network=sign_up_queue.mail_network(context.site, mail.network),
         requested=requested,
         may_sign_up=context.rules.may_sign_up,
         now=context.now,

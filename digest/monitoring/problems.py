@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, plurals, subscribers
+from digest import bounces, plurals
 from digest.bounces import FailureKind
 from digest.db.tables import (
     Attempt,
@@ -35,6 +35,7 @@ from digest.monitoring.figures import DAY, ActiveStop, Figures, count_figures
 from digest.monitoring.supervisor import Supervisor
 from digest.papers import catalog, expected_arrivals
 from digest.papers.expected_arrivals import LateList
+from digest.subscribers import sign_up_counts
 
 #: The mail server is reported if it defers this many letters and the last attempt was within this time.
 MIN_DEFERRED_LETTERS, RECENT_ATTEMPTS = 5, timedelta(hours=2)
@@ -372,7 +373,7 @@ def failing_sources(session: Session) -> Iterator[Problem]:
 
 def slow_sign_ups(session: Session, now: datetime) -> Iterator[Problem]:
     """Yield a problem if unanswered confirmations have reduced the rate of new confirmations to its minimum."""
-    if subscribers.are_slow(session, now):
+    if sign_up_counts.are_slow(session, now):
         yield Problem(
             cause="slow-sign-ups",
             severity=Severity.FAILURE,

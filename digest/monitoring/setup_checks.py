@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from digest import db, subscribers
+from digest import db
 from digest.app_context import AppContext
 from digest.delivery import transports
 from digest.errors import DigestError, SetupMismatch
@@ -29,6 +29,7 @@ from digest.monitoring.dkim_checks import CheckOutcome
 from digest.monitoring.supervisor import find_supervisor
 from digest.settings import Settings, templates_dir
 from digest.site_profile import LOCAL_URL
+from digest.subscribers import sign_up_queue
 
 CERTIFICATE_FIX = (
     "Readers' browsers and mail programs refuse the links in letters. Renew the certificate (certbot renew), and reload"
@@ -185,7 +186,7 @@ def check_proxy_header(settings: Settings, engine: Engine, now: datetime) -> Ite
     """Check whether sign-ups came through a proxy while DIGEST_PROXIES is 0."""
     try:
         with db.read_session(engine) as session:
-            is_seen = subscribers.proxy_header_seen(session, now)
+            is_seen = sign_up_queue.proxy_header_seen(session, now)
     except (DigestError, SQLAlchemyError, OSError):
         return  # the database check reports the error
     if is_seen and not settings.proxies:

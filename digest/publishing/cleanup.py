@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.db import kept_pages
 from digest.db.tables import PressRow
 from digest.delivery import limits, outbox
@@ -18,6 +18,7 @@ from digest.editions import shown
 from digest.letters import press_store
 from digest.papers import catalog
 from digest.retention_rules import KEEP_PRESSES_FOR, KEEP_SHOWN_FOR, Retention
+from digest.subscribers import unsubscribe_and_undo
 
 PAUSE_SECONDS = 0.01  #: seconds between two batches, in which other processes can write to SQLite
 
@@ -60,7 +61,7 @@ def deletions(session: Session, kept: Retention, now: datetime) -> Iterator[tupl
     yield "suppressions of full mailboxes", iter([bounces.end_temporary_suppressions(session, now=now)])
     yield "bounces", bounces.delete_old_failures(session, before=past)
     yield "opt-outs", bounces.delete_old_opt_outs(session, before=past)
-    yield "unconfirmed addresses", subscribers.prune_unconfirmed(session, before=past)
+    yield "unconfirmed addresses", unsubscribe_and_undo.prune_unconfirmed(session, before=past)
 
 
 def delete_old_shown(

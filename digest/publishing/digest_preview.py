@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import letters, subscribers
+from digest import letters
 from digest.caches import Caches
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Subscriber
 from digest.editions import schedule, shown
@@ -27,6 +27,7 @@ from digest.publishing.decide_digest import decide_digest
 from digest.publishing.due_readers import count_due, gather_inputs, load_reader, match_index_of
 from digest.publishing.reader_values import Decision
 from digest.site_profile import Site
+from digest.subscribers import next_digest, subscriber_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,14 +57,14 @@ def preview(
     If the next edition has no papers yet, return the digest of the open edition if it was published with
     papers. The message is signed as if it were sent. Raises NotFound for an unknown address. Changes nothing.
     """
-    subscriber = subscribers.get(session, email)
-    edition = subscribers.edition_status(session, subscriber, now).next
+    subscriber = subscriber_rows.get(session, email)
+    edition = next_digest.edition_status(session, subscriber, now).next
     press, decision = decide_for(session, site, templates, caches, subscriber, edition, now)
     published = None if decision.digest.sections else published_open(session, subscriber, now)
     if published is not None:
         press = press_store.load_press(session, published.press or "", caches)
         digest = Digest.from_json(published.decision)
-        edition = edition_of_delivery(subscribers.schedule_of(subscriber), published) or edition
+        edition = edition_of_delivery(subscriber_rows.schedule_of(subscriber), published) or edition
         decision = decision._replace(edition=edition, digest=digest)
         now = published.dated_at
     found = preview_of_decision(
@@ -90,7 +91,7 @@ def preview_of_decision(  # noqa: PLR0917  (the parts of one decision)
     now: datetime,
 ) -> Preview:
     """Return the letter and the message made from a decision."""
-    site, press, schedule = made.site, made.press, subscribers.schedule_of(subscriber)
+    site, press, schedule = made.site, made.press, subscriber_rows.schedule_of(subscriber)
     copy = personalization_of_decision(session, site, subscriber, schedule, decision, now)
     if decision.digest.sections:
         letter, message = made.letter(decision.digest, copy), made.message(decision.digest, copy)

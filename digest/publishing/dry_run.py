@@ -12,7 +12,6 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.caches import Caches
 from digest.db.tables import Subscriber
 from digest.delivery import outbox
@@ -25,6 +24,7 @@ from digest.publishing.digest_preview import Preview, preview_of_decision
 from digest.publishing.due_readers import READER_COLUMNS, count_due, gather_inputs, is_due, match_index_of
 from digest.publishing.reader_values import Reader
 from digest.site_profile import Site
+from digest.subscribers import next_digest, pauses
 
 BATCH_SUBSCRIBERS = 500  #: number of subscribers whose digests are decided in one batch
 
@@ -52,7 +52,7 @@ def dry_run(
     now: datetime,
 ) -> Iterator[tuple[DryRunResult, Preview]]:
     """Yield the result that a run would have for each reader due at `now`, without changing anything."""
-    resuming = {one.id: subscribers.promised_to(one, now) for one in subscribers.due_to_resume(session, now)}
+    resuming = {one.id: next_digest.promised_to(one, now) for one in pauses.due_to_resume(session, now)}
     due, earliest = count_due(session, now)
     if not due and not resuming:
         return

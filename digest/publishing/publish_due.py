@@ -12,7 +12,6 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.caches import Caches
 from digest.db.tables import Delivery
 from digest.letters import Templates, press_store
@@ -20,6 +19,7 @@ from digest.letters.press.press_value import Press
 from digest.publishing.chunk_of_digests import PublishReport, publish_chunk
 from digest.publishing.due_readers import count_due
 from digest.site_profile import Site
+from digest.subscribers import pauses
 
 #: Number of subscribers that are published in one transaction. In smaller transactions, most of the time goes
 #: into commits; in larger ones, other writers wait too long.
@@ -57,7 +57,7 @@ def prepare_press(
     session: Session, *, site: Site, templates: Templates, caches: Caches, now: datetime
 ) -> Press | None:
     """Resume subscribers whose pause is over; return the press for the due readers, if any. Commits."""
-    subscribers.resume_due(session, now)
+    pauses.resume_due(session, now)
     due, earliest = count_due(session, now)
     press = None
     if due:

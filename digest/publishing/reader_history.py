@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, plurals, subscribers
+from digest import bounces, plurals
 from digest.db.tables import (
     BounceRow,
     Confirmation,
@@ -22,6 +22,7 @@ from digest.db.tables import (
 from digest.delivery import outbox
 from digest.editions.compose import Digest
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -36,7 +37,7 @@ class HistoryEvent:
 
 def reader_history(session: Session, site: Site, email: str) -> list[HistoryEvent]:
     """Return the events of a subscriber, latest first."""
-    subscriber = subscribers.get(session, email)
+    subscriber = subscriber_rows.get(session, email)
     events = [
         *state_events(subscriber),
         *consent_events(session, subscriber),

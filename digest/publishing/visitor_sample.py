@@ -22,7 +22,7 @@ from digest.papers.trending import Ranked
 from digest.publishing.due_readers import match_index_of
 from digest.publishing.match_index import MatchIndex
 from digest.publishing.paper_eligibility import FIRST_LOOK, start_of_day
-from digest.subscribers import ReaderSettings
+from digest.subscribers.reader_settings import ReaderSettings
 
 LONGER_LOOK = timedelta(days=7)  #: period from which papers are taken if no paper of the last day matches
 READER = "you@example.org"

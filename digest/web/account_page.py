@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links, subscribers
+from digest import addresses, db, links
 from digest.db import Session
 from digest.db.tables import Subscriber
 from digest.errors import BadField, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import account
+from digest.subscribers import account, erasure
 from digest.web import page_rendering, problem_pages, request_context
 from digest.web.forms import field_text
 from digest.web.sign_up_form import error_sentence
@@ -49,7 +49,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
     """Return the subscriber that a link names; raise 404 for an invalid link, and 410 for an expired one."""
     context = request_context.context_of(request)
     try:
-        subscriber = subscribers.subscriber_of_account_link(
+        subscriber = account.subscriber_of_account_link(
             session, context.site, request.path_params["token"], now=context.clock()
         )
     except BadField:
@@ -62,7 +62,7 @@ def subscriber_of_page(session: Session, request: Request) -> Subscriber:
 def download(request: Request) -> Response:
     """Return the export of the subscriber's data as a JSON file."""
     with db.read_session(request_context.context_of(request).engine) as session:
-        found = subscribers.export_data(session, subscriber_of_page(session, request))
+        found = account.export_data(session, subscriber_of_page(session, request))
     return Response(
         json.dumps(found, indent=2, ensure_ascii=False),
         media_type="application/json",
@@ -84,10 +84,10 @@ def erase(request: Request, form: FormData) -> Response:
             not_sure = figures_in_words.TRANSLATIONS.gettext(NOT_SURE)
             return account_page(request, subscriber, erase_error=not_sure)
         try:
-            erased = subscribers.erase(session, context.site, subscriber.email, now=context.clock())
+            erased = erasure.erase(session, context.site, subscriber.email, now=context.clock())
         except UsageError as error:
             return account_page(request, subscriber, erase_error=error_sentence(error))
-    subscribers.erase_copies(context.engine, erased, mail=context.settings.mail)
+    erasure.erase_copies(context.engine, erased, mail=context.settings.mail)
     return page_rendering.render_page(request, "erased")
 
 
@@ -143,7 +143,7 @@ def new_address_of_page(session: Session, request: Request) -> tuple[Subscriber,
     context, token = request_context.context_of(request), request.path_params["token"]
     if links.read_new_address_token(context.site, token) is None:
         raise HTTPException(404)
-    found = subscribers.new_address_of_link(session, context.site, token, now=context.clock())
+    found = account.new_address_of_link(session, context.site, token, now=context.clock())
     if found is None:
         raise problem_pages.Gone(*problem_pages.EXPIRED_ACCOUNT_LINK)
     return found

@@ -6,14 +6,15 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links, publishing, subscribers
+from digest import addresses, db, links, publishing
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Confirmation, SubscriberState
 from digest.letters import Card, cards
 from digest.letters.cards import CardForm
-from digest.subscribers import ReaderSettings
-from digest.subscribers import Request as SubscriptionRequest
+from digest.subscribers import confirmations, next_digest, preferences, sign_up_queue, subscriber_topics
+from digest.subscribers.confirmations import Request as SubscriptionRequest
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import Filter, example_words
 from digest.web import (
     page_rendering,
@@ -30,7 +31,7 @@ def show_button(request: Request) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token = request.path_params["token"]
     with db.read_session(context.engine) as session:
-        confirmation = subscribers.confirmation_in(session, context.site, token, now)
+        confirmation = confirmations.confirmation_in(session, context.site, token, now)
         if confirmation is None:
             return refused_page(request, session)
         if confirmation.used_at is not None:
@@ -42,7 +43,7 @@ def refused_page(request: Request, session: Session) -> Response:
     """Show that the link is invalid or has expired, and offer a new one."""
     context = request_context.context_of(request)
     token = request.path_params["token"]
-    has_expired = subscribers.is_expired(session, context.site, token, context.clock())
+    has_expired = confirmations.is_expired(session, context.site, token, context.clock())
     return problem_pages.problem_page(request, 410, texts=problem_pages.EXPIRED_LINK if has_expired else None)
 
 
@@ -51,8 +52,8 @@ def button_page(
 ) -> Response:
     """Show the address, the topics, the hour, up to three papers on them, and the button that confirms."""
     context = request_context.context_of(request)
-    subscriber = subscribers.subscriber_of(session, confirmation)
-    asked = subscribers.request_of(session, confirmation, subscriber)
+    subscriber = confirmations.subscriber_of(session, confirmation)
+    asked = confirmations.request_of(session, confirmation, subscriber)
     return page_rendering.render_page(
         request,
         "confirm",
@@ -68,7 +69,7 @@ def button_page(
 
 def sample_cards(context: AppContext, session: Session, asked: SubscriptionRequest) -> list[Card]:
     """Return up to three papers that the requested digest would contain now."""
-    filters = subscribers.resolved_filters(session, asked.topics)
+    filters = preferences.resolved_filters(session, asked.topics)
     if asked.topics and not filters:
         return []
     return cards_of_sample(context, session, filters)
@@ -94,17 +95,17 @@ def handle_button(request: Request, form: FormData) -> Response:
     context, now = request_context.context_of(request), request_context.context_of(request).clock()
     token, network = request.path_params["token"], request_context.network_of(request)
     with db.read_session(context.engine) as session:
-        confirmation = subscribers.confirmation_in(session, context.site, token, now)
+        confirmation = confirmations.confirmation_in(session, context.site, token, now)
         if confirmation is None:
             return refused_page(request, session)
-        pressed_from = subscribers.network_hash(context.site, network)
-        if subscribers.is_scanner(session, context.site, token, network=pressed_from, now=now):
+        pressed_from = sign_up_queue.network_hash(context.site, network)
+        if confirmations.is_scanner(session, context.site, token, network=pressed_from, now=now):
             return button_page(request, session, confirmation, is_early=True)
         choose_papers = publishing.welcome_chooser(
             session, site=context.site, templates=context.templates, caches=context.caches, now=now
         )
     with db.write_session(context.engine) as session:
-        subscriber = subscribers.confirm(
+        subscriber = confirmations.confirm(
             session, context.site, token, now, network=network, choose_papers=choose_papers
         )
     if subscriber is None:
@@ -116,19 +117,19 @@ def handle_button(request: Request, form: FormData) -> Response:
 def confirmed_page(request: Request, session: Session, confirmation: Confirmation) -> Response:
     """Show when the first digest arrives; return 410 if the subscriber has unsubscribed since confirming."""
     context = request_context.context_of(request)
-    subscriber = subscribers.subscriber_of(session, confirmation)
+    subscriber = confirmations.subscriber_of(session, confirmation)
     if subscriber.state not in {SubscriberState.ACTIVE, SubscriberState.PAUSED}:
         return problem_pages.problem_page(request, 410)
-    welcome = subscribers.welcome_of(session, confirmation)
+    welcome = confirmations.welcome_of(session, confirmation)
     return page_rendering.render_page(
         request,
         "confirmed",
         email=addresses.readable_address(subscriber.email),
         owner=addresses.readable_address(subscriber.owner_email or ""),
-        first=subscribers.next_digest_in_words(session, subscriber, now=context.clock())
+        first=next_digest.next_digest_in_words(session, subscriber, now=context.clock())
         if subscriber.state == SubscriberState.ACTIVE
         else None,
-        topics=list(subscribers.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
+        topics=list(subscriber_topics.typed_topics(session, [subscriber.id]).get(subscriber.id, {})),
         until_then=welcome.get("until_then", ""),
         cards=[Card.from_json(one) for one in welcome.get("cards", ())],
         manage_url=""  # any member of the group may have pressed the button

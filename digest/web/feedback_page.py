@@ -14,13 +14,15 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers, topics
+from digest import db, links, topics
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
 from digest.letters import cards
 from digest.papers import Paper
-from digest.subscribers import TopicChange, UndoableChange, topic_feedback, undo_changes
+from digest.subscribers import still_reading, subscriber_topics, topic_feedback, undo_changes
+from digest.subscribers.topic_feedback import TopicChange
+from digest.subscribers.undo_changes import UndoableChange
 from digest.topics import example_topics
 from digest.web import page_rendering, paper_page, request_context
 from digest.web.forms import field_text
@@ -62,7 +64,7 @@ def changes_page(
         change=change,
         done=DONE_MESSAGES.get(done),
         error=error,
-        has_topics=bool(subscribers.topics_of(session, reader)),
+        has_topics=bool(subscriber_topics.topics_of(session, reader)),
         changes=() if change else found_changes(request, session, reader, paper.id, wants_more=wants_more),
         other_url=other,
         settings_url=links.topic_links_url(context.site, reader.id, reader.link_version),
@@ -74,7 +76,7 @@ def found_changes(
 ) -> tuple[TopicChange, ...]:
     """Return the changes that the button makes."""
     context = request_context.context_of(request)
-    find = subscribers.changes_for_more if wants_more else subscribers.changes_for_less
+    find = topic_feedback.changes_for_more if wants_more else topic_feedback.changes_for_less
     return find(session, context.caches, reader, paper_id, now=context.clock())
 
 
@@ -83,7 +85,7 @@ def undoable_change(
 ) -> UndoableChange | None:
     """Return the latest change of the reader's settings, if it is one that this page could have made."""
     now = request_context.context_of(request).clock()
-    change = subscribers.find_change(session, reader, now=now)
+    change = undo_changes.find_change(session, reader, now=now)
     return change if change and is_from_here(change, paper) else None
 
 
@@ -130,7 +132,7 @@ def handle_form(request: Request, form: FormData, *, wants_more: bool) -> Respon
             values: dict[str, Any] = {"wants_more": wants_more, "error": error_sentence(error)}
             return changes_page(request, session, subscriber_of_link(session, request, "paper"), **values)
         if done != "stale":
-            subscribers.note_activity(session, reader, now=context.clock())
+            still_reading.note_activity(session, reader, now=context.clock())
     return page_rendering.redirect_back(request, done)
 
 

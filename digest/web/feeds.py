@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers, topics
+from digest import db, links, topics
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -24,6 +24,7 @@ from digest.letters import cards
 from digest.papers import Paper, catalog, display
 from digest.papers import trending as trending_scores
 from digest.topics import Filter
+from digest.topics.filter_registry import FilterRegistry
 from digest.web import request_context, trending_list
 from digest.web.unsubscribe_page import subscriber_of_link
 
@@ -226,7 +227,7 @@ def show_shared(request: Request) -> Response:
     address = f"{context.site.url}/feed/{reference}.{form}"
     with db.read_session(context.engine) as session:
         try:
-            published = subscribers.FilterRegistry(session).resolve_text(f"use:{reference}")
+            published = FilterRegistry(session).resolve_text(f"use:{reference}")
         except BadFilter:
             raise HTTPException(404) from None
         feed = cached_feed(context, session, published, reference, address)

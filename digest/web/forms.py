@@ -23,12 +23,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from digest import db, subscribers
+from digest import db
 from digest.caches import Caches
 from digest.db import kept_pages
 from digest.errors import Unreachable
 from digest.links import sign_token, verify_token
 from digest.site_profile import Site
+from digest.subscribers import sign_up_queue
 from digest.web import middleware, request_context
 
 #: Minimum time between loading and sending a form; programs are faster than people.
@@ -100,7 +101,7 @@ def redirect_to(request: Request, answer: Response) -> Response:
         with db.write_session(context.engine) as session:
             content = head + b"\n" + bytes(answer.body)
             seen = request_context.network_of(request)
-            network = subscribers.network_hash(context.site, seen) if seen else ""
+            network = sign_up_queue.network_hash(context.site, seen) if seen else ""
             kept_pages.keep_page(session, f"{path}\n{name}", content, network=network, now=context.clock())
     except Unreachable:
         return answer

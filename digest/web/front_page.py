@@ -12,13 +12,15 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from digest import addresses, db, subscribers
+from digest import addresses, db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
 from digest.papers import catalog
-from digest.subscribers import FilterRegistry, ReaderSettings, sign_up_queue
+from digest.subscribers import sign_up_counts, sign_up_queue, subscriber_topics
+from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics.filter_registry import FilterRegistry
 from digest.web import (
     forms,
     library_upload,
@@ -242,7 +244,9 @@ def check_topics(request: Request, form: SignUpForm) -> FormErrors:
         except BadFilter as error:
             return FormErrors(filter=error)
         try:
-            subscribers.check_topics(topic_preview.chosen_topics(context, session, form).filters, registry)
+            subscriber_topics.check_topics(
+                topic_preview.chosen_topics(context, session, form).filters, registry
+            )
         except UsageError as error:
             return FormErrors(by_field={"topics": error_sentence(error)})
     return NO_ERRORS
@@ -339,7 +343,7 @@ def sign_up(request: Request, form: SignUpForm, email: str, now: datetime) -> No
         sign_up_queue.request(
             session,
             email,
-            network=subscribers.network_hash(context.site, request_context.network_of(request)),
+            network=sign_up_queue.network_hash(context.site, request_context.network_of(request)),
             requested=requested_settings(form, chosen),
             may_sign_up=context.settings.signup,
             now=now,
@@ -350,7 +354,7 @@ def show_sent(request: Request, form: SignUpForm) -> Response:
     """Show what to do next; the page is the same for every address."""
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
-        is_slow = subscribers.are_slow(session, context.clock())
+        is_slow = sign_up_counts.are_slow(session, context.clock())
     return page_rendering.render_page(request, "request_sent", email=form.email, form=form, is_slow=is_slow)
 
 

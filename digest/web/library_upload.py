@@ -10,11 +10,11 @@ from time import perf_counter
 
 from starlette.datastructures import FormData, UploadFile
 
-from digest import subscribers
 from digest.caches import Caches
 from digest.errors import BadField
 from digest.letters.figures_in_words import TRANSLATIONS
-from digest.subscribers import ReadLibrary
+from digest.subscribers import library_file
+from digest.subscribers.library_file import UPLOAD_LIMITS, ReadLibrary
 
 _, ngettext = TRANSLATIONS.gettext, TRANSLATIONS.ngettext
 
@@ -38,8 +38,8 @@ def uploaded_library(form: FormData, now: datetime) -> ReadLibrary:
     """Return the uploaded library; raise BadField if it is empty or too large, or if no papers were found in it."""
     upload = form[FIELD]
     assert isinstance(upload, UploadFile)  # noqa: S101  (`has_file` was asked)
-    found = subscribers.read_library(
-        upload.file, name=FIELD, limits=subscribers.UPLOAD_LIMITS, now=now, seconds=perf_counter
+    found = library_file.read_library(
+        upload.file, name=FIELD, limits=UPLOAD_LIMITS, now=now, seconds=perf_counter
     )
     if not found.papers:
         raise BadField(FIELD, _("We found no papers in this file. Export your library as BibTeX or RIS."))

@@ -6,7 +6,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from digest import addresses, db, subscribers
+from digest import addresses, db
 from digest.errors import UsageError
 from digest.letters import figures_in_words
 from digest.subscribers import sign_up_queue
@@ -50,7 +50,7 @@ def mail_link(request: Request, email: str, stamp: str) -> tuple[str, str]:
             session,
             context.site,
             email,
-            network=subscribers.network_hash(context.site, request_context.network_of(request)),
+            network=sign_up_queue.network_hash(context.site, request_context.network_of(request)),
             may_sign_up=context.settings.signup,
             now=now,
         )

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from digest import addresses, db, links, publishing, subscribers
+from digest import addresses, db, links, publishing
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Delivery, Subscriber
@@ -27,6 +27,7 @@ from digest.letters import Personalization, cards, figures_in_words, personaliza
 from digest.letters.cards import CardForm
 from digest.letters.press.load_templates import letters_of
 from digest.papers import Paper, catalog
+from digest.subscribers import subscriber_rows
 from digest.topics import filter_registry
 from digest.web import front_page, page_rendering, problem_pages, request_context
 from digest.web.citation_files import bibtex_file, ris_file
@@ -86,7 +87,7 @@ def show_overflow(request: Request) -> Response:
         found = publishing.overflow_papers(session, made, context.caches, delivery, sections[place - 1])
         hidden = {paper.id for paper in catalog.papers(session, ids=found) if paper.is_hidden}
         overflow = [paper for paper in found if paper not in hidden]
-        schedule = subscribers.schedule_of(reader)
+        schedule = subscriber_rows.schedule_of(reader)
     return page_rendering.render_page(
         request,
         "more_matches",
@@ -124,7 +125,7 @@ def show_topics(request: Request) -> Response:
 def digest_of_link(request: Request, session: Session) -> tuple[Delivery, Subscriber]:
     """Return the digest that a link names, and its reader; raise 404 if the link or the digest is unknown."""
     found = links.read_view_token(request_context.context_of(request).site, request.path_params["token"])
-    reader = subscribers.find_by_link(session, found[0], found[1]) if found else None
+    reader = subscriber_rows.find_by_link(session, found[0], found[1]) if found else None
     delivery = outbox.find_digest(session, reader.id, found[2]) if found and reader else None
     if delivery is None or reader is None:
         raise HTTPException(404)
@@ -144,7 +145,7 @@ def personalization_of(
         email=delivery.email or "",
         edition=delivery.edition or "",
         dated_at=delivery.dated_at,
-        schedule=subscribers.schedule_of(reader),
+        schedule=subscriber_rows.schedule_of(reader),
         key_id=delivery.key_id,
         filters=filter_registry.canonical_filters(session, chosen_by),
         message_id=delivery.message_id,
@@ -203,7 +204,7 @@ def archive_entries(context: AppContext, session: Session, reader: Subscriber) -
     titles = (
         {one.id: cards.display_title(one) for one in catalog.papers(session, ids=wanted)} if wanted else {}
     )
-    schedule = subscribers.schedule_of(reader)
+    schedule = subscriber_rows.schedule_of(reader)
     for place, (delivery, ids) in enumerate(digests):
         if ids:
             yield ArchiveEntry(

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, links, subscribers
+from digest import db, links
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.errors import UsageError
@@ -85,8 +85,8 @@ def show_list(request: Request) -> Response:
     context = request_context.context_of(request)
     with db.read_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "manage")
-        saved = subscribers.list_saved(session, reader.id)
-        offer = subscribers.propose_saved_topic(session, reader)
+        saved = saved_papers.list_saved(session, reader.id)
+        offer = topic_feedback.propose_saved_topic(session, reader)
     return page_rendering.render_page(
         request,
         "saved",
@@ -113,7 +113,7 @@ def handle_list_form(request: Request, form: FormData) -> Response:
         reader = subscriber_of_link(session, request, "manage")
         match field_text(form, "do"):
             case "add-topic":
-                offer = subscribers.propose_saved_topic(session, reader)
+                offer = topic_feedback.propose_saved_topic(session, reader)
                 topic_feedback.decide_saved_topic(session, context.site, reader, offer, now=now)
             case "decline-topic":
                 topic_feedback.decide_saved_topic(session, context.site, reader, None, now=now)
@@ -136,7 +136,7 @@ def load_list(request: Request) -> list[Paper]:
     """Return the saved papers, latest first."""
     with db.read_session(request_context.context_of(request).engine) as session:
         reader = subscriber_of_link(session, request, "manage")
-        return [paper for paper, _ in subscribers.list_saved(session, reader.id)]
+        return [paper for paper, _ in saved_papers.list_saved(session, reader.id)]
 
 
 def show_feed(request: Request) -> Response:
@@ -146,6 +146,6 @@ def show_feed(request: Request) -> Response:
         raise HTTPException(404)
     with db.read_session(context.engine) as session:
         reader = subscriber_of_link(session, request, "saved-feed")
-        saved = subscribers.list_saved(session, reader.id)
+        saved = saved_papers.list_saved(session, reader.id)
     address = links.saved_feed_url(context.site, reader.id, reader.link_version)
     return feeds.FEED_FORMATS[form](context, feeds.saved_feed(context, saved, address))

@@ -14,15 +14,25 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import db, subscribers
+from digest import db
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter, UsageError
 from digest.letters import figures_in_words
-from digest.subscribers import ReaderSettings, SubscriberTopic, account, pauses, undo_changes
-from digest.subscribers.reader_settings import SETTINGS
+from digest.subscribers import (
+    account,
+    confirmations,
+    pauses,
+    still_reading,
+    subscriber_topics,
+    undo_changes,
+    unsubscribe_and_undo,
+)
+from digest.subscribers.reader_settings import SETTINGS, ReaderSettings
+from digest.subscribers.subscriber_topics import SubscriberTopic
+from digest.topics.filter_registry import FilterRegistry
 from digest.web import page_rendering, request_context, settings_page, topic_trials, unsubscribe_page
 from digest.web.forms import field_text
 from digest.web.settings_page import FormState, TypedTopic
@@ -52,7 +62,7 @@ class SettingsForm:
     @property
     def topics(self) -> TopicList:
         """Return the subscriber's current topics."""
-        return subscribers.topics_of(self.session, self.subscriber)
+        return subscriber_topics.topics_of(self.session, self.subscriber)
 
     def save(self, given: ReaderSettings) -> str:
         """Save settings; return the value of `done`. Raises BadField or BadFilter without changing anything."""
@@ -84,7 +94,7 @@ def handle_form(request: Request, form: FormData) -> Response:
             current = settings_page.subscriber_of_settings_link(session, request)
             return settings_page.settings_page(request, session, current, result)
         if action in ACTIONS and result != "stale":
-            subscribers.note_activity(session, subscriber, now=context.clock())
+            still_reading.note_activity(session, subscriber, now=context.clock())
     return page_rendering.redirect_back(request, result)
 
 
@@ -128,20 +138,22 @@ def resume(form: SettingsForm) -> FormResult:
 
 def leave(form: SettingsForm) -> FormResult:
     """Unsubscribe."""
-    subscribers.leave_with_undo(form.session, form.context.site, form.subscriber, now=form.now)
+    unsubscribe_and_undo.leave_with_undo(form.session, form.context.site, form.subscriber, now=form.now)
     return ""  # the page itself shows that they are unsubscribed
 
 
 def mail_link(form: SettingsForm) -> FormResult:
     """Mail the settings link."""
     return (
-        "mailed" if subscribers.send_link(form.session, form.context.site, form.subscriber, form.now) else ""
+        "mailed"
+        if confirmations.send_link(form.session, form.context.site, form.subscriber, form.now)
+        else ""
     )
 
 
 def keep_digests(form: SettingsForm) -> FormResult:
     """Record that the reader still reads their digests."""
-    subscribers.note_activity(form.session, form.subscriber, now=form.now)
+    still_reading.note_activity(form.session, form.subscriber, now=form.now)
     return "kept"
 
 
@@ -153,7 +165,7 @@ def mail_account_link(form: SettingsForm) -> FormResult:
 
 def return_after_leaving(form: SettingsForm) -> FormResult:
     """Resubscribe a reader after a recent unsubscription."""
-    return "back" if subscribers.undo(form.session, form.subscriber, now=form.now) else ""
+    return "back" if unsubscribe_and_undo.undo(form.session, form.subscriber, now=form.now) else ""
 
 
 def undo_change(form: SettingsForm) -> FormResult:
@@ -241,7 +253,7 @@ def save_typed_topic(form: SettingsForm) -> FormResult:
 def with_new_topic(session: Session, typed: TypedTopic, topics: TopicList) -> tuple[dict[str, str], set[str]]:
     """Return the topics with the new one, and the muted topics' names; raise BadField or BadFilter."""
     check_filter(session, typed.filter)
-    name = typed.name or figures_in_words.cut_at_word(subscribers.clean_line(typed.filter), 60)
+    name = typed.name or figures_in_words.cut_at_word(subscriber_topics.clean_line(typed.filter), 60)
     added = checked_name(name, topics), typed.filter
     return dict([*((topic.name, topic.text) for topic in topics), added]), muted_names(topics)
 
@@ -267,12 +279,12 @@ TYPED_ACTIONS = {"add": with_new_topic, "rename": with_new_name, "filter": with_
 
 def check_filter(session: Session, text: str) -> None:
     """Raise BadFilter if a filter is invalid."""
-    subscribers.FilterRegistry(session).canonical(text)
+    FilterRegistry(session).canonical(text)
 
 
 def checked_name(text: str, others: TopicList) -> str:
     """Return a topic's name; raise BadField if it is empty or another topic has it."""
-    name = subscribers.clean_line(text)
+    name = subscriber_topics.clean_line(text)
     if not name:
         raise BadField("name", EMPTY_FIELD)
     if name.casefold() in {other.name.casefold() for other in others}:

@@ -17,7 +17,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from digest import addresses, db, links, subscribers
+from digest import addresses, db, links
 from digest.app_context import AppContext
 from digest.db import Session
 from digest.db.tables import StillReadingStep, Subscriber, SubscriberState
@@ -25,8 +25,10 @@ from digest.delivery import outbox
 from digest.editions import time_zones
 from digest.errors import BadField, BadFilter
 from digest.letters import figures_in_words
-from digest.subscribers import SubscriberTopic, UndoableChange, reader_settings
+from digest.subscribers import next_digest, reader_settings, subscriber_topics, undo_changes
 from digest.subscribers.reader_settings import SETTINGS
+from digest.subscribers.subscriber_topics import SubscriberTopic
+from digest.subscribers.undo_changes import UndoableChange
 from digest.web import page_rendering, request_context, topic_trials
 from digest.web.topic_trials import FilterTrial
 from digest.web.unsubscribe_page import state_page, subscriber_of_link
@@ -124,11 +126,11 @@ def settings_page(
 ) -> Response:
     """Return the page, with each error next to its field."""
     context, from_digest = request_context.context_of(request), is_from_digest(request)
-    topics, texts = subscribers.topics_of(session, subscriber), reader_settings.texts_of(subscriber)
+    topics, texts = subscriber_topics.topics_of(session, subscriber), reader_settings.texts_of(subscriber)
     has_errors = bool(shown.errors or (shown.typed and (shown.typed.error or shown.typed.filter_error)))
     asked = requested_change(subscriber, topics, request.query_params)
     number = change_number(request.query_params.get("change", ""))
-    change = subscribers.find_change(session, subscriber, number, now=context.clock())
+    change = undo_changes.find_change(session, subscriber, number, now=context.clock())
     return page_rendering.render_page(
         request,
         "settings",
@@ -140,7 +142,7 @@ def settings_page(
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
         else None,
-        next_due=subscribers.next_digest_in_words(session, subscriber, now=context.clock()),
+        next_due=next_digest.next_digest_in_words(session, subscriber, now=context.clock()),
         sent=outbox.count_sent_digests(session, subscriber.id),
         done=done_message(subscriber, request.query_params, asked) if request.method == "GET" else None,
         change=change,
@@ -268,7 +270,7 @@ def requested_topics(topics: list[SubscriberTopic], query: QueryParams | FormDat
     kept = {topic.name.casefold(): (topic.name, topic.text) for topic in topics}
     found = {name: one for name, one in kept.items() if name not in removed}
     for name, text in zip(query.getlist("name"), query.getlist("filter"), strict=False):
-        shown = subscribers.clean_line(typed_text(name))[:80]
+        shown = subscriber_topics.clean_line(typed_text(name))[:80]
         found[shown.casefold()] = (kept.get(shown.casefold(), (shown,))[0], typed_text(text))
     return dict(found.values())
 

@@ -17,9 +17,10 @@ from digest.letters.press.press_value import Press
 from digest.links import paper_url
 from digest.papers import Paper, catalog
 from digest.publishing import SampleDigest
-from digest.subscribers import FilterRegistry, ReaderSettings
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import Backtest, Filter, example_words
 from digest.topics.filter_backtest import PerDay
+from digest.topics.filter_registry import FilterRegistry
 from digest.web import starter_topics
 from digest.web.sign_up_form import SignUpForm
 from digest.web.sign_up_suggestions import topic_of_liked

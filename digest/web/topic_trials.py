@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from digest import db, subscribers, topics
+from digest import db, topics
 from digest.app_context import AppContext
 from digest.errors import BadFilter
 from digest.letters import figures_in_words
 from digest.papers import display
 from digest.topics import Explainer, Filter
+from digest.topics.filter_registry import FilterRegistry
 from digest.topics.recent_papers import RecentPapers
 from digest.web import starter_topics
 
@@ -36,7 +37,7 @@ def try_filters(context: AppContext, filters: Iterable[str]) -> Mapping[str, Fil
     """Return the results of the valid filters, keyed by filter; empty if there are no recent papers."""
     found: dict[str, FilterTrial] = {}
     with db.read_session(context.engine) as session:
-        recent, registry = starter_topics.recent_papers(context, session), subscribers.FilterRegistry(session)
+        recent, registry = starter_topics.recent_papers(context, session), FilterRegistry(session)
         for text in filters:
             if recent.days and text not in found:
                 with suppress(BadFilter):  # a stored filter may use a paper or pack that has been removed

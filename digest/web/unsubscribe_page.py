@@ -14,12 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from digest import addresses, db, links, subscribers
+from digest import addresses, db, links
 from digest.db import Session
 from digest.db.tables import Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.letters import figures_in_words
-from digest.subscribers import unsubscribe_and_undo
+from digest.subscribers import next_digest, subscriber_rows, unsubscribe_and_undo
 from digest.web import page_rendering, request_context
 from digest.web.forms import field_text
 
@@ -81,7 +81,7 @@ def subscriber_of_link(session: Session, request: Request, purpose: str) -> Subs
     found = links.read_subscriber_token(
         request_context.context_of(request).site, purpose, request.path_params["token"]
     )
-    subscriber = subscribers.find_by_link(session, *found) if found else None
+    subscriber = subscriber_rows.find_by_link(session, *found) if found else None
     if subscriber is None:
         raise HTTPException(404)
     return subscriber
@@ -108,13 +108,13 @@ def state_page(
         paused_until=figures_in_words.day_in_words(subscriber.paused_until)
         if subscriber.paused_until
         else None,
-        next_due=subscribers.next_digest_in_words(session, subscriber, now=context.clock()),
+        next_due=next_digest.next_digest_in_words(session, subscriber, now=context.clock()),
         reasons=REASONS,
         typed=typed,
         max_reason=MAX_REASON,
         is_thanked=done == "thanks" and bool(subscriber.leaving_reason),
         goodbye_follows=outbox.has_queued_letter(session, subscriber.id, "goodbye"),
-        can_undo=subscribers.can_undo(subscriber, now=context.clock()),
+        can_undo=unsubscribe_and_undo.can_undo(subscriber, now=context.clock()),
         path=request.scope["path"],
         settings_url=links.topic_links_url(context.site, subscriber.id, subscriber.link_version),
     )

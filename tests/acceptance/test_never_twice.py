@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from sqlalchemy import select
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import (
     Delivery,
     DeliveryState,
@@ -35,6 +35,7 @@ from digest.papers import Announcement, Record, catalog
 from digest.publishing.why import WhyCause, why
 from digest.settings import templates_dir
 from digest.site_profile import Site
+from digest.subscribers import pauses, preferences, subscriber_rows
 from digest.subscribers.reader_settings import ReaderSettings, schedule_texts
 from tests.support.publishing_world import PublishingWorld
 from tests.support.shared_caches import CACHES
@@ -178,14 +179,14 @@ class SimulatedService(RuleBasedStateMachine):
     def a_reader_changes_the_schedule(self, email: str, schedule: Schedule) -> None:
         with db.write_session(self.world.engine) as session:
             given = ReaderSettings(texts=schedule_texts(schedule))
-            subscribers.edit(session, subscribers.get(session, email), given, now=self.now)
+            preferences.edit(session, subscriber_rows.get(session, email), given, now=self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS), topics=st.sampled_from(sorted(TOPICS)))
     def a_reader_changes_the_topics(self, email: str, topics: str) -> None:
         with db.write_session(self.world.engine) as session:
-            reader = subscribers.get(session, email)
-            subscribers.edit(session, reader, ReaderSettings(topics=TOPICS[topics]), now=self.now)
+            reader = subscriber_rows.get(session, email)
+            preferences.edit(session, reader, ReaderSettings(topics=TOPICS[topics]), now=self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS), most=st.integers(1, 5))
@@ -223,14 +224,14 @@ class SimulatedService(RuleBasedStateMachine):
     def a_reader_pauses(self, email: str, days: int) -> None:
         with db.write_session(self.world.engine) as session:
             until = (self.now + timedelta(days=days, hours=26)).date()
-            subscribers.pause(session, subscribers.get(session, email), until, self.now)
+            pauses.pause(session, subscriber_rows.get(session, email), until, self.now)
             session.commit()
 
     @rule(email=st.sampled_from(READERS))
     def a_reader_resumes(self, email: str) -> None:
         with db.write_session(self.world.engine) as session:
-            reader = subscribers.get(session, email)
-            subscribers.resume(session, reader, self.now)
+            reader = subscriber_rows.get(session, email)
+            pauses.resume(session, reader, self.now)
             if reader.state is SubscriberState.UNSUBSCRIBED:
                 reader.state, reader.next_due_at = SubscriberState.ACTIVE, None
             session.commit()
@@ -324,7 +325,7 @@ class SimulatedService(RuleBasedStateMachine):
             shown = set(session.execute(select(Shown.subscriber_id, Shown.paper_id)).all())
             papers = session.scalars(select(PaperRow.id).where(PaperRow.merged_into.is_(None))).all()
             for email in self.everybody:
-                reader = subscribers.get(session, email)
+                reader = subscriber_rows.get(session, email)
                 for paper in papers[-12:]:
                     answer = why(
                         session,
@@ -345,7 +346,7 @@ class SimulatedService(RuleBasedStateMachine):
         oldest = self.now.replace(hour=0) - NEWS_FOR
         with db.read_session(self.world.engine) as session:
             for email, came in self.greedy.items():
-                greedy = subscribers.get(session, email)
+                greedy = subscriber_rows.get(session, email)
                 shown = set(session.scalars(select(Shown.paper_id).where(Shown.subscriber_id == greedy.id)))
                 news = select(PaperRow.id).where(
                     PaperRow.merged_into.is_(None),

@@ -24,7 +24,7 @@ from premailer import Premailer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers, topics
+from digest import topics
 from digest.caches import Caches
 from digest.db.tables import (
     Delivery,
@@ -46,6 +46,7 @@ from digest.letters.press.press_value import Press
 from digest.letters.press.size_budget import full_plan
 from digest.papers import fold
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from digest.topics import filter_tree
 
 
@@ -183,7 +184,7 @@ def personalization_of(morning: Morning, subscriber: Any, filters: dict[int, str
         email=subscriber.email,
         edition=morning.edition,
         dated_at=morning.now,
-        schedule=subscribers.schedule_of(subscriber),
+        schedule=subscriber_rows.schedule_of(subscriber),
         key_id=morning.site.signing_key_id,
         filters=filters,
     )

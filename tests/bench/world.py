@@ -17,9 +17,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from digest import db, subscribers, topics
+from digest import db, topics
 from digest.dumps.intake import load_dump
 from digest.site_profile import Site
+from digest.subscribers import csv_import
 from tests.support.product_processes import ROOT
 
 NOW = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
@@ -151,7 +152,7 @@ class World:
             path.write_bytes(self.dump)
             loaded = load_dump.load(session, path, now=self.now)
             assert loaded.new == self.papers, loaded
-            imported = subscribers.import_in_batches(
+            imported = csv_import.import_in_batches(
                 session, SITE, self.reader_rows(), consent="a benchmark", now=self.now
             )
             assert imported.added == self.readers, imported.problems[:3]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscribers
+from digest import bounces, links
 from digest.bounces import (
     Complaint,
     Failure,
@@ -25,6 +25,7 @@ from digest.db.tables import Subscriber
 from digest.delivery import outbox
 from digest.mail_parsing import parse_message
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.support import sample_mails
 from tests.support.plain_letters import plain_letter
 
@@ -381,7 +382,7 @@ def test_few_dead_addresses_among_many_readers_are_no_broken_domain(
     fail, session: Session, now: datetime
 ) -> None:
     for number in range(100):
-        subscribers.add(session, f"r{number}@uni.example", now=now)
+        subscriber_rows.add(session, f"r{number}@uni.example", now=now)
 
     assert not any(fail(email=f"r{number}@uni.example").is_frozen for number in range(19))
     assert fail(email="r19@uni.example").is_frozen

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import redis
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import SubscriberState
+from digest.subscribers import subscriber_rows
 from tests.chaos.world import ChaosWorld, Unruly, at_noon, attempts_of
 from tests.conftest import ROOT
 from tests.support import real_servers
@@ -77,7 +78,7 @@ def subscribe(made: ChaosWorld, name: str, number: int) -> None:
     now = datetime.now(UTC)
     with db.write_session(made.engine) as session:
         for each in range(number):
-            subscribers.add(
+            subscriber_rows.add(
                 session, f"{name}{each}@example.org", texts=at_noon(now), state=SubscriberState.ACTIVE,
                 consent="chaos", now=now,
             )  # fmt: skip

@@ -26,13 +26,14 @@ from typing import Any, Protocol
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, heartbeats, publishing, subscribers
+from digest import db, heartbeats, publishing
 from digest.db.tables import Delivery, DeliveryState, Shown, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.delivery.transports.smtp import MailServer
 from digest.dumps.intake import load_dump
 from digest.letters import Templates
 from digest.settings import templates_dir
+from digest.subscribers import subscriber_rows
 from tests.chaos.worker import LEASE, SITE, Orders, work
 from tests.conftest import ROOT
 from tests.support import certificates
@@ -217,7 +218,7 @@ class ChaosWorld:
     def opt_out(self, email: str) -> None:
         """Unsubscribe somebody, and record when the opt-out was committed."""
         with db.write_session(self.engine) as session:
-            subscribers.get(session, email).state = SubscriberState.UNSUBSCRIBED
+            subscriber_rows.get(session, email).state = SubscriberState.UNSUBSCRIBED
             session.commit()
         self.left[email] = datetime.now(UTC)
 
@@ -330,7 +331,7 @@ def publish(engine: Engine, readers: int) -> None:
 
 def subscribe(session: Session, number: int, now: datetime) -> None:
     """Add one reader who is due."""
-    subscribers.add(
+    subscriber_rows.add(
         session, f"reader{number}@example.org", texts=at_noon(now), state=SubscriberState.ACTIVE,
         consent="chaos", now=now,
     )  # fmt: skip

@@ -40,9 +40,9 @@ def test_an_old_link_does_not_open_a_subscriber_added_after_a_restore(
     digest("subscribers", "add", "new@example.org", "--confirmed", "--consent", "x")
 
     with command_context.open_context() as context, context.read_session() as session:
-        from digest import subscribers
+        from digest.subscribers import subscriber_rows
 
-        assert subscribers.get(session, "new@example.org").id > 2_000_000
+        assert subscriber_rows.get(session, "new@example.org").id > 2_000_000
 
 
 @pytest.mark.usefixtures("catalog", "ada")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from digest import app_context, db, subscribers
+from digest import app_context, db
 from digest.monitoring import setup_checks
 from digest.settings import Settings, load_settings
+from digest.subscribers import sign_up_queue
 from tests.conftest import connected
 from tests.support.waiting import current_time
 
@@ -28,7 +29,7 @@ def test_a_proxy_header_without_the_setting_is_a_warning(
 
     ours = app_context.open_context(load_settings())
     with ours.write_session() as session:
-        subscribers.note_proxy_header(session, ours.clock())
+        sign_up_queue.note_proxy_header(session, ours.clock())
         session.commit()
     ours.engine.dispose()
 

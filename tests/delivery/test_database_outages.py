@@ -19,7 +19,7 @@ import sqlalchemy
 from sqlalchemy import Engine, create_engine, event, update
 from sqlalchemy.exc import OperationalError
 
-from digest import db, plurals, subscribers
+from digest import db, plurals
 from digest.db import postgresql
 from digest.db.tables import Attempt, BounceRow, Delivery, Lane, RateCounter, SubscriberState
 from digest.delivery import database_retries, delivery_run, limits, outbox
@@ -29,6 +29,7 @@ from digest.delivery.transports import Message, Outcome, Transport, Verdict
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.conftest import connected, numbers
 from tests.support import real_servers
 from tests.support.absent_server import AbsentServer
@@ -92,7 +93,7 @@ def write(engine: Engine, site: Site, now: datetime) -> None:
     """Write one letter to each reader."""
     with db.write_session(engine) as session:
         for email in READERS:
-            one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+            one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.queue_letter(
                 session, letter=plain_letter("settings", f"settings-{one.id}"), subscriber_id=one.id, email=email,
                 site=site, now=now, lane=Lane.BULK,

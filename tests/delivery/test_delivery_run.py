@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, gc_control, publishing, subscribers
+from digest import bounces, db, gc_control, publishing
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, FilterRow, Lane, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox, rendering_inputs
@@ -30,6 +30,7 @@ from digest.dumps.intake import load_dump
 from digest.letters import Templates, dkim_signing
 from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
+from digest.subscribers import confirmations, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.faulty_smtp_server import Fault, FaultyServer, faulty_server
 from tests.support.plain_letters import plain_letter
@@ -64,7 +65,7 @@ def deliver(site: Site, templates: Templates, now: datetime) -> Callable[..., De
 def cast(session: Session, now: datetime) -> dict[str, Subscriber]:
     """Alice, Bob and Charlie, who all get digests."""
     people = {
-        email: subscribers.add(
+        email: subscriber_rows.add(
             session,
             email,
             texts={"timezone": "Europe/Oslo"},
@@ -593,7 +594,7 @@ def test_digest_leaves_no_cycles_for_the_garbage_collector(
     for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
         load_dump.load(session, path, now=now - timedelta(hours=1))
     for number in range(200):
-        subscribers.add(
+        subscriber_rows.add(
             session, f"reader-{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
     publishing.publish(session, site=site, templates=templates, caches=CACHES, now=now)
@@ -679,10 +680,10 @@ def test_progress_reports_how_many_are_done(
 def test_reminder_reaches_an_unconfirmed_subscriber(
     session: Session, site: Site, now: datetime, deliver: Callable[..., DeliveryReport]
 ) -> None:
-    subscribers.request_subscription(session, site, "dora@example.org", now=now)
+    confirmations.request_subscription(session, site, "dora@example.org", now=now)
     mailbox = MemoryTransport()
     deliver(session, mailbox)
-    subscribers.queue_reminders(session, site, now + timedelta(hours=24))
+    confirmations.queue_reminders(session, site, now + timedelta(hours=24))
 
     deliver(session, mailbox, after=timedelta(hours=24))
 

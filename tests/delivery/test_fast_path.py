@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, worker_loop
@@ -31,7 +31,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.delivery.worker_loop import UNLIMITED, Worker
 from digest.letters import Templates
 from digest.site_profile import Site
-from digest.subscribers import operator_acts
+from digest.subscribers import operator_acts, subscriber_rows
 from tests.support.plain_letters import plain_letter
 from tests.support.shared_caches import CACHES
 
@@ -63,7 +63,7 @@ def deliver(
     """Write a letter to each reader, and deliver them in windows of two."""
     with db.write_session(postgres_engine) as session:
         for email in READERS:
-            one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+            one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
             outbox.queue_letter(
                 session, letter=plain_letter("welcome", email), subscriber_id=one.id, email=email,
                 site=site, now=now,

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.bounces import SuppressionReason
 from digest.db.tables import Attempt, Delivery, DeliveryState, Lane, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.delivery.outbox import AcceptedWindow, AttemptRecord, ClaimedDelivery, Intent, NextWindow, Outbox
 from digest.site_profile import Site
-from digest.subscribers import operator_acts
+from digest.subscribers import erasure, operator_acts, subscriber_rows
 from tests.conftest import ROOT
 from tests.support.plain_letters import plain_letter
 
@@ -31,7 +31,7 @@ MINUTE = timedelta(minutes=1)
 def box(session: Session, site: Site, now: datetime) -> Outbox:
     """An outbox with a letter to each of two readers."""
     for email in READERS:
-        one = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+        one = subscriber_rows.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
         outbox.queue_letter(
             session, letter=plain_letter("settings", email), subscriber_id=one.id, email=email, site=site,
             now=now,
@@ -233,7 +233,7 @@ def suppress(session: Session, site: Site, now: datetime) -> None:
 
 
 def erase(session: Session, site: Site, now: datetime) -> None:
-    subscribers.erase(session, site, READERS[0], now=now)
+    erasure.erase(session, site, READERS[0], now=now)
 
 
 @pytest.mark.parametrize("is_checked", [False, True], ids=["fast path", "checked"])

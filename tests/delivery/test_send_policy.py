@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import Delivery, Lane, SubscriberState
 from digest.delivery import delivery_run, limits, outbox, send_policy
 from digest.delivery.delivery_run import DeliveryReport
@@ -24,6 +24,7 @@ from digest.delivery.transports.server_pool import PoolMember, ServerPool
 from digest.letters import Templates
 from digest.monitoring import problems
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.bench import greylisting
 from tests.support.absent_server import AbsentServer
 from tests.support.clock import Clock
@@ -542,7 +543,7 @@ def test_run_ends_its_conversation_with_a_domain_when_its_window_is_settled(
 def put_edition(session: Session, count: int, now: datetime, *, first: int = 0) -> None:
     """Write an edition of `number` digests into the outbox."""
     for number in range(first, first + count):
-        one = subscribers.add(
+        one = subscriber_rows.add(
             session, f"r{number}@example.org", state=SubscriberState.ACTIVE,
             consent="a test", now=now,
         )  # fmt: skip

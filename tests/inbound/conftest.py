@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import Engine, delete
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Base, Subscriber, SubscriberState
 from digest.letters import Templates
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.inbound.signed_replies import ADA
 from tests.support.delivered_mail import deliver_due
 
@@ -50,7 +50,7 @@ def site(site: Site) -> Site:
 @pytest.fixture
 def ada(session: Session, now: datetime) -> Subscriber:
     """A reader with one topic."""
-    row = subscribers.add(
+    row = subscriber_rows.add(
         session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
     )  # fmt: skip
     session.commit()

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Confirmation, Delivery, InboundMail, SubscriberState
 from digest.inbound import answer_limits, classification, mail_without_command, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
+from digest.subscribers import sign_up_queue, subscriber_rows
 from tests.inbound.signed_replies import reply
 
 US, READER, OPERATOR = "digest@example.org", "ada@uni.example", "operator@else.example"
@@ -26,7 +26,7 @@ Receive = Callable[..., Counter[str]]
 @pytest.fixture
 def receive(session: Session, site: Site, now: datetime) -> Receive:
     """Return a function that processes mails of these senders and returns how many letters of each kind followed."""
-    reader = subscribers.add(session, READER, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    reader = subscriber_rows.add(session, READER, state=SubscriberState.ACTIVE, consent="a test", now=now)
     reader.confirmed_at = now
     session.commit()
 
@@ -76,7 +76,7 @@ def test_addresses_of_one_mailbox_share_its_limits(
     assert asked == {"how_to_subscribe": 12, "passed_on": 5}
 
     for number in range(5):
-        subscribers.request(session, f"eve+{number}@else.example", network=f"network {number}", now=now)
-    subscribers.send_confirmations(session, site, now)
+        sign_up_queue.request(session, f"eve+{number}@else.example", network=f"network {number}", now=now)
+    sign_up_queue.send_confirmations(session, site, now)
     assert receive([])["confirm"] == 3
     assert session.query(Confirmation).count() == 3

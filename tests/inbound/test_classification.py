@@ -23,7 +23,7 @@ import pytest
 from sqlalchemy import Engine, delete, select, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, links, subscribers
+from digest import bounces, db, links
 from digest.app_context import AppContext
 from digest.db.tables import BounceRow, Delivery, InboundMail, MailState, Subscriber, SubscriberState
 from digest.delivery import delivery_run, outbox
@@ -33,6 +33,7 @@ from digest.inbound import classification, mail_text, server, storage_quota, sto
 from digest.letters import Templates
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
+from digest.subscribers import erasure, subscriber_rows, unsubscribe_and_undo
 from tests.support import sample_mails
 from tests.support.plain_letters import plain_letter
 from tests.support.real_servers import free_port
@@ -50,7 +51,7 @@ def site(site: Site) -> Site:
 @pytest.fixture
 def ada(session: Session, now: datetime) -> Subscriber:
     """A subscriber."""
-    row = subscribers.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    row = subscriber_rows.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now)
     session.commit()
     return row
 
@@ -273,7 +274,7 @@ def test_an_out_of_office_reply_changes_nothing(
 def test_a_bounce_of_an_erased_reader_is_accepted(
     session: Session, site: Site, receive: Callable[..., str], letter: int, now: datetime
 ) -> None:
-    subscribers.erase(session, site, ADA, now=now)
+    erasure.erase(session, site, ADA, now=now)
     session.commit()
 
     receive(sample_mails.dsn(), to=links.bounce_address(site, letter))
@@ -286,7 +287,7 @@ def test_an_erasure_also_deletes_stored_mail(
 ) -> None:
     receive(sample_mails.A_LETTER, to="digest@example.org", sender="Ada@Uni.example")
 
-    subscribers.erase(session, site, ADA, now=now)
+    erasure.erase(session, site, ADA, now=now)
 
     assert list(stored_mail.list_mails(session)) == []
 
@@ -313,7 +314,7 @@ def test_an_erasure_deletes_no_mail_of_a_longer_address(
     ):
         receive(f"From: eve@x.example\r\n\r\n{written}\r\n".encode(), to="abuse@bounce.example.org", sender="eve@x.example")  # fmt: skip
 
-    subscribers.erase(session, site, ADA, now=now)
+    erasure.erase(session, site, ADA, now=now)
 
     assert [row.sender for row in stored_mail.list_mails(session)] == list(others)
 
@@ -355,7 +356,7 @@ def test_a_forged_complaint_that_quotes_a_forwarded_digest_only_unsubscribes_and
     (goodbye,) = memory.messages
     assert goodbye.recipient == ADA
     assert url.encode() in goodbye.content.replace(b"=\r\n", b"")
-    assert subscribers.undo(session, ada, now=now)
+    assert unsubscribe_and_undo.undo(session, ada, now=now)
     assert state_of(session, ada) == SubscriberState.ACTIVE
 
 

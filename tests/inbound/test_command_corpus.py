@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Delivery, SignUp, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
@@ -19,6 +18,7 @@ from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.inbound.command_corpus import (
     ALL,
     READER,
@@ -75,7 +75,7 @@ def arrive(session: Session, site: Site, templates: Templates, now: datetime) ->
 
 
 def add_reader(session: Session, now: datetime) -> None:
-    row = subscribers.add(
+    row = subscriber_rows.add(
         session, READER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
     )  # fmt: skip
     row.confirmed_at = now

@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Consent, Delivery, Subscriber, SubscriberState
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
+from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import reply
 from tests.inbound.test_mail_commands import text_of
@@ -26,8 +27,8 @@ QUOTED = "\nOn Fri, 20 Nov 2026 at 08:00, Example Digest\n<digest@example.org> w
 @pytest.fixture
 def question(session: Session, site: Site, deliver: Deliver, now: datetime) -> EmailMessage:
     """The letter that asks Bob to confirm."""
-    requested = subscribers.ReaderSettings(topics={"robots": "robot*"})
-    subscribers.request_subscription(session, site, BOB, requested=requested, now=now)
+    requested = ReaderSettings(topics={"robots": "robot*"})
+    confirmations.request_subscription(session, site, BOB, requested=requested, now=now)
     session.commit()
     (letter,) = deliver()
     return letter
@@ -62,7 +63,7 @@ def answer(session: Session, site: Site, question: EmailMessage, now: datetime) 
 
 
 def bob(session: Session) -> Subscriber:
-    return subscribers.get(session, BOB)
+    return subscriber_rows.get(session, BOB)
 
 
 def test_only_a_reply_to_the_letter_closes_the_request(answer: Answer, session: Session) -> None:
@@ -106,7 +107,7 @@ def test_a_reply_of_yes_confirms(body: str, answer: Answer, deliver: Deliver, se
     assert answer(body) == f"subscriber {bob(session).id} confirmed"
 
     assert bob(session).state == SubscriberState.ACTIVE
-    assert [topic.name for topic in subscribers.topics_of(session, bob(session))] == ["robots"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, bob(session))] == ["robots"]
     assert session.scalars(select(Consent.how)).one() == "confirmed by reply"
     (welcome,) = deliver()
     assert (welcome["To"], welcome["Reply-To"][:6]) == (BOB, "reply+")

@@ -12,13 +12,14 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import db, subscribers
+from digest import db
 from digest.caches import Caches
 from digest.db.tables import Delivery, SignUp
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.site_profile import Site
+from digest.subscribers import confirmations, subscriber_rows, subscriber_topics, unsubscribe_and_undo
 from tests.inbound.conftest import failing
 from tests.inbound.fresh_mail_corpus import ADA, ALL, BOB, EVE, LETTER, QUESTION, FreshMail
 from tests.inbound.signed_replies import lookup
@@ -57,8 +58,8 @@ def world(sqlite_engine: Engine, site: Site, templates: Templates) -> dict[str, 
     world.dump("20T06:00", titles)
     world.publish("20T08:00")
     with db.write_session(sqlite_engine) as session:
-        subscribers.mark_unsubscribed(session, subscribers.get(session, EVE), now=NOW)
-        subscribers.request_subscription(session, site, BOB, now=NOW)
+        unsubscribe_and_undo.mark_unsubscribed(session, subscriber_rows.get(session, EVE), now=NOW)
+        confirmations.request_subscription(session, site, BOB, now=NOW)
         session.commit()
         sent = deliver_due(session, site=site, templates=templates, now=NOW)
     to = {str(letter["To"]): str(letter["Reply-To"]) for letter in sent}
@@ -106,8 +107,8 @@ def arrive(
         outcome = classification.process_mail(session, site=site, number=number, rules=rules, now=NOW)
         messages = deliver_due(session, site=site, templates=templates, now=NOW)
         texts = [body_of(one.as_bytes(), "plain") for one in messages]
-        row = subscribers.find(session, case.sender) or (
-            subscribers.find(session, ADA) if case.to == LETTER else None
+        row = subscriber_rows.find(session, case.sender) or (
+            subscriber_rows.find(session, ADA) if case.to == LETTER else None
         )
         return Answered(
             outcome=outcome,
@@ -116,7 +117,7 @@ def arrive(
             ),
             text=" ".join(" ".join(texts).replace("\u2060", "").split()),
             state=row.state if row else "",
-            topics=[topic.name for topic in subscribers.topics_of(session, row)] if row else [],
+            topics=[topic.name for topic in subscriber_topics.topics_of(session, row)] if row else [],
             sign_up=session.scalars(select(SignUp.requested_settings)).one_or_none(),
         )
 

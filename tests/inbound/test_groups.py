@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, publishing, subscribers
+from digest import bounces, links, publishing
 from digest.bounces import FailureKind
 from digest.db.tables import (
     BounceRow,
@@ -31,13 +31,18 @@ from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.site_profile import Site
 from digest.subscribers import (
-    NOTHING_GIVEN,
-    ReaderSettings,
+    account,
+    confirmations,
+    erasure,
     operator_acts,
     pauses,
     still_reading,
+    subscriber_rows,
+    subscriber_topics,
     undo_changes,
+    unsubscribe_and_undo,
 )
+from digest.subscribers.reader_settings import NOTHING_GIVEN, ReaderSettings
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA as OWNER
 from tests.inbound.signed_replies import lookup, reply, signed_reply
@@ -54,7 +59,7 @@ US = "digest@example.org"
 
 @pytest.fixture
 def group(session: Session, now: datetime) -> Subscriber:
-    row = subscribers.add(
+    row = subscriber_rows.add(
         session, GROUP, state=SubscriberState.ACTIVE, owner=OWNER, consent="a test", now=now - timedelta(days=2),
         topics={"Flows": '"flow matching"'},
     )  # fmt: skip
@@ -110,7 +115,7 @@ def owners_letter(
     session: Session, site: Site, group: Subscriber, deliver: Deliver, now: datetime
 ) -> EmailMessage:
     """A letter about the group's settings."""
-    subscribers.send_link(session, site, group, now)
+    confirmations.send_link(session, site, group, now)
     session.commit()
     (letter,) = deliver()
     return letter
@@ -181,12 +186,12 @@ def test_a_group_is_not_asked_whether_it_still_reads_but_its_owner_is(
 def test_every_letter_but_the_digest_goes_to_the_owner(
     session: Session, site: Site, group: Subscriber, templates: Templates, now: datetime
 ) -> None:
-    subscribers.request_subscription(session, site, GROUP, now=now)
-    subscribers.send_link(session, site, group, now)
-    subscribers.queue_account_link(session, site, group, now=now)
+    confirmations.request_subscription(session, site, GROUP, now=now)
+    confirmations.send_link(session, site, group, now)
+    account.queue_account_link(session, site, group, now=now)
     undo_changes.save_settings(session, site, group, ReaderSettings(topics={"Robots": "robot*"}), now=now)
     pauses.pause_with_letter(session, site, group, None, now=now)
-    subscribers.leave_with_undo(session, site, group, now=now)
+    unsubscribe_and_undo.leave_with_undo(session, site, group, now=now)
 
     expected = ["settings", "settings_link", "account_link", "changed", "paused", "goodbye"]
     assert letters(session) == [(letter, OWNER) for letter in expected]
@@ -229,7 +234,7 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
 ) -> None:
     add_group(session, site, now)
     (question,) = deliver()
-    subscribers.queue_reminders(session, site, now + timedelta(hours=25))
+    confirmations.queue_reminders(session, site, now + timedelta(hours=25))
 
     assert question["To"] == OWNER
     assert (
@@ -240,14 +245,16 @@ def test_the_owner_confirms_a_group_that_the_operator_added_and_is_reminded(
 
     receive(reply(question["Reply-To"], "yes\n"), question["Reply-To"])
 
-    assert subscribers.get(session, GROUP).state == SubscriberState.ACTIVE
+    assert subscriber_rows.get(session, GROUP).state == SubscriberState.ACTIVE
     assert letters(session)[-1] == ("welcome", OWNER)
 
 
 @pytest.mark.parametrize("owner", [GROUP, "LAB@lists.example", "nobody"])
 def test_the_owner_of_a_group_is_another_valid_address(session: Session, owner: str, now: datetime) -> None:
     with pytest.raises(BadField, match="owner: "):
-        subscribers.add(session, GROUP, state=SubscriberState.ACTIVE, owner=owner, consent="a test", now=now)
+        subscriber_rows.add(
+            session, GROUP, state=SubscriberState.ACTIVE, owner=owner, consent="a test", now=now
+        )
 
 
 def test_another_owner_or_a_new_group_revokes_all_links(
@@ -259,21 +266,21 @@ def test_another_owner_or_a_new_group_revokes_all_links(
     assert not operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
 
     assert (group.contact_email, group.link_version) == (MEMBER, before + 1)
-    assert subscribers.find_by_link(session, group.id, before) is None
+    assert subscriber_rows.find_by_link(session, group.id, before) is None
 
 
 def test_an_owner_is_erased_only_when_the_groups_have_another_owner(
     session: Session, site: Site, group: Subscriber, now: datetime
 ) -> None:
-    subscribers.add(session, OWNER, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    subscriber_rows.add(session, OWNER, state=SubscriberState.ACTIVE, consent="a test", now=now)
     session.commit()
 
     with pytest.raises(BadField, match=r"manages the digests of lab@lists\.example"):
-        subscribers.erase(session, site, OWNER.upper(), now=now)
+        erasure.erase(session, site, OWNER.upper(), now=now)
     operator_acts.change_by_operator(session, group, NOTHING_GIVEN, owner=MEMBER, now=now)
-    subscribers.erase(session, site, OWNER, now=now)
+    erasure.erase(session, site, OWNER, now=now)
 
-    assert subscribers.find(session, OWNER) is None
+    assert subscriber_rows.find(session, OWNER) is None
 
 
 # ── mail ────────────────────────────────────────────────────────────────────────────────────────
@@ -292,7 +299,7 @@ def test_the_owner_changes_a_group_by_replying_and_a_member_with_the_letter_does
     receive(signed_reply(token, "add members: everything\n", sender=MEMBER), token, sender=MEMBER)
     receive(signed_reply(token, "add robots: robot*\n"), token)
 
-    assert [topic.name for topic in subscribers.topics_of(session, group)] == ["Flows", "robots"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, group)] == ["Flows", "robots"]
     answers = [one for one in deliver() if one["To"] == OWNER]
     (answer,) = answers
     assert "The group’s digest: Every day at 08:00, UTC, on Flows and robots." in " ".join(

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from digest import bounces, db, links, subscribers
+from digest import bounces, db, links
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, MailState, Subscriber, SubscriberState
 from digest.inbound import classification, command_arguments, find_commands, stored_mail
@@ -25,6 +25,7 @@ from digest.inbound.mail_text import read_mail
 from digest.letters import Templates, render_letter
 from digest.settings import load_settings
 from digest.site_profile import Site
+from digest.subscribers import confirmations, sign_up_queue, subscriber_rows, subscriber_topics
 from tests.inbound.test_classification import opened
 from tests.support.delivered_mail import deliver_due
 from tests.support.growth import assert_proportional
@@ -248,7 +249,7 @@ def deliver_mail(session: Session, site: Site, templates: Templates, now: dateti
     """Return a function that delivers what is due and returns the messages."""
 
     def delivered(*, at: datetime = now) -> list[EmailMessage]:
-        subscribers.send_confirmations(session, site, at)
+        sign_up_queue.send_confirmations(session, site, at)
         return deliver_due(session, site=site, templates=templates, now=at)
 
     return delivered
@@ -396,7 +397,7 @@ def test_lasting_changes_wait_on_a_page_mailed_to_the_owner_only(
 ) -> None:
     receive(written('add robots: robot* & "cup"\ndrop FLOWS\nweekly fri at 8:00\n'))
 
-    assert [topic.name for topic in subscribers.topics_of(session, ada)] == ["Flows"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, ada)] == ["Flows"]
     (answer,) = deliver_mail()
     assert answer["To"] == ADA
     link = f"{links.manage_url(site, ada.id, 0)}?name=robots&filter=robot%2A+%26+%22cup%22&drop=Flows&cadence=weekly-fri&at=8%3A00"
@@ -445,7 +446,7 @@ def test_help_names_the_other_commands_and_explains_each_on_request(
 def test_a_reader_in_the_senders_domain_is_answered(
     receive: Receive, session: Session, now: datetime
 ) -> None:
-    subscribers.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
+    subscriber_rows.add(session, "eve@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now)
 
     receive(written(subject="help", sender="eve@example.org"), sender="eve@example.org")
 
@@ -474,9 +475,9 @@ def test_a_stranger_who_subscribes_by_mail_gets_one_confirmation(
 
     (question,) = deliver_mail()
     assert (question["To"], question["Subject"]) == ("bob@else.example", "Confirm your subscription")
-    bob = subscribers.confirm(session, site, links.confirm_url(site, 1).rpartition("/")[2], now)
+    bob = confirmations.confirm(session, site, links.confirm_url(site, 1).rpartition("/")[2], now)
     assert bob is not None
-    assert [topic.name for topic in subscribers.topics_of(session, bob)] == ["robots"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, bob)] == ["robots"]
 
 
 def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
@@ -486,7 +487,8 @@ def test_a_flood_of_sign_ups_by_mail_causes_few_letters(
         receive(written(subject="subscribe", sender=f"bob-{number}@else.example"))
 
     sent = [
-        subscribers.send_confirmations(session, site, now + timedelta(minutes=minute)) for minute in range(60)
+        sign_up_queue.send_confirmations(session, site, now + timedelta(minutes=minute))
+        for minute in range(60)
     ]
 
     assert sum(sent) == sent[0] == 10
@@ -510,7 +512,7 @@ def test_a_closed_site_says_that_it_accepts_no_sign_up(
 
     (answer,) = deliver_mail()
     assert "Nothing has changed." in text_of(answer)
-    assert subscribers.find(session, "bob@else.example") is None
+    assert subscriber_rows.find(session, "bob@else.example") is None
 
 
 @pytest.mark.parametrize(
@@ -675,9 +677,9 @@ def test_a_command_over_lmtp_is_applied_and_other_mail_kept_for_a_person(
         client.sendmail(ADA, [US], wire("From: ada@uni.example\nSubject: Lovely\n\nThank you!\n"))
 
     with db.write_session(engine) as session:
-        assert subscribers.get(session, ADA).state == SubscriberState.PAUSED
+        assert subscriber_rows.get(session, ADA).state == SubscriberState.PAUSED
         assert waiting(session) == ["reply", "no_command"]
-        assert subscribers.send_confirmations(session, site, now) == 1
+        assert sign_up_queue.send_confirmations(session, site, now) == 1
         assert [(row.state, row.reason) for row in stored_mail.list_mails(session)] == [
             (MailState.SHUNTED, "it has no command; subscriber 1 was sent examples")
         ]

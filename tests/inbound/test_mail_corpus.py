@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.inbound.conftest import empty, failing
 from tests.inbound.mail_corpus import MUST_ACT, MUST_NOT, US, WRITER, CorpusMail
 
@@ -26,7 +26,7 @@ def became(session: Session, site: Site, now: datetime) -> Became:
 
     def arrived(case: CorpusMail) -> tuple[str, list[str]]:
         empty(session)
-        row = subscribers.add(
+        row = subscriber_rows.add(
             session, WRITER, state=SubscriberState.ACTIVE, consent="a test", now=now, topics={"Flows": "flow matching"}
         )  # fmt: skip
         row.confirmed_at = now

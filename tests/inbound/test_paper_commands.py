@@ -10,13 +10,14 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import Subscriber
 from digest.inbound import classification, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.letters import Templates
 from digest.papers.catalog import hidden_papers
 from digest.site_profile import Site
+from digest.subscribers import saved_papers, subscriber_rows, subscriber_topics
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
 from tests.support.delivered_mail import deliver_due
@@ -89,11 +90,11 @@ def said_in(mail: EmailMessage) -> str:
 
 
 def ada(session: Session) -> Subscriber:
-    return subscribers.get(session, ADA)
+    return subscriber_rows.get(session, ADA)
 
 
 def filters(session: Session) -> list[str]:
-    return [topic.text for topic in subscribers.topics_of(session, ada(session))]
+    return [topic.text for topic in subscriber_topics.topics_of(session, ada(session))]
 
 
 def number_of(letter: EmailMessage, title: str) -> int:
@@ -171,10 +172,10 @@ def test_save_puts_the_paper_on_the_list_of_a_proven_reader(
     assert "Open the link below to save it. Save the paper: https://digest.example.org/s/" in said_in(
         answer(letter, f"save {number}\n", is_signed=False)
     )
-    assert subscribers.list_saved(session, ada(session).id) == []
+    assert saved_papers.list_saved(session, ada(session).id) == []
     assert "Saved: Flow matching on meshes." in said_in(answer(letter, f"save {number}\n"))
     assert "You had saved it before" in said_in(answer(letter, f"save {number}\n"))
-    ((paper, _),) = subscribers.list_saved(session, ada(session).id)
+    ((paper, _),) = saved_papers.list_saved(session, ada(session).id)
     assert paper.title == "Flow matching on meshes"
 
 

@@ -10,13 +10,14 @@ import pytest
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import outbox
 from digest.inbound import classification, sender_proof, stored_mail
 from digest.inbound.mail_rules import MailRules
 from digest.inbound.mail_text import read_mail
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows, subscriber_topics, undo_changes, unsubscribe_and_undo
 from tests.inbound.conftest import Deliver
 from tests.inbound.signed_replies import ADA, lookup, reply, signed_reply
 from tests.inbound.test_mail_commands import text_of
@@ -29,7 +30,7 @@ US = "digest@example.org"
 
 @pytest.fixture
 def bob(session: Session, now: datetime) -> Subscriber:
-    row = subscribers.add(session, BOB, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    row = subscriber_rows.add(session, BOB, state=SubscriberState.ACTIVE, consent="a test", now=now)
     session.commit()
     return row
 
@@ -69,7 +70,7 @@ def state_of(session: Session, reader: Subscriber) -> SubscriberState:
 
 
 def topics(session: Session, reader: Subscriber) -> list[str]:
-    return [topic.name for topic in subscribers.topics_of(session, reader)]
+    return [topic.name for topic in subscriber_topics.topics_of(session, reader)]
 
 
 def test_mail_in_a_readers_name_blocks_no_signed_reply(
@@ -114,7 +115,7 @@ def test_a_signed_reply_to_a_letter_changes_settings_at_once_and_the_answer_undo
         said.count("aused until 4 December 2026") == 1
     )  # the outcome says it, so the state does not repeat it
     assert "\nYour digest: Every Friday at 09:00, Oslo, on robots.\n" in said
-    change = subscribers.find_change(session, ada, now=now)
+    change = undo_changes.find_change(session, ada, now=now)
     assert change
     assert f"Undo:\n{links.manage_url(site, ada.id, 0)}?change={change.id}\n" in said
     assert "Not you? Undo it: open the link, or reply “undo”." in " ".join(said.split())
@@ -137,7 +138,7 @@ def test_a_topic_added_again_gets_the_new_filter_and_undo_restores_the_old_one(
 ) -> None:
     receive(signed_reply(token, "add FLOWS: rectified flow\n"), token)
 
-    (topic,) = subscribers.topics_of(session, ada)
+    (topic,) = subscriber_topics.topics_of(session, ada)
     assert (topic.name, topic.typed) == ("Flows", "rectified flow")
     said = text_of(*deliver())
     assert "Changed: Flows." in said
@@ -355,7 +356,7 @@ def test_what_a_forged_from_line_does_is_undone_in_one_step(
     assert state_of(session, ada) == SubscriberState.UNSUBSCRIBED
 
     ada.confirmed_at = now
-    assert subscribers.undo(session, ada, now=now)
+    assert unsubscribe_and_undo.undo(session, ada, now=now)
     assert (ada.state, topics(session, ada)) == (SubscriberState.ACTIVE, ["Flows"])
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from digest import db, links, subscribers
+from digest import db, links
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Confirmation, Consent, Delivery, SignUp, Subscriber, SubscriberState
@@ -25,7 +25,7 @@ from digest.inbound.mail_text import read_mail
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
 from digest.site_profile import Site
-from digest.subscribers import sign_up_counts
+from digest.subscribers import confirmations, sign_up_counts, sign_up_queue, subscriber_rows
 from tests.inbound.test_classification import opened
 from tests.support.waiting import HANG_SECONDS, current_time, wait_until
 
@@ -243,7 +243,7 @@ def waiting(session: Session) -> int:
 
 def slow_down(session: Session, now: datetime) -> None:
     """Let a hundred confirmations to strangers be unanswered."""
-    row = subscribers.add(session, "victim@else.example", state=SubscriberState.PENDING, now=now)
+    row = subscriber_rows.add(session, "victim@else.example", state=SubscriberState.PENDING, now=now)
     for number in range(150):
         made = now - timedelta(minutes=2)
         session.add(
@@ -258,18 +258,18 @@ def test_a_proven_sign_up_is_sent_its_confirmation_at_once_even_at_the_lowest_pa
     receive: Receive, session: Session, site: Site, now: datetime
 ) -> None:
     slow_down(session, now)
-    assert subscribers.are_slow(session, now)
+    assert sign_up_counts.are_slow(session, now)
 
     assert receive(signed(), "lab.uni.example").startswith("a sign-up, proven")
 
     assert letters(session) == [("confirm", BOB)]
     assert waiting(session) == 0
     assert (
-        subscribers.get(session, BOB).state == SubscriberState.PENDING
+        subscriber_rows.get(session, BOB).state == SubscriberState.PENDING
     )  # a press on the link is still needed
     number = session.scalars(select(func.max(Confirmation.id))).one()
-    subscribers.confirm(session, site, links.confirm_url(site, number).rpartition("/")[2], now)
-    assert subscribers.get(session, BOB).state == SubscriberState.ACTIVE
+    confirmations.confirm(session, site, links.confirm_url(site, number).rpartition("/")[2], now)
+    assert subscriber_rows.get(session, BOB).state == SubscriberState.ACTIVE
     assert session.scalars(select(Consent.how)).one() == (
         "confirmed by link, requested by mail <one@lab.uni.example> of Fri, 20 Nov 2026 09:00:00 +0100, "
         "confirmed by lab.uni.example"
@@ -293,7 +293,7 @@ def test_an_unproven_sign_up_by_mail_waits_in_the_queue(
     assert receive(content, *domains, fails=fails) == "a sign-up, waiting to be confirmed"
 
     assert (letters(session), waiting(session)) == ([], 1)
-    assert subscribers.send_confirmations(session, site, now) == 1
+    assert sign_up_queue.send_confirmations(session, site, now) == 1
     assert letters(session) == [("confirm", BOB)]
 
 
@@ -303,7 +303,7 @@ def test_forged_mail_from_everybody_causes_as_few_letters_as_one_network(
     for number in range(100):
         receive(MAIL.replace("bob@", f"bob-{number}@").encode())
     for minute in range(60):
-        subscribers.send_confirmations(session, site, now + timedelta(minutes=minute))
+        sign_up_queue.send_confirmations(session, site, now + timedelta(minutes=minute))
 
     assert len(letters(session)) == 10
     assert receive(signed(), "lab.uni.example").startswith("a sign-up, proven")

@@ -23,7 +23,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from sqlalchemy import Engine, select
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.app_context import AppContext
 from digest.bounces import Failure, FailureKind, MailReport, NoActionNeeded
 from digest.db.tables import BounceRow, SubscriberState
@@ -33,6 +33,7 @@ from digest.letters import Templates
 from digest.mail_parsing import parse_message
 from digest.settings import load_settings
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.inbound.test_classification import opened
 from tests.judge import postfix
 from tests.judge.installed_programs import program
@@ -182,7 +183,9 @@ class BouncePath:
         with db.write_session(self.engine) as session:
             for name in names:
                 email = f"{name}@faraway.example"
-                row = subscribers.add(session, email, state=SubscriberState.ACTIVE, consent="a test", now=now)
+                row = subscriber_rows.add(
+                    session, email, state=SubscriberState.ACTIVE, consent="a test", now=now
+                )
                 outbox.queue_letter(
                     session, letter=plain_letter("settings", name), subscriber_id=row.id, email=email,
                     site=self.site, now=now,

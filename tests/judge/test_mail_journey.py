@@ -18,7 +18,7 @@ import dkim
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, publishing, subscribers
+from digest import db, publishing
 from digest.app_context import AppContext
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
@@ -29,6 +29,7 @@ from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.settings import load_settings
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.conftest import ROOT
 from tests.inbound.test_classification import opened
 from tests.judge import dovecot, postfix
@@ -111,12 +112,15 @@ class Correspondence:
     def reader(self) -> Subscriber:
         """Return the reader's row."""
         with db.read_session(self.engine) as session:
-            return subscribers.get(session, ADA)
+            return subscriber_rows.get(session, ADA)
 
     def topics(self) -> list[str]:
         """Return the names of the reader's topics."""
         with db.read_session(self.engine) as session:
-            return [topic.name for topic in subscribers.topics_of(session, subscribers.get(session, ADA))]
+            return [
+                topic.name
+                for topic in subscriber_topics.topics_of(session, subscriber_rows.get(session, ADA))
+            ]
 
     def publish(self) -> None:
         """Publish the reader's next digest, and set the worker's clock to the hour of that digest."""

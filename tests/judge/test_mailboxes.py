@@ -16,7 +16,7 @@ import dkim
 import pytest
 from sqlalchemy import select
 
-from digest import db, failpoints, publishing, subscribers
+from digest import db, failpoints, publishing
 from digest.cli.dkim_keys import new_key
 from digest.db.tables import Delivery, SubscriberState
 from digest.delivery import delivery_run, outbox
@@ -26,6 +26,7 @@ from digest.editions.schedule import Schedule
 from digest.letters import Templates
 from digest.letters.dkim_signing import Signer
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from digest.subscribers.reader_settings import schedule_texts
 from tests.conftest import ROOT
 from tests.judge import dovecot, postfix
@@ -108,7 +109,7 @@ def publish(mailway: MailboxPath, *names: str) -> None:
         for path in (ROOT / "digest" / "dumps" / "sample").glob("*.txt"):
             load_dump.load(session, path, now=now - timedelta(hours=1))
         for name in names:
-            subscribers.add(
+            subscriber_rows.add(
                 session, f"{name}@{DOMAIN}", texts=schedule_texts(schedule), state=SubscriberState.ACTIVE, consent="a test",
                 now=now,
             )  # fmt: skip

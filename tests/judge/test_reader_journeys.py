@@ -12,11 +12,12 @@ import pytest
 import uvicorn
 from sqlalchemy.orm import Session
 
-from digest import links, subscribers
+from digest import links
 from digest.app_context import AppContext, open_context
 from digest.db.tables import DumpRow, DumpState, Subscriber, SubscriberState
 from digest.papers import Record, catalog
 from digest.settings import load_settings
+from digest.subscribers import subscriber_rows
 from digest.web import create_app
 from tests.judge import journey_walks
 from tests.judge.journey_walks import BrowserPrograms, Setting
@@ -78,7 +79,7 @@ class ReaderSite:
     def add_reader(self, email: str) -> Subscriber:
         """Add a reader with two topics."""
         with Session(self.context.engine.execution_options(writing=True), expire_on_commit=False) as session:
-            reader = subscribers.add(
+            reader = subscriber_rows.add(
                 session, email, state=SubscriberState.ACTIVE, consent="asked", now=NOW,
                 topics={"Diffusion": 'diffusion OR "flow matching"', "Robots": "robot*"},
             )  # fmt: skip

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 from sqlalchemy import Engine, update
 
-from digest import db, heartbeats, subscribers
+from digest import db, heartbeats
 from digest.cli import up
 from digest.cli.status import problem_in_words
 from digest.db.tables import Delivery, DeliveryState, DumpRow, Heartbeat
@@ -18,6 +18,7 @@ from digest.editions.schedule import Cadence
 from digest.letters import Templates
 from digest.monitoring import figures, problems
 from digest.site_profile import Site
+from digest.subscribers import pauses, subscriber_rows
 from tests.support.publishing_world import PublishingWorld, at
 
 ALICE, BELA = "alice@example.org", "bela@example.org"
@@ -74,13 +75,13 @@ def test_a_pause_that_was_undone_promises_the_next_edition(world: PublishingWorl
     world.subscribe(ALICE, GRAPHS, now="18T00:00")
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
-        alice = subscribers.get(session, ALICE)
-        subscribers.pause(session, alice, None, at("20T09:00"))
+        alice = subscriber_rows.get(session, ALICE)
+        pauses.pause(session, alice, None, at("20T09:00"))
         session.commit()
     assert look(world, "20T09:01")[:2] == (0, None)
 
     with db.write_session(world.engine) as session:
-        subscribers.resume(session, subscribers.get(session, ALICE), at("20T09:02"))
+        pauses.resume(session, subscriber_rows.get(session, ALICE), at("20T09:02"))
         session.commit()
     assert look(world, "20T09:03")[:2] == (0, at("21T08:00"))
 

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Delivery
 from digest.monitoring import weekly_report
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 
 MONDAY = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -52,7 +52,7 @@ def test_a_late_report_has_the_figures_of_the_same_week(
 ) -> None:
     for day in (15, 16, 18, 22, 23):  # the Sunday before, three days of the week, the Monday after
         moment = datetime(2026, 11, day, 12, 0, tzinfo=UTC)
-        subscribers.add(session, f"reader{day}@example.org", now=moment)
+        subscriber_rows.add(session, f"reader{day}@example.org", now=moment)
     session.commit()
 
     queue_at(session, site, MONDAY + late)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing, retention_rules, subscribers
+from digest import db, publishing, retention_rules
 from digest.db.tables import (
     Attempt,
     BounceRow,
@@ -29,6 +29,7 @@ from digest.letters import Templates
 from digest.publishing import why
 from digest.retention_rules import Retention
 from digest.site_profile import Site
+from digest.subscribers import confirmations
 from tests.conftest import NOW
 from tests.support.plain_letters import plain_letter
 from tests.support.publishing_world import PublishingWorld, at
@@ -174,11 +175,11 @@ def test_an_unconfirmed_address_is_deleted_after_400_days_unless_asked_again(
     now = at("20T08:00")
     with db.write_session(world.engine) as session:
         for name in ("silent", "again"):
-            subscribers.request_subscription(session, world.site, f"{name}@example.org", now=now)
+            confirmations.request_subscription(session, world.site, f"{name}@example.org", now=now)
         session.commit()
     world.deliver(now)
     with db.write_session(world.engine) as session:
-        subscribers.request_subscription(
+        confirmations.request_subscription(
             session, world.site, "again@example.org", now=now + timedelta(days=300)
         )
         session.commit()

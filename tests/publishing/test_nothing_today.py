@@ -8,12 +8,13 @@ from email import message_from_bytes, policy
 import pytest
 from sqlalchemy import Engine, select
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import Delivery, DeliveryState, Lane
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.publishing import PublishReport
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows, unsubscribe_and_undo
 from tests.support.publishing_world import PublishingWorld, at
 
 ALICE = "alice@example.org"
@@ -147,7 +148,9 @@ def test_a_reader_who_unsubscribed_meanwhile_gets_no_letter(world: PublishingWor
     world.subscribe(ALICE, {"Diffusion": "diffusion"}, wants_nothing_today_letters=True)
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
-        subscribers.mark_unsubscribed(session, subscribers.get(session, ALICE), now=at("20T08:01"))
+        unsubscribe_and_undo.mark_unsubscribed(
+            session, subscriber_rows.get(session, ALICE), now=at("20T08:01")
+        )
         session.commit()
     report = world.deliver(at("20T08:05"))
     assert (report.suppressed, report.sent) == (1, 0)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from sqlalchemy import Engine, select
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters import Templates, personalization, press_store
@@ -19,6 +19,7 @@ from digest.publishing.cleanup import delete_old_shown
 from digest.publishing.dry_run import dry_run
 from digest.publishing.why import why
 from digest.site_profile import Site
+from digest.subscribers import next_digest, pauses, preferences, subscriber_rows, unsubscribe_and_undo
 from digest.subscribers.reader_settings import ReaderSettings, schedule_texts
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -66,7 +67,7 @@ class PromisedRuns:
         """Publish, and compare what was published with what was promised."""
         self.now = moment
         with db.write_session(self.world.engine) as session:
-            subscribers.resume_due(session, moment)
+            pauses.resume_due(session, moment)
             session.commit()
         self.note_promises()
         self.world.publish(f"{moment:%Y-%m-%dT%H:%M}")
@@ -84,7 +85,7 @@ class PromisedRuns:
         with db.read_session(self.world.engine) as session:
             active = select(Subscriber).where(Subscriber.state == SubscriberState.ACTIVE)
             self.promised = {
-                one.id: subscribers.edition_status(session, one, self.now).next
+                one.id: next_digest.edition_status(session, one, self.now).next
                 for one in session.scalars(active)
             }
 
@@ -96,16 +97,16 @@ class PromisedRuns:
             match self.chance.randrange(8):
                 case 0:
                     until = (moment + timedelta(days=self.chance.randint(2, 9))).date()
-                    subscribers.pause(session, reader, until, moment)
+                    pauses.pause(session, reader, until, moment)
                 case 1:
-                    subscribers.resume(session, reader, moment)
+                    pauses.resume(session, reader, moment)
                 case 2:
-                    subscribers.unsubscribe(session, self.world.site, reader, now=moment)
+                    unsubscribe_and_undo.unsubscribe(session, self.world.site, reader, now=moment)
                 case 3:
-                    subscribers.undo(session, reader, now=moment)
+                    unsubscribe_and_undo.undo(session, reader, now=moment)
                 case _:
                     given = ReaderSettings(texts=schedule_texts(random_schedule(self.chance)))
-                    subscribers.edit(session, reader, given, now=moment)
+                    preferences.edit(session, reader, given, now=moment)
             session.commit()
         self.note_promises()
 
@@ -143,10 +144,10 @@ def test_a_digest_promises_the_edition_that_comes_after_it(world: PublishingWorl
 
     friday = Schedule(cadence=Cadence.WEEKLY, weekday=4)
     with db.write_session(world.engine) as session:
-        alice = subscribers.get(session, "alice@example.org")
-        subscribers.edit(session, alice, ReaderSettings(texts={"cadence": "weekly-fri"}), now=at("24T09:00"))
+        alice = subscriber_rows.get(session, "alice@example.org")
+        preferences.edit(session, alice, ReaderSettings(texts={"cadence": "weekly-fri"}), now=at("24T09:00"))
         session.commit()
-        page = subscribers.next_digest_in_words(session, alice, now=at("24T09:00"))
+        page = next_digest.next_digest_in_words(session, alice, now=at("24T09:00"))
     _, in_letter = personalization.day_and_next_due(friday, at("24T09:00"), "weekly-2026-W48")
 
     assert page == "Friday 4 December, 08:00, UTC"
@@ -206,15 +207,13 @@ def test_a_digest_after_a_long_pause_covers_a_hundred_days_and_shows_no_paper_ag
     on_both.publish("2026-01-10T08:00")
     on_both.dump("2026-01-11T04:00", ["Graph too old"])
     with db.write_session(on_both.engine) as session:
-        subscribers.pause(
-            session, subscribers.get(session, "alice@example.org"), None, at("2026-01-11T07:00")
-        )
+        pauses.pause(session, subscriber_rows.get(session, "alice@example.org"), None, at("2026-01-11T07:00"))
         session.commit()
     on_both.dump("2026-10-23T04:00", ["Graph just too old"])
     on_both.dump("2026-10-25T04:00", ["Graph missed"])
     with db.write_session(on_both.engine) as session:
         delete_old_shown(session, now=at("2027-02-01T00:00"), between=0)
-        subscribers.resume(session, subscribers.get(session, "alice@example.org"), at("2027-02-01T07:00"))
+        pauses.resume(session, subscriber_rows.get(session, "alice@example.org"), at("2027-02-01T07:00"))
         session.commit()
     assert "covers 100 days at most" in why_not(on_both, "Graph too old", "2027-02-01T07:30")
 
@@ -233,7 +232,7 @@ def test_a_digest_that_the_end_of_a_pause_promised_comes_late(world: PublishingW
     world.publish("06T08:00")
     with db.write_session(world.engine) as session:
         friday = date(2026, 11, 20)
-        subscribers.pause(session, subscribers.get(session, "alice@example.org"), friday, at("09T08:00"))
+        pauses.pause(session, subscriber_rows.get(session, "alice@example.org"), friday, at("09T08:00"))
         session.commit()
     world.dump("18T04:00", ["Graph missed"])
 

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, event, select, text, update
 from sqlalchemy.orm import Session
 
-from digest import db, publishing, subscribers
+from digest import db, publishing
 from digest.db.tables import Delivery, DeliveryState, FilterRow, PressRow, Shown, Subscriber, SubscriberState
 from digest.editions import shown
 from digest.editions.compose import Digest
@@ -24,6 +24,7 @@ from digest.papers import Record
 from digest.publishing import PublishReport, due_readers
 from digest.publishing.reader_values import GatheredInputs
 from digest.site_profile import Site
+from digest.subscribers import erasure, subscriber_rows, subscriber_topics
 from tests.conftest import connected
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -438,7 +439,7 @@ def test_a_subscriber_erased_while_publishing_has_no_delivery(
 
     def erase() -> None:
         with connected(postgres_url) as elsewhere, db.write_session(elsewhere) as session:
-            subscribers.erase(session, site, "alice@example.org", now=at("20T08:00"))
+            erasure.erase(session, site, "alice@example.org", now=at("20T08:00"))
             session.commit()
 
     eraser = Thread(target=erase)
@@ -741,7 +742,7 @@ def test_the_next_due_readers_are_found_without_reading_all(postgres_engine: Eng
     )
     with db.write_session(postgres_engine) as session:
         for number in range(300):
-            subscribers.add(
+            subscriber_rows.add(
                 session,
                 f"reader{number}@example.org",
                 state=SubscriberState.ACTIVE,
@@ -760,7 +761,7 @@ def test_an_invalid_stored_filter_matches_nothing_and_stops_no_digest(world: Pub
     world.subscribe("carol@example.org", {"Robots": "robot*"})
     world.dump("20T00:00", ["Graph one", "Robots"])
     with db.write_session(world.engine) as session:
-        broken = subscribers.topics_of(session, subscribers.get(session, "alice@example.org"))[0]
+        broken = subscriber_topics.topics_of(session, subscriber_rows.get(session, "alice@example.org"))[0]
         session.execute(update(FilterRow).where(FilterRow.id == broken.filter_id).values(canonical="((("))
         session.commit()
 

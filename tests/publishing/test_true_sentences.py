@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from digest import db, heartbeats, subscribers
+from digest import db, heartbeats
 from digest.backups.expire_past import expire_past
 from digest.db.tables import DeliveryState, SubscriberState
 from digest.editions.schedule import Cadence
@@ -17,6 +17,8 @@ from digest.letters import Templates
 from digest.publishing import reader_history
 from digest.publishing.why import why, why_edition
 from digest.site_profile import Site
+from digest.subscribers import pauses, preferences, subscriber_rows, unsubscribe_and_undo
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -117,9 +119,9 @@ def test_an_edition_that_began_before_the_schedule_is_not_called_due(world: Publ
     world.subscribe(ALICE, GRAPHS, now="01T00:00")
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
-        alice = subscribers.get(session, ALICE)
-        monthly = subscribers.ReaderSettings(texts={"cadence": "monthly"})
-        subscribers.edit(session, alice, monthly, now=at("20T09:00"))
+        alice = subscriber_rows.get(session, ALICE)
+        monthly = ReaderSettings(texts={"cadence": "monthly"})
+        preferences.edit(session, alice, monthly, now=at("20T09:00"))
         session.commit()
 
     began = (
@@ -153,8 +155,8 @@ def test_what_a_backup_does_not_know_is_not_denied(world: PublishingWorld):
 def test_no_next_edition_is_named_for_a_reader_who_left(world: PublishingWorld):
     world.subscribe(ALICE, GRAPHS, cadence=Cadence.WEEKLY, now="18T00:00")
     with db.write_session(world.engine) as session:
-        alice = subscribers.get(session, ALICE)
-        subscribers.unsubscribe(session, world.site, alice, now=at("18T09:00"))
+        alice = subscriber_rows.get(session, ALICE)
+        unsubscribe_and_undo.unsubscribe(session, world.site, alice, now=at("18T09:00"))
         session.commit()
 
     assert ask(world, "24T13:00", "2026-11-24") == (
@@ -167,11 +169,11 @@ def test_a_pause_that_was_undone_is_not_named(world: PublishingWorld):
     world.dump("20T00:00", ["Graph one"])
     world.subscribe(ALICE, GRAPHS, now="19T00:00", next_due_at=at("20T08:00"))
     with db.write_session(world.engine) as session:
-        alice = subscribers.get(session, ALICE)
-        subscribers.pause(session, alice, None, at("20T07:00"))
+        alice = subscriber_rows.get(session, ALICE)
+        pauses.pause(session, alice, None, at("20T07:00"))
         session.commit()
         assert ask(world, "20T07:01")[0] == "paused"
-        subscribers.resume(session, alice, at("20T07:02"))
+        pauses.resume(session, alice, at("20T07:02"))
         assert alice.state == SubscriberState.ACTIVE
         session.commit()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from digest import db, publishing, subscribers
+from digest import db, publishing
 from digest.letters import Templates, press_store
 from digest.site_profile import Site
-from digest.subscribers import WelcomePapers
+from digest.subscribers import subscriber_rows
+from digest.subscribers.confirmations import WelcomePapers
 from tests.support.publishing_world import PublishingWorld, at
 
 ALICE = "alice@example.org"
@@ -25,7 +26,7 @@ def chosen(world: PublishingWorld, now: str) -> WelcomePapers:
             session, site=world.site, templates=world.templates, caches=world.caches, now=at(now),
             since=press_store.press_start(at(now), None),
         )  # fmt: skip
-        reader = subscribers.get(session, ALICE)
+        reader = subscriber_rows.get(session, ALICE)
         return publishing.choose_welcome_papers(
             session, reader, press=press, site=world.site, caches=world.caches, now=at(now)
         )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.db.tables import Delivery, DeliveryState, PressRow, SubscriberState
 from digest.editions import shown
 from digest.errors import NotFound
@@ -15,6 +15,8 @@ from digest.letters import Templates
 from digest.papers import Announcement, Record
 from digest.publishing.why import WhyAnswer, WhyCause, why
 from digest.site_profile import Site
+from digest.subscribers import preferences, subscriber_rows
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
 
@@ -108,8 +110,8 @@ def test_a_topic_added_after_an_empty_edition_did_not_match_then(world: Publishi
     world.dump("20T00:00", ["Graph one"])
     world.publish("20T08:00")
     with db.write_session(world.engine) as session:
-        given = subscribers.ReaderSettings(topics=GRAPHS)
-        subscribers.edit(session, subscribers.get(session, ALICE), given, now=at("20T08:30"))
+        given = ReaderSettings(topics=GRAPHS)
+        preferences.edit(session, subscriber_rows.get(session, ALICE), given, now=at("20T08:30"))
         session.commit()
 
     answer = ask(world, "Graph one")

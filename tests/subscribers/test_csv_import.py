@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, event, func, select, update
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.bounces import SuppressionReason
 from digest.db.tables import (
     Confirmation,
@@ -24,15 +24,16 @@ from digest.db.tables import (
 )
 from digest.editions.schedule import Cadence
 from digest.errors import BadField
-from digest.subscribers import ImportProblem
+from digest.subscribers import csv_import, subscriber_rows, subscriber_topics
+from digest.subscribers.csv_import import CsvRows, ImportProblem
 from tests.conftest import connected
 
 HEADER = "email,name,cadence,at,timezone,state,topics,packs\n"
 
 
 def load(session, site, now, content, consent="they asked us by mail"):
-    rows = subscribers.CsvRows(io.StringIO(content))
-    return subscribers.import_in_batches(session, site, rows, consent=consent, now=now)
+    rows = CsvRows(io.StringIO(content))
+    return csv_import.import_in_batches(session, site, rows, consent=consent, now=now)
 
 
 def counts(imported):
@@ -45,11 +46,11 @@ def test_a_row_becomes_a_subscriber(session, site, now):
 
     assert counts(load(session, site, now, HEADER + row)) == (1, 0, 0, 0)
 
-    dora = subscribers.get(session, "dora@uni.edu")
-    schedule = subscribers.schedule_of(dora)
+    dora = subscriber_rows.get(session, "dora@uni.edu")
+    schedule = subscriber_rows.schedule_of(dora)
     assert (dora.name, dora.state, dora.next_due_at) == ("Dora Ito", SubscriberState.ACTIVE, None)
     assert (schedule.cadence, schedule.weekday, f"{schedule.at:%H:%M}") == (Cadence.WEEKLY, 4, "07:30")
-    assert [topic.name for topic in subscribers.topics_of(session, dora)] == ["Vision", "Robots"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, dora)] == ["Vision", "Robots"]
     assert session.scalars(select(Consent.how)).one() == "they asked us by mail"
 
 
@@ -60,7 +61,7 @@ def test_a_file_needs_only_a_column_with_addresses(session, site, now):
 def test_without_consent_active_rows_come_in_pending(session, site, now):
     load(session, site, now, HEADER + "dora@uni.edu,,,,,active,,\n", consent=None)
 
-    assert subscribers.get(session, "dora@uni.edu").state == SubscriberState.PENDING
+    assert subscriber_rows.get(session, "dora@uni.edu").state == SubscriberState.PENDING
 
 
 def test_a_second_import_changes_nothing(session, site, now):
@@ -106,7 +107,7 @@ def test_an_address_twice_in_a_file_is_one_subscriber_and_the_last_row_wins(sess
     rows = "dora@uni.edu,Dora,,,,,,\nDORA@uni.edu,Dora Ito,,,,,,\n"
 
     assert counts(load(session, site, now, HEADER + rows)) == (1, 1, 0, 0)
-    assert subscribers.get(session, "dora@uni.edu").name == "Dora Ito"
+    assert subscriber_rows.get(session, "dora@uni.edu").name == "Dora Ito"
 
 
 def test_settings_that_a_file_does_not_give_stay(session, site, now):
@@ -116,11 +117,11 @@ def test_settings_that_a_file_does_not_give_stay(session, site, now):
 
     assert counts(load(session, site, now, "email,at\ndora@uni.edu,09:00\n")) == (0, 1, 0, 0)
 
-    dora = subscribers.get(session, "dora@uni.edu")
+    dora = subscriber_rows.get(session, "dora@uni.edu")
     assert (dora.name, dora.cadence, f"{dora.at:%H:%M}", dora.timezone) == (
         "Dora", "weekly", "09:00", "Europe/Oslo",
     )  # fmt: skip
-    assert [topic.name for topic in subscribers.topics_of(session, dora)] == ["T"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, dora)] == ["T"]
 
 
 @pytest.mark.parametrize(
@@ -136,12 +137,12 @@ def test_settings_that_a_file_does_not_give_stay(session, site, now):
     ],
 )
 def test_an_import_reactivates_no_unsubscribed_or_paused_reader(session, site, now, stands, row, then):
-    subscribers.add(session, "dora@uni.edu", state=SubscriberState(stands), consent="yes", now=now)
+    subscriber_rows.add(session, "dora@uni.edu", state=SubscriberState(stands), consent="yes", now=now)
 
     load(session, site, now, HEADER + f"dora@uni.edu,,,,,{row},,\n")
     session.expire_all()
 
-    assert subscribers.get(session, "dora@uni.edu").state == then
+    assert subscriber_rows.get(session, "dora@uni.edu").state == then
 
 
 def test_an_unsubscribed_address_in_a_file_is_reported_as_a_problem(session, site, now):
@@ -220,7 +221,7 @@ def test_a_file_may_have_semicolons_or_tabs_between_its_cells(session, site, now
     csv.writer(content, delimiter=delimiter).writerows(rows)
 
     assert counts(load(session, site, now, content.getvalue())) == (1, 0, 0, 0)
-    assert subscribers.get(session, "dora@uni.edu").name == "Ito; D., Dr"
+    assert subscriber_rows.get(session, "dora@uni.edu").name == "Ito; D., Dr"
 
 
 # ── listmonk ────────────────────────────────────────────────────────────────────────────────────
@@ -242,8 +243,8 @@ def test_a_listmonk_export_activates_nobody_and_suppresses_blocklisted_addresses
     people = {"ena": "enabled", "dis": "disabled", "bo": "blocklisted", "una": "unsubscribed"}
     content = LISTMONK + "".join(of_listmonk(f"{name}@uni.edu", status) for name, status in people.items())
 
-    rows = subscribers.CsvRows(io.StringIO(content))
-    done = subscribers.import_in_batches(session, site, rows, consent="they agreed there", now=now)
+    rows = CsvRows(io.StringIO(content))
+    done = csv_import.import_in_batches(session, site, rows, consent="they agreed there", now=now)
     again = load(session, site, now, content)
 
     assert (counts(done), done.suppressed, done.invited) == ((3, 0, 0, 0), 1, 1)
@@ -270,7 +271,7 @@ def test_a_state_column_beside_listmonks_status_counts_for_enabled_rows(session,
 
 
 def test_a_listmonk_export_reactivates_no_unsubscribed_or_suppressed_address(session, site, now):
-    subscribers.add(session, "lea@uni.edu", state=SubscriberState.UNSUBSCRIBED, now=now)
+    subscriber_rows.add(session, "lea@uni.edu", state=SubscriberState.UNSUBSCRIBED, now=now)
     bounces.suppress(session, site, "bo@uni.edu", SuppressionReason.COMPLAINT, "", now)
     content = LISTMONK + of_listmonk("lea@uni.edu", "enabled") + of_listmonk("bo@uni.edu", "enabled")
 
@@ -281,7 +282,7 @@ def test_a_listmonk_export_reactivates_no_unsubscribed_or_suppressed_address(ses
 
 
 def test_a_reader_that_listmonk_blocklists_is_suppressed(session, site, now):
-    subscribers.add(session, "ann@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
+    subscriber_rows.add(session, "ann@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
 
     assert load(session, site, now, LISTMONK + of_listmonk("Ann@uni.edu", "blocklisted")).suppressed == 1
     assert bounces.is_suppressed(session, site, "ann@uni.edu")
@@ -300,13 +301,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_column(session, site, now):
 def test_a_formula_escaped_on_export_is_restored_on_import(session, site, now):
     load(session, site, now, "email,name\ndora@uni.edu,'=cmd\n")
 
-    assert subscribers.get(session, "dora@uni.edu").name == "=cmd"
+    assert subscriber_rows.get(session, "dora@uni.edu").name == "=cmd"
 
 
 def test_rows_without_a_file_are_numbered_with_the_header_as_line_one(session, site, now):
     rows = [{"email": "dora@uni.edu"}, {"email": "nobody"}]
 
-    imported = subscribers.import_in_batches(session, site, rows, consent="yes", now=now)
+    imported = csv_import.import_in_batches(session, site, rows, consent="yes", now=now)
 
     assert [problem.line for problem in imported.problems] == [3]
     assert session.scalar(select(func.count(Subscriber.id))) == 1
@@ -340,9 +341,7 @@ ROWS = st.lists(
 def test_importing_a_list_equals_importing_its_rows_one_by_one(session, site, now, rows, consent):
     def imported(*files):
         bounces.suppress(session, site, "charlie@uni.edu", SuppressionReason.COMPLAINT, "", now)
-        done = [
-            subscribers.import_in_batches(session, site, file, consent=consent, now=now) for file in files
-        ]
+        done = [csv_import.import_in_batches(session, site, file, consent=consent, now=now) for file in files]
         reasons = [problem.reason for one in done for problem in one.problems]
         invited = sum(one.invited for one in done)
         totals = [sum(column) for column in zip(*map(counts, done), strict=True)]
@@ -423,7 +422,7 @@ def test_the_number_of_statements_grows_no_faster_than_the_list(session, site, n
     for count in (1_000, 4_000):
         statements.clear()
         rows = LISTS[kind](count)
-        subscribers.import_in_batches(session, site, rows, consent="yes", is_dry_run=True, now=now)
+        csv_import.import_in_batches(session, site, rows, consent="yes", is_dry_run=True, now=now)
         took.append(len(statements))
 
     assert took[0] < 40
@@ -449,7 +448,7 @@ def meanwhile(engine, beginning, change):
 
 def test_a_subscriber_added_during_an_import_is_updated_by_it(postgres_engine, site, now):
     def come(other):
-        subscribers.add(other, "dora@uni.edu", name="D.", topics={"Owls": "owl"}, now=now)
+        subscriber_rows.add(other, "dora@uni.edu", name="D.", topics={"Owls": "owl"}, now=now)
 
     with db.write_session(postgres_engine) as session:
         with meanwhile(postgres_engine, "INSERT INTO subscriber", come):
@@ -458,15 +457,15 @@ def test_a_subscriber_added_during_an_import_is_updated_by_it(postgres_engine, s
             )
 
         assert counts(imported) == (1, 1, 0, 0)
-        dora = subscribers.get(session, "dora@uni.edu")
+        dora = subscriber_rows.get(session, "dora@uni.edu")
         assert (dora.name, dora.state) == ("Dora", SubscriberState.ACTIVE)
-        assert [topic.name for topic in subscribers.topics_of(session, dora)] == ["Owls"]
+        assert [topic.name for topic in subscriber_topics.topics_of(session, dora)] == ["Owls"]
 
 
 def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_engine, site, now):
     gone = {"state": SubscriberState.UNSUBSCRIBED, "unsubscribed_at": now}
     with db.write_session(postgres_engine) as session:
-        subscribers.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
+        subscriber_rows.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="yes", now=now)
         session.commit()
 
         with meanwhile(
@@ -475,14 +474,14 @@ def test_a_reader_who_unsubscribes_during_an_import_stays_unsubscribed(postgres_
             load(session, site, now, "email,name\ndora@uni.edu,Dora\n")
         session.expire_all()
 
-        dora = subscribers.get(session, "dora@uni.edu")
+        dora = subscriber_rows.get(session, "dora@uni.edu")
         assert (dora.name, dora.state, dora.unsubscribed_at) == ("Dora", SubscriberState.UNSUBSCRIBED, now)
 
 
 def test_invisible_characters_in_a_filter_are_removed(session, site, now):
     topics = json.dumps({"T": "owl\0 OR\x1fkite\ud800\nOR\train"})
 
-    imported = subscribers.import_in_batches(
+    imported = csv_import.import_in_batches(
         session, site, [{"email": "dora@uni.edu", "topics": topics}], consent="yes", now=now
     )
 

@@ -12,14 +12,23 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscribers
+from digest import bounces, links
 from digest.bounces import SuppressionReason
 from digest.db.tables import Confirmation, Consent, Delivery, DeliveryState, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.letters import Templates
 from digest.site_profile import Site
-from digest.subscribers import ImportReport, SignUpOutcome, operator_acts
+from digest.subscribers import (
+    confirmations,
+    csv_import,
+    erasure,
+    operator_acts,
+    subscriber_rows,
+    unsubscribe_and_undo,
+)
+from digest.subscribers.confirmations import SignUpOutcome
+from digest.subscribers.csv_import import CsvRows, ImportReport
 from tests.support.shared_caches import CACHES
 
 DORA, EMIL = "dora@uni.edu", "emil@uni.edu"
@@ -34,8 +43,8 @@ def load(session: Session, site: Site, now: datetime) -> Import:
     """Import addresses without consent."""
 
     def loaded(*emails: str, after: timedelta = timedelta(), by: str = "") -> ImportReport:
-        rows = subscribers.CsvRows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
-        done = subscribers.import_in_batches(session, site, rows, invited_by=by, now=now + after)
+        rows = CsvRows(io.StringIO("email\n" + "".join(f"{email}\n" for email in emails)))
+        done = csv_import.import_in_batches(session, site, rows, invited_by=by, now=now + after)
         session.commit()
         return done
 
@@ -90,16 +99,16 @@ def test_accepting_an_invitation_starts_digests_and_is_stored_as_consent(
 ) -> None:
     load(DORA)
 
-    subscribers.confirm(session, site, token_in(session, site), now + 13 * DAY)
+    confirmations.confirm(session, site, token_in(session, site), now + 13 * DAY)
 
-    assert subscribers.get(session, DORA).state == SubscriberState.ACTIVE
+    assert subscriber_rows.get(session, DORA).state == SubscriberState.ACTIVE
     assert session.scalars(select(Consent.how)).one() == "confirmed by link"
 
 
 def test_an_invitation_expires(session: Session, site: Site, now: datetime, load: Import) -> None:
     load(DORA)
 
-    assert subscribers.confirm(session, site, token_in(session, site), now + 15 * DAY) is None
+    assert confirmations.confirm(session, site, token_in(session, site), now + 15 * DAY) is None
 
 
 def test_nobody_is_invited_twice(
@@ -109,7 +118,7 @@ def test_nobody_is_invited_twice(
     assert len(deliver()) == 1
 
     again = load(DORA, "Dora@Uni.edu", after=DAY)
-    subscribers.erase(session, site, DORA, now=now + DAY)
+    erasure.erase(session, site, DORA, now=now + DAY)
     after_erasure = load(DORA, after=2 * DAY)
 
     assert (again.invited, after_erasure.invited) == (0, 0)
@@ -122,7 +131,7 @@ def test_no_reminder_follows_an_invitation(
     load(DORA)
     deliver()
 
-    assert subscribers.queue_reminders(session, site, now + 2 * DAY) == 0
+    assert confirmations.queue_reminders(session, site, now + 2 * DAY) == 0
 
 
 def test_invitations_go_out_one_a_minute_and_the_next_list_follows(
@@ -152,7 +161,7 @@ def test_a_suppressed_address_is_never_invited(
 def test_an_unsubscribed_address_is_never_invited(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
-    subscribers.add(session, DORA, state=SubscriberState.ACTIVE, consent="a test", now=now)
+    subscriber_rows.add(session, DORA, state=SubscriberState.ACTIVE, consent="a test", now=now)
     operator_acts.remove_by_operator(session, DORA, operator="mara", now=now)
 
     assert load(DORA).invited == 0
@@ -162,7 +171,7 @@ def test_an_unsubscribed_address_is_never_invited(
 def test_an_address_with_a_confirmation_is_not_invited(
     session: Session, site: Site, now: datetime, load: Import
 ) -> None:
-    subscribers.request_subscription(session, site, DORA, now=now)
+    confirmations.request_subscription(session, site, DORA, now=now)
 
     assert load(DORA).invited == 0
 
@@ -172,7 +181,7 @@ def test_a_sign_up_replaces_a_waiting_invitation(
 ) -> None:
     load(EMIL, DORA)
 
-    asked = subscribers.request_subscription(session, site, DORA, now=now)
+    asked = confirmations.request_subscription(session, site, DORA, now=now)
     session.commit()
     deliver()
 
@@ -187,10 +196,10 @@ def test_declining_forever_takes_one_click_and_sends_no_letter(
 ) -> None:
     load(DORA)
     (letter,) = deliver()
-    dora = subscribers.get(session, DORA)
+    dora = subscriber_rows.get(session, DORA)
 
     assert links.unsubscribe_url(site, dora.id, dora.link_version) in letter["List-Unsubscribe"]
-    assert subscribers.unsubscribe(session, site, dora, now=now + 2 * HOUR)
+    assert unsubscribe_and_undo.unsubscribe(session, site, dora, now=now + 2 * HOUR)
     session.commit()
 
     assert deliver(3 * HOUR) == []
@@ -201,7 +210,7 @@ def test_a_waiting_invitation_is_dropped_once_its_owner_confirmed_or_declined(
     session: Session, site: Site, now: datetime, load: Import, deliver: Deliver
 ) -> None:
     load(DORA, EMIL)
-    subscribers.get(session, DORA).state = SubscriberState.ACTIVE
+    subscriber_rows.get(session, DORA).state = SubscriberState.ACTIVE
     operator_acts.remove_by_operator(session, EMIL, operator="mara", now=now)
     session.commit()
 

@@ -9,8 +9,9 @@ from io import BytesIO
 
 import pytest
 
-from digest import subscribers
 from digest.errors import BadField
+from digest.subscribers import library_file
+from digest.subscribers.library_file import UPLOAD_LIMITS, LibraryLimits, ReadLibrary
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 BIBTEX = """
@@ -34,14 +35,12 @@ CSL = json.dumps(
 
 
 #: Enough for every test, so that a slow machine changes no result.
-LIMITS = replace(subscribers.UPLOAD_LIMITS, max_seconds=60.0)
+LIMITS = replace(UPLOAD_LIMITS, max_seconds=60.0)
 
 
-def read(
-    content: str | bytes, name: str = "library.bib", limits: subscribers.LibraryLimits = LIMITS
-) -> subscribers.ReadLibrary:
+def read(content: str | bytes, name: str = "library.bib", limits: LibraryLimits = LIMITS) -> ReadLibrary:
     stream = BytesIO(content if isinstance(content, bytes) else content.encode())
-    return subscribers.read_library(stream, name=name, limits=limits, now=NOW, seconds=lambda: 0.0)
+    return library_file.read_library(stream, name=name, limits=limits, now=NOW, seconds=lambda: 0.0)
 
 
 @pytest.mark.parametrize(

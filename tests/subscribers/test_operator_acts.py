@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, subscribers
+from digest import db
 from digest.db.tables import OperatorAct, OptOut
 from digest.publishing.reader_history import reader_history
 from digest.site_profile import Site
-from digest.subscribers import ReaderSettings, operator_acts
+from digest.subscribers import account, csv_import, erasure, operator_acts, subscriber_rows
+from digest.subscribers.reader_settings import ReaderSettings
 
 ALICE, NOW = "alice@example.org", datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -34,7 +35,7 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
         operator_acts.pause_by_operator(session, alice, date(2026, 12, 24), **by, now=next(minutes))
         operator_acts.resume_by_operator(session, alice, **by, now=next(minutes))
         rows = [{"email": ALICE, "name": "Alice"}]
-        subscribers.import_in_batches(session, site, rows, **by, now=next(minutes))
+        csv_import.import_in_batches(session, site, rows, **by, now=next(minutes))
         operator_acts.remove_by_operator(session, ALICE, **by, now=next(minutes))
     return sqlite_engine
 
@@ -42,7 +43,7 @@ def acted(sqlite_engine: Engine, site: Site) -> Engine:
 def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
     with db.read_session(acted) as session:
         events = [one for one in reversed(reader_history(session, site, ALICE)) if "operator" in one.event]
-        exported = subscribers.export_data(session, subscribers.get(session, ALICE))
+        exported = account.export_data(session, subscriber_rows.get(session, ALICE))
 
     assert {one.event for one in events} == {"operator mara"}
     assert [(f"{one.at:%H:%M}", one.detail) for one in events] == [
@@ -60,7 +61,7 @@ def test_the_history_says_who_did_what_and_when(acted: Engine, site: Site):
 
 def test_an_erasure_leaves_only_that_it_happened(acted: Engine, site: Site):
     with db.write_session(acted) as session:
-        subscribers.erase(session, site, ALICE, now=NOW)
+        erasure.erase(session, site, ALICE, now=NOW)
 
     with db.read_session(acted) as session:
         assert session.scalar(select(func.count(OperatorAct.id))) == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select
 
-from digest import db, links, subscribers, topics
+from digest import db, links, topics
 from digest.db.tables import Delivery, Lane, PackRow, ResolvedFilter, SubscriberState, Subscription
 from digest.delivery.transports import Message
 from digest.delivery.transports.memory import MemoryTransport
@@ -21,8 +21,19 @@ from digest.letters import Templates
 from digest.papers import Record
 from digest.publishing.why import why
 from digest.site_profile import Site
+from digest.subscribers import (
+    confirmations,
+    csv_import,
+    pack_updates,
+    preferences,
+    subscriber_rows,
+    subscriber_topics,
+)
+from digest.subscribers.csv_import import CsvRows
+from digest.subscribers.pack_updates import PackChange
+from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics import filter_registry, stored_packs
 from digest.topics import pack_files as files
-from digest.topics import stored_packs
 from tests.support.mail_bodies import body_of
 from tests.support.publishing_world import PublishingWorld, at
 from tests.support.shared_caches import CACHES
@@ -34,20 +45,20 @@ ALICE, BOB, DORA = "alice@example.org", "bob@example.org", "dora@example.org"
 class Lab(PublishingWorld):
     """A publishing world whose group shares filters."""
 
-    def put(self, name="lab", *, now="20T01:00", **filters: str) -> subscribers.PackChange:
+    def put(self, name="lab", *, now="20T01:00", **filters: str) -> PackChange:
         """Publish a pack."""
         text = f"pack: {name}\n\n" + "\n\n".join(f"{key} = {value}" for key, value in filters.items())
         with db.write_session(self.engine) as session:
-            taken = subscribers.publish(
+            taken = pack_updates.publish(
                 session, self.site, files.read(text), effect=lambda before, after: {"gained": len(after) > len(before), "lost": 0, "days": 1}, now=at(now)
             )  # fmt: skip
             session.commit()
             return taken
 
-    def undo(self, name="lab", now="20T02:00") -> subscribers.PackChange:
+    def undo(self, name="lab", now="20T02:00") -> PackChange:
         with db.write_session(self.engine) as session:
             former = replace(stored_packs.get(session, name, 1), version=0)
-            taken = subscribers.publish(
+            taken = pack_updates.publish(
                 session, self.site, former, effect=lambda *_: {}, puts_back=1, now=at(now)
             )
             session.commit()
@@ -55,8 +66,8 @@ class Lab(PublishingWorld):
 
     def edit(self, email: str, **wanted: str) -> None:
         with db.write_session(self.engine) as session:
-            given = subscribers.ReaderSettings(topics=wanted)
-            subscribers.edit(session, subscribers.get(session, email), given, now=at("20T03:00"))
+            given = ReaderSettings(topics=wanted)
+            preferences.edit(session, subscriber_rows.get(session, email), given, now=at("20T03:00"))
             session.commit()
 
     def notices(self) -> list[tuple[str | None, dict[str, Any]]]:
@@ -66,7 +77,7 @@ class Lab(PublishingWorld):
 
     def topics(self, email: str) -> dict[str, str]:
         with db.read_session(self.engine) as session:
-            theirs = subscribers.topics_of(session, subscribers.get(session, email))
+            theirs = subscriber_topics.topics_of(session, subscriber_rows.get(session, email))
             return {topic.name: topic.resolved for topic in theirs}
 
     def delivered_at(self, now: str) -> list[Message]:
@@ -294,8 +305,8 @@ def test_a_topic_with_an_unknown_pack_is_refused(lab: Lab, wrong: str):
 def test_a_confirmation_succeeds_although_its_pack_filter_was_removed(lab: Lab):
     lab.put(nlp="LLM", old="ICL")
     with db.write_session(lab.engine) as session:
-        requested = subscribers.ReaderSettings(topics={"NLP": "use:lab/nlp", "Old": "use:lab/old"})
-        asked = subscribers.request_subscription(
+        requested = ReaderSettings(topics={"NLP": "use:lab/nlp", "Old": "use:lab/old"})
+        asked = confirmations.request_subscription(
             session, lab.site, ALICE, requested=requested, now=at("20T02:00")
         )
         session.commit()
@@ -304,7 +315,7 @@ def test_a_confirmation_succeeds_although_its_pack_filter_was_removed(lab: Lab):
     with db.write_session(lab.engine) as session:
         assert asked.confirmation_id
         token = links.confirm_url(lab.site, asked.confirmation_id).rpartition("/")[2]
-        assert subscribers.confirm(session, lab.site, token, at("20T03:00"))
+        assert confirmations.confirm(session, lab.site, token, at("20T03:00"))
         session.commit()
 
     assert lab.topics(ALICE) == {"NLP": "LLM"}
@@ -317,7 +328,7 @@ def test_a_topic_refers_to_the_filter_its_digests_use(lab: Lab):
     lab.publish("20T08:00")
 
     with db.read_session(lab.engine) as session:
-        topics = subscribers.topics_of(session, subscribers.get(session, ALICE))
+        topics = subscriber_topics.topics_of(session, subscriber_rows.get(session, ALICE))
         decided = json.loads(lab.deliveries(ALICE)[0].decision)["sections"]
     assert [(topic.name, topic.resolved_filter_id) for topic in topics] == [
         (name, number) for name, number, *_ in decided
@@ -330,8 +341,8 @@ def test_a_topic_refers_to_the_filter_its_digests_use(lab: Lab):
 def load(lab: Lab, rows: str):
     with db.write_session(lab.engine) as session:
         file = io.StringIO("email,state,topics,packs\n" + rows)
-        done = subscribers.import_in_batches(
-            session, lab.site, subscribers.CsvRows(file), consent="the group's list", now=at("20T03:00")
+        done = csv_import.import_in_batches(
+            session, lab.site, CsvRows(file), consent="the group's list", now=at("20T03:00")
         )
         session.commit()
     return (done.added, done.updated, done.unchanged), [problem.reason for problem in done.problems]
@@ -396,7 +407,7 @@ def test_a_topic_added_while_a_version_is_published_follows_it(
     lab.put(nlp="LLM")
 
     with db.write_session(lab.engine) as subscribing:
-        subscribers.filter_ids(subscribing, ["use:lab/nlp"])
+        filter_registry.filter_ids(subscribing, ["use:lab/nlp"])
         publisher = threading.Thread(target=lab.put, kwargs={"nlp": "LLM OR ICL"})
         publisher.start()
         publisher.join(0.5)
@@ -409,7 +420,7 @@ def test_a_topic_added_while_a_version_is_published_follows_it(
         assert session.scalar(select(func.count()).select_from(ResolvedFilter)) == 1
         assert topics.resolved_canonical("use:lab/nlp", stored_packs.load_packs(session)) == "LLM OR ICL"
         (number,) = session.scalars(select(ResolvedFilter.resolved_filter_id))
-        assert number == subscribers.filter_id(session, "LLM OR ICL")
+        assert number == filter_registry.filter_id(session, "LLM OR ICL")
 
 
 def test_a_preview_reads_the_newest_version(lab: Lab):

@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 from sqlalchemy import func, select, text
 
-from digest import bounces, db, links, subscribers
+from digest import bounces, db, links
 from digest.bounces import SuppressionReason
 from digest.db.tables import (
     Attempt,
@@ -27,19 +27,27 @@ from digest.editions import schedule
 from digest.editions.schedule import Cadence, Schedule
 from digest.errors import BadField, BadFilter, NotFound
 from digest.subscribers import (
-    ReaderSettings,
-    SignUpOutcome,
+    confirmations,
+    erasure,
+    next_digest,
     operator_acts,
+    pauses,
+    preferences,
     reader_settings,
+    subscriber_rows,
+    subscriber_topics,
     unsubscribe_and_undo,
 )
+from digest.subscribers.confirmations import SignUpOutcome
+from digest.subscribers.reader_settings import ReaderSettings
+from digest.topics import filter_registry
 
 OSLO = {"timezone": "Europe/Oslo"}
 
 
 @pytest.fixture
 def alice(session, now):
-    return subscribers.add(
+    return subscriber_rows.add(
         session, "Alice@Uni.edu", texts=OSLO, topics={"Vision": "title:image*"},
         state=SubscriberState.ACTIVE, consent="asked at the group meeting", now=now,
     )  # fmt: skip
@@ -51,7 +59,7 @@ def bob(session, site, now):
     requested = ReaderSettings(
         topics={"Robots": "robot*"}, texts={**OSLO, "max_papers": "5", "abstracts": "titles"}
     )
-    asked = subscribers.request_subscription(session, site, "bob@uni.edu", requested=requested, now=now)
+    asked = confirmations.request_subscription(session, site, "bob@uni.edu", requested=requested, now=now)
     assert asked.confirmation_id
     return asked.confirmation_id, links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
 
@@ -71,15 +79,15 @@ def letters(session):
 
 
 def test_a_subscriber_is_found_under_any_spelling_of_the_address(session, alice):
-    assert subscribers.get(session, "ALICE@uni.EDU") is alice
+    assert subscriber_rows.get(session, "ALICE@uni.EDU") is alice
     assert (alice.email, alice.email_key) == ("Alice@uni.edu", "alice@uni.edu")
-    assert subscribers.schedule_of(alice) == reader_settings.schedule_in(OSLO)
+    assert subscriber_rows.schedule_of(alice) == reader_settings.schedule_in(OSLO)
     assert alice.next_due_at is None  # look at the schedule now
 
 
 def test_nobody_becomes_active_without_a_statement_of_consent(session, now):
     with pytest.raises(BadField, match="consent"):
-        subscribers.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, now=now)
+        subscriber_rows.add(session, "dora@uni.edu", state=SubscriberState.ACTIVE, now=now)
 
 
 def test_the_proof_of_consent_is_kept(session, alice, now):
@@ -90,28 +98,31 @@ def test_the_proof_of_consent_is_kept(session, alice, now):
 
 def test_a_like_clause_with_an_unknown_paper_is_refused(session, alice, now):
     with pytest.raises(BadFilter, match=r"There is no paper '2401.99999' in the catalog"):
-        subscribers.edit(session, alice, ReaderSettings(topics={"Like it": "like:2401.99999"}), now=now)
+        preferences.edit(session, alice, ReaderSettings(topics={"Like it": "like:2401.99999"}), now=now)
 
 
 def test_an_address_subscribes_once(session, alice, now):
     with pytest.raises(BadField, match="is subscribed already"):
-        subscribers.add(session, "alice@UNI.edu", now=now)
+        subscriber_rows.add(session, "alice@UNI.edu", now=now)
 
 
 def test_a_suppressed_address_is_not_added(session, site, charlie, now):
     with pytest.raises(BadField, match="is suppressed"):
-        subscribers.add(session, charlie, site=site, now=now)
+        subscriber_rows.add(session, charlie, site=site, now=now)
 
 
 def test_an_unknown_address_is_answered_with_the_most_similar_one(session, alice):
     with pytest.raises(NotFound, match=r"Did you mean alice@uni\.edu"):
-        subscribers.get(session, "alise@uni.edu")
+        subscriber_rows.get(session, "alise@uni.edu")
 
 
 def test_two_spellings_of_a_filter_are_one_filter(session, alice, now):
-    dora = subscribers.add(session, "dora@uni.edu", topics={"Pictures": "ti:image*"}, now=now)
+    dora = subscriber_rows.add(session, "dora@uni.edu", topics={"Pictures": "ti:image*"}, now=now)
 
-    [hers], [hers_too] = subscribers.topics_of(session, alice), subscribers.topics_of(session, dora)
+    [hers], [hers_too] = (
+        subscriber_topics.topics_of(session, alice),
+        subscriber_topics.topics_of(session, dora),
+    )
     assert hers.filter_id == hers_too.filter_id
     assert (hers.typed, hers_too.typed) == ("title:image*", "ti:image*")
     assert session.scalar(select(func.count(FilterRow.id))) == 1
@@ -119,17 +130,17 @@ def test_two_spellings_of_a_filter_are_one_filter(session, alice, now):
 
 def test_an_invalid_filter_adds_nobody(session, now):
     with pytest.raises(BadFilter):
-        subscribers.add(session, "dora@uni.edu", topics={"Broken": "a AND (b"}, now=now)
+        subscriber_rows.add(session, "dora@uni.edu", topics={"Broken": "a AND (b"}, now=now)
     session.rollback()
 
-    assert subscribers.find(session, "dora@uni.edu") is None
+    assert subscriber_rows.find(session, "dora@uni.edu") is None
 
 
 # ── asking and confirming ───────────────────────────────────────────────────────────────────────
 
 
 def test_a_sign_up_creates_one_pending_row_and_one_letter(session, bob):
-    subscriber = subscribers.get(session, "bob@uni.edu")
+    subscriber = subscriber_rows.get(session, "bob@uni.edu")
 
     assert subscriber.state == SubscriberState.PENDING
     assert letters(session) == [("confirm", "bob@uni.edu")]
@@ -156,8 +167,8 @@ def test_an_address_gets_at_most_one_confirmation_a_day_and_three_a_month(
     session, site, now, hours, letters_by_then
 ):
     for hour in range(0, hours + 1, 1 if hours < 100 else 24):
-        subscribers.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=hour))
-    subscribers.request_subscription(session, site, "BOB@uni.edu", now=now + timedelta(hours=hours))
+        confirmations.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=hour))
+    confirmations.request_subscription(session, site, "BOB@uni.edu", now=now + timedelta(hours=hours))
 
     assert len(letters(session)) == letters_by_then
 
@@ -165,12 +176,12 @@ def test_an_address_gets_at_most_one_confirmation_a_day_and_three_a_month(
 def test_confirming_applies_the_requested_settings_and_announces_the_next_edition(session, site, bob, now):
     at_ten = now.replace(hour=10)
 
-    subscriber = subscribers.confirm(session, site, bob[1], at_ten, network="192.0.2.0/24")
+    subscriber = confirmations.confirm(session, site, bob[1], at_ten, network="192.0.2.0/24")
 
     assert subscriber
     assert subscriber.state == SubscriberState.ACTIVE
-    assert subscribers.schedule_of(subscriber) == reader_settings.schedule_in(OSLO)
-    assert [topic.name for topic in subscribers.topics_of(session, subscriber)] == ["Robots"]
+    assert subscriber_rows.schedule_of(subscriber) == reader_settings.schedule_in(OSLO)
+    assert [topic.name for topic in subscriber_topics.topics_of(session, subscriber)] == ["Robots"]
     assert (subscriber.max_papers, subscriber.abstracts) == (5, "titles")
     assert subscriber.next_due_at == datetime(2026, 11, 21, 7, tzinfo=UTC)
     assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
@@ -179,30 +190,30 @@ def test_confirming_applies_the_requested_settings_and_announces_the_next_editio
 
 
 def test_confirming_twice_changes_nothing(session, site, bob, now):
-    first = subscribers.confirm(session, site, bob[1], now)
-    again = subscribers.confirm(session, site, bob[1], now + timedelta(days=9))
+    first = confirmations.confirm(session, site, bob[1], now)
+    again = confirmations.confirm(session, site, bob[1], now + timedelta(days=9))
 
     assert again is first
     assert len(letters(session)) == 2
 
 
 def test_a_used_link_does_not_reactivate_an_unsubscribed_reader(session, site, bob, now):
-    subscriber = subscribers.confirm(session, site, bob[1], now)
+    subscriber = confirmations.confirm(session, site, bob[1], now)
     assert subscriber
-    subscribers.unsubscribe(session, site, subscriber, now=now)
+    unsubscribe_and_undo.unsubscribe(session, site, subscriber, now=now)
 
-    assert subscribers.confirm(session, site, bob[1], now) is subscriber
+    assert confirmations.confirm(session, site, bob[1], now) is subscriber
     assert subscriber.state == SubscriberState.UNSUBSCRIBED
 
 
 def test_a_confirmation_expires_in_48_hours(session, site, bob, now):
-    assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=48)) is None
-    assert subscribers.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
+    assert confirmations.confirm(session, site, bob[1], now + timedelta(hours=48)) is None
+    assert confirmations.confirm(session, site, bob[1], now + timedelta(hours=47)) is not None
 
 
 def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(session, site, bob, now):
     remind = [
-        subscribers.queue_reminders(session, site, now + timedelta(hours=hours))
+        confirmations.queue_reminders(session, site, now + timedelta(hours=hours))
         for hours in (23, 24, 25, 47, 49)
     ]
 
@@ -218,32 +229,33 @@ def test_an_unanswered_confirmation_is_followed_by_one_reminder_after_a_day(sess
 
 
 def test_repeated_sign_ups_cause_one_reminder_in_all(session, site, bob, now):
-    subscribers.queue_reminders(session, site, now + timedelta(hours=25))
-    subscribers.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
+    confirmations.queue_reminders(session, site, now + timedelta(hours=25))
+    confirmations.request_subscription(session, site, "bob@uni.edu", now=now + timedelta(hours=26))
 
-    assert subscribers.queue_reminders(session, site, now + timedelta(hours=51)) == 0
+    assert confirmations.queue_reminders(session, site, now + timedelta(hours=51)) == 0
 
 
 def test_a_confirmed_reader_gets_no_reminder(session, site, bob, now):
-    subscribers.confirm(session, site, bob[1], now + timedelta(hours=1))
+    confirmations.confirm(session, site, bob[1], now + timedelta(hours=1))
 
-    assert subscribers.queue_reminders(session, site, now + timedelta(hours=25)) == 0
+    assert confirmations.queue_reminders(session, site, now + timedelta(hours=25)) == 0
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "..", "é.1.é", "0.1.0", "0.99999999999999999999.0"])
 def test_a_forged_link_confirms_nothing(session, site, bob, now, token):
-    assert subscribers.confirm(session, site, token, now) is None
+    assert confirmations.confirm(session, site, token, now) is None
 
 
 def test_an_unsubscribe_link_does_not_confirm(session, site, bob, now):
     other = links.sign_token(site, "unsubscribe", str(bob[0]))
 
-    assert subscribers.confirm(session, site, other, now) is None
+    assert confirmations.confirm(session, site, other, now) is None
 
 
 def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
     assert (
-        subscribers.request_subscription(session, site, charlie, now=now).outcome is SignUpOutcome.SUPPRESSED
+        confirmations.request_subscription(session, site, charlie, now=now).outcome
+        is SignUpOutcome.SUPPRESSED
     )
     assert letters(session) == []
     assert session.scalar(select(func.count(Subscriber.id))) == 0
@@ -252,17 +264,19 @@ def test_nothing_is_sent_to_a_suppressed_address(session, site, charlie, now):
 def test_a_suppression_after_the_confirmation_letter_wins(session, site, bob, now):
     bounces.suppress(session, site, "bob@uni.edu", SuppressionReason.COMPLAINT, "", now)
 
-    assert subscribers.confirm(session, site, bob[1], now) is None
+    assert confirmations.confirm(session, site, bob[1], now) is None
 
 
 def test_a_sign_up_for_an_active_address_changes_nothing(session, site, alice, now):
     for _ in range(3):
         requested = ReaderSettings(topics={"Evil": "spam"})
-        asked = subscribers.request_subscription(session, site, "alice@uni.edu", requested=requested, now=now)
+        asked = confirmations.request_subscription(
+            session, site, "alice@uni.edu", requested=requested, now=now
+        )
         assert asked.outcome is SignUpOutcome.KNOWN
 
     assert alice.state == SubscriberState.ACTIVE
-    assert [topic.name for topic in subscribers.topics_of(session, alice)] == ["Vision"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, alice)] == ["Vision"]
     assert letters(session) == [("settings", "Alice@uni.edu")]
 
 
@@ -270,11 +284,11 @@ def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice,
     operator_acts.remove_by_operator(session, "alice@uni.edu", operator="mara", now=now)
     unsubscribe_and_undo.note_leaving_reason(alice, "Too many papers")
 
-    asked = subscribers.request_subscription(session, site, "alice@uni.edu", now=now)
+    asked = confirmations.request_subscription(session, site, "alice@uni.edu", now=now)
     assert (asked.outcome, alice.state) == (SignUpOutcome.ASKED, SubscriberState.UNSUBSCRIBED)
     assert asked.confirmation_id
     token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
-    confirmed = subscribers.confirm(session, site, token, now)
+    confirmed = confirmations.confirm(session, site, token, now)
     assert confirmed
     assert confirmed.state == SubscriberState.ACTIVE
     assert (alice.considered_until, alice.leaving_reason) == (None, "")
@@ -291,10 +305,10 @@ def test_an_unsubscribed_reader_returns_only_by_confirming(session, site, alice,
 )
 def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, domains, refused):
     if not refused:
-        subscribers.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+        confirmations.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
         return
     with pytest.raises(BadField, match="This site is"):
-        subscribers.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
+        confirmations.request_subscription(session, site, "bob@uni.edu", may_sign_up=domains, now=now)
 
 
 # ── changing ────────────────────────────────────────────────────────────────────────────────────
@@ -303,7 +317,7 @@ def test_sign_up_may_be_open_closed_or_limited_to_domains(session, site, now, do
 def test_a_new_hour_counts_from_the_next_edition(session, alice, now):
     alice.next_due_at = datetime(2026, 11, 21, 7, tzinfo=UTC)  # today's did not come, since alice is new
 
-    subscribers.edit(session, alice, ReaderSettings(texts={"at": "18:00"}), now=now)
+    preferences.edit(session, alice, ReaderSettings(texts={"at": "18:00"}), now=now)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 17, tzinfo=UTC)
     assert alice.at == time(18)
@@ -313,18 +327,18 @@ def test_moving_the_hour_back_past_now_does_not_lose_todays_edition(session, ali
     early = datetime(2026, 11, 20, 6, tzinfo=UTC)
     alice.next_due_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
 
-    subscribers.edit(session, alice, ReaderSettings(texts={"at": "06:30"}), now=early)
+    preferences.edit(session, alice, ReaderSettings(texts={"at": "06:30"}), now=early)
 
     assert alice.next_due_at == datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
-    assert subscribers.next_digest_in_words(session, alice, now=early) == "today, if there are new papers"
+    assert next_digest.next_digest_in_words(session, alice, now=early) == "today, if there are new papers"
 
 
 def test_an_edit_says_whether_anything_changed(session, alice, now):
     same = ReaderSettings(topics={"Vision": "title:image*"}, texts=reader_settings.texts_of(alice))
 
-    assert not subscribers.edit(session, alice, same, now=now)
-    assert subscribers.edit(session, alice, ReaderSettings(topics={}), now=now)
-    assert subscribers.topics_of(session, alice) == []
+    assert not preferences.edit(session, alice, same, now=now)
+    assert preferences.edit(session, alice, ReaderSettings(topics={}), now=now)
+    assert subscriber_topics.topics_of(session, alice) == []
 
 
 @pytest.mark.parametrize(
@@ -342,7 +356,7 @@ def test_an_invalid_value_is_reported_with_its_field_and_a_suggestion(
     session, alice, now, change, field, hint
 ):
     with pytest.raises(BadField, match=hint) as caught:
-        subscribers.edit(session, alice, ReaderSettings(texts=change), now=now)
+        preferences.edit(session, alice, ReaderSettings(texts=change), now=now)
 
     assert caught.value.field == field
 
@@ -362,11 +376,11 @@ def test_monday_is_the_weekly_day_unless_another_is_named():
 
 def test_a_pause_ends_on_its_day_in_the_subscribers_time_zone(session, alice, now):
     alice.timezone = "Pacific/Kiritimati"  # 14 hours ahead
-    assert subscribers.pause(session, alice, date(2026, 11, 25), now)
+    assert pauses.pause(session, alice, date(2026, 11, 25), now)
 
-    assert subscribers.resume_due(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
-    assert subscribers.due_to_resume(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == [alice]
-    assert subscribers.resume_due(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
+    assert pauses.resume_due(session, datetime(2026, 11, 24, 9, 59, tzinfo=UTC)) == 0
+    assert pauses.due_to_resume(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == [alice]
+    assert pauses.resume_due(session, datetime(2026, 11, 24, 10, 0, tzinfo=UTC)) == 1
     assert (alice.state, alice.next_due_at) == (
         SubscriberState.ACTIVE,
         datetime(2026, 11, 24, 18, tzinfo=UTC),
@@ -374,46 +388,46 @@ def test_a_pause_ends_on_its_day_in_the_subscribers_time_zone(session, alice, no
 
 
 def test_a_pause_without_an_end_lasts_until_resumed(session, alice, now):
-    subscribers.pause(session, alice, None, now)
+    pauses.pause(session, alice, None, now)
 
-    assert subscribers.resume_due(session, now + timedelta(days=4000)) == 0
-    assert subscribers.resume(session, alice, now)
-    assert not subscribers.resume(session, alice, now)
+    assert pauses.resume_due(session, now + timedelta(days=4000)) == 0
+    assert pauses.resume(session, alice, now)
+    assert not pauses.resume(session, alice, now)
 
 
 def test_a_pause_cannot_end_in_the_past(session, alice, now):
     with pytest.raises(BadField, match="is not in the future"):
-        subscribers.pause(session, alice, now.date(), now)
+        pauses.pause(session, alice, now.date(), now)
 
 
 # ── leaving ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_unsubscribing_works_at_once_and_sends_one_goodbye(session, site, alice, now):
-    assert subscribers.unsubscribe(session, site, alice, now=now)
-    assert not subscribers.unsubscribe(session, site, alice, now=now)
+    assert unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
+    assert not unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
 
     assert (alice.state, alice.unsubscribed_at) == (SubscriberState.UNSUBSCRIBED, now)
     assert letters(session) == [("goodbye", "Alice@uni.edu")]
 
 
 def test_an_unsubscribe_can_be_undone_for_30_days(session, site, alice, now):
-    subscribers.unsubscribe(session, site, alice, now=now)
+    unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
 
-    assert not subscribers.undo(session, alice, now=now + timedelta(days=30))
-    assert subscribers.undo(session, alice, now=now + timedelta(days=29))
+    assert not unsubscribe_and_undo.undo(session, alice, now=now + timedelta(days=30))
+    assert unsubscribe_and_undo.undo(session, alice, now=now + timedelta(days=29))
     assert (alice.state, alice.unsubscribed_at) == (SubscriberState.ACTIVE, None)
 
 
 def test_undo_does_not_activate_an_unconfirmed_address(session, site, bob, now):
-    subscriber = subscribers.get(session, "bob@uni.edu")
-    subscribers.unsubscribe(session, site, subscriber, now=now)
+    subscriber = subscriber_rows.get(session, "bob@uni.edu")
+    unsubscribe_and_undo.unsubscribe(session, site, subscriber, now=now)
 
-    assert not subscribers.undo(session, subscriber, now=now)
+    assert not unsubscribe_and_undo.undo(session, subscriber, now=now)
 
 
 def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
-    subscribers.unsubscribe(session, site, alice, now=now)
+    unsubscribe_and_undo.unsubscribe(session, site, alice, now=now)
     [delivery] = session.scalars(select(Delivery))
     session.add(
         Attempt(delivery_id=delivery.id, lease="x", began_at=now, reply="550 no such user Alice@uni.edu")
@@ -421,7 +435,7 @@ def test_an_erased_subscriber_is_in_no_table(session, site, alice, now):
     session.add(Shown(subscriber_id=alice.id, paper_id=1, delivery_id=delivery.id, shown_on=now.date()))
     session.flush()
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    erasure.erase(session, site, "alice@uni.edu", now=now)
     session.expire_all()
 
     everything = ""
@@ -449,7 +463,7 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
     )
     session.flush()
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    erasure.erase(session, site, "alice@uni.edu", now=now)
     session.expire_all()
 
     [kept] = session.scalars(select(Delivery))
@@ -457,24 +471,24 @@ def test_deliveries_of_an_erased_subscriber_are_still_counted(session, site, ali
 
 
 def test_an_erasure_with_suppression_blocks_later_sign_ups(session, site, alice, now):
-    subscribers.erase(session, site, "alice@uni.edu", now=now, suppress=True)
+    erasure.erase(session, site, "alice@uni.edu", now=now, suppress=True)
 
     assert (
-        subscribers.request_subscription(session, site, "alice@uni.edu", now=now).outcome
+        confirmations.request_subscription(session, site, "alice@uni.edu", now=now).outcome
         is SignUpOutcome.SUPPRESSED
     )
 
 
 def test_an_old_link_does_not_open_a_new_subscribers_settings(session, site, alice, now):
     old = alice.id
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    erasure.erase(session, site, "alice@uni.edu", now=now)
 
-    assert subscribers.add(session, "dora@uni.edu", now=now).id != old
+    assert subscriber_rows.add(session, "dora@uni.edu", now=now).id != old
 
 
 def test_deleting_a_subscriber_deletes_their_rows(session, site, alice, bob, now):
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
-    subscribers.erase(session, site, "bob@uni.edu", now=now)
+    erasure.erase(session, site, "alice@uni.edu", now=now)
+    erasure.erase(session, site, "bob@uni.edu", now=now)
 
     for row in (Subscriber, Subscription, Consent, Confirmation):
         assert session.scalar(select(func.count()).select_from(row)) == 0
@@ -499,7 +513,7 @@ def at_once(engine, act, times=8):
 
 
 def test_concurrent_sign_ups_of_an_address_send_one_letter(engine, site, now):
-    at_once(engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now))
+    at_once(engine, lambda session: confirmations.request_subscription(session, site, "bob@uni.edu", now=now))
 
     with db.read_session(engine) as session:
         assert letters(session) == [("confirm", "bob@uni.edu")]
@@ -507,11 +521,11 @@ def test_concurrent_sign_ups_of_an_address_send_one_letter(engine, site, now):
 
 def test_concurrent_confirmations_start_one_subscription(engine, site, now):
     [asked] = at_once(
-        engine, lambda session: subscribers.request_subscription(session, site, "bob@uni.edu", now=now), 1
+        engine, lambda session: confirmations.request_subscription(session, site, "bob@uni.edu", now=now), 1
     )
     token = links.confirm_url(site, asked.confirmation_id).rpartition("/")[2]
 
-    at_once(engine, lambda session: subscribers.confirm(session, site, token, now) is not None)
+    at_once(engine, lambda session: confirmations.confirm(session, site, token, now) is not None)
 
     with db.read_session(engine) as session:
         assert letters(session) == [("confirm", "bob@uni.edu"), ("welcome", "bob@uni.edu")]
@@ -520,15 +534,15 @@ def test_concurrent_confirmations_start_one_subscription(engine, site, now):
 
 def test_concurrent_unsubscribes_send_one_goodbye(engine, site, now):
     def join(session):
-        return subscribers.add(
+        return subscriber_rows.add(
             session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now
         )
 
     at_once(engine, join, 1)
     left = at_once(
         engine,
-        lambda session: subscribers.unsubscribe(
-            session, site, subscribers.get(session, "dora@uni.edu"), now=now
+        lambda session: unsubscribe_and_undo.unsubscribe(
+            session, site, subscriber_rows.get(session, "dora@uni.edu"), now=now
         ),
     )
 
@@ -540,7 +554,7 @@ def test_concurrent_unsubscribes_send_one_goodbye(engine, site, now):
 def test_concurrent_subscribers_with_the_same_new_filters_store_them_once(engine):
     texts = [f"ti:word{number}" for number in range(50)]
 
-    found = at_once(engine, lambda session: subscribers.filter_ids(session, texts))
+    found = at_once(engine, lambda session: filter_registry.filter_ids(session, texts))
 
     assert all(one == found[0] for one in found)
     assert len(set(found[0].values())) == 50

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from digest import bounces, links, subscribers
+from digest import bounces, links
 from digest.bounces import Complaint, Failure, FailureKind, SuppressionReason
 from digest.db.tables import Confirmation, Delivery, SignUp, Subscriber, SubscriberState
 from digest.delivery import delivery_run
@@ -19,8 +19,17 @@ from digest.errors import UsageError
 from digest.letters import Templates
 from digest.monitoring import alarm_letters, problems
 from digest.site_profile import Site
-from digest.subscribers import ReaderSettings
+from digest.subscribers import (
+    confirmations,
+    erasure,
+    sign_up_counts,
+    sign_up_queue,
+    subscriber_rows,
+    subscriber_topics,
+    unsubscribe_and_undo,
+)
 from digest.subscribers import sign_up_limits as limits
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.subscribers.sign_up_limits import Counts, Recent, WaitingSignUp
 from tests.support.shared_caches import CACHES
 
@@ -42,8 +51,8 @@ def sign_up(session: Session, site: Site, now: datetime) -> SignUpFrom:
     """Return a function that signs an address up from a network after some time."""
 
     def asked(email: str, *, network: str | None = "192.0.2.0/24", after: timedelta = timedelta()) -> None:
-        hashed = subscribers.network_hash(site, network)
-        subscribers.request(session, email, network=hashed, now=now + after)
+        hashed = sign_up_queue.network_hash(site, network)
+        sign_up_queue.request(session, email, network=hashed, now=now + after)
 
     return asked
 
@@ -56,7 +65,7 @@ def tick(session: Session, site: Site, now: datetime) -> Tick:
     """Return a function that runs the scheduler's tick after some time."""
 
     def done(after: timedelta = timedelta()) -> int:
-        written = subscribers.send_confirmations(session, site, now + after)
+        written = sign_up_queue.send_confirmations(session, site, now + after)
         session.commit()
         return written
 
@@ -117,7 +126,7 @@ def test_a_flood_causes_few_letters_and_others_get_theirs_within_five_minutes(
             for email, network in honest.items():
                 sign_up(email, network=network, after=moment)
         tick(moment)
-        subscribers.queue_reminders(session, site, now + moment)
+        confirmations.queue_reminders(session, site, now + moment)
         for email, number in session.execute(
             select(Subscriber.email, Confirmation.id)
             .join(Confirmation, Confirmation.subscriber_id == Subscriber.id)
@@ -125,7 +134,7 @@ def test_a_flood_causes_few_letters_and_others_get_theirs_within_five_minutes(
         ).all():
             got[email] = moment
             token = links.confirm_url(site, number).rpartition("/")[2]
-            assert subscribers.confirm(session, site, token, now + moment + SECOND)
+            assert confirmations.confirm(session, site, token, now + moment + SECOND)
 
     assert got.keys() == honest.keys()
     assert max(got.values()) - come <= 5 * MINUTE
@@ -181,13 +190,13 @@ def test_at_the_lowest_pace_reminders_stop_and_the_operator_gets_one_letter(
 ) -> None:
     for number in range(200):
         sign_up(f"victim-{number}@else.example", network=f"10.0.{number}.0/24")
-    assert not subscribers.are_slow(session, now)
+    assert not sign_up_counts.are_slow(session, now)
     for turn in range(200):
         tick(turn * 10 * SECOND)
     late = now + 24 * HOUR + HOUR
 
-    assert subscribers.are_slow(session, late)
-    assert subscribers.queue_reminders(session, site, late) == 0
+    assert sign_up_counts.are_slow(session, late)
+    assert confirmations.queue_reminders(session, site, late) == 0
     found = [one for one in problems.find_problems(session, now=late) if one.cause == "slow-sign-ups"]
     assert len(found) == 1
     for _ in range(2):
@@ -199,9 +208,9 @@ def test_confirmations_requested_by_the_operator_do_not_lower_the_pace(
     session: Session, site: Site, now: datetime
 ) -> None:
     for number in range(200):
-        subscribers.request_subscription(session, site, f"reader-{number}@uni.example", now=now)
+        confirmations.request_subscription(session, site, f"reader-{number}@uni.example", now=now)
 
-    assert not subscribers.are_slow(session, now)
+    assert not sign_up_counts.are_slow(session, now)
 
 
 # ── who is next ─────────────────────────────────────────────────────────────────────────────────
@@ -262,7 +271,7 @@ def test_each_request_gets_its_own_letter_one_a_day_and_its_link_confirms_it(
 
     def request(network: str, topic: str, *, email: str = ADA, after: timedelta = timedelta()) -> None:
         requested = ReaderSettings(topics={topic: topic.lower()})
-        subscribers.request(session, email, network=network, requested=requested, now=now + after)
+        sign_up_queue.request(session, email, network=network, requested=requested, now=now + after)
 
     request("a", "Robots")
     assert tick() == 1
@@ -273,14 +282,14 @@ def test_each_request_gets_its_own_letter_one_a_day_and_its_link_confirms_it(
     assert letters(session) == [ADA, "Ada@uni.example"]
 
     first, second = session.scalars(select(Confirmation).order_by(Confirmation.id)).all()
-    ada = subscribers.get(session, ADA)
-    assert "Robots" in str(subscribers.request_of(session, first, ada))
-    assert "Whales" in str(subscribers.request_of(session, second, ada))
+    ada = subscriber_rows.get(session, ADA)
+    assert "Robots" in str(confirmations.request_of(session, first, ada))
+    assert "Whales" in str(confirmations.request_of(session, second, ada))
 
     def topics_after(confirmation: Confirmation) -> tuple[list[str], str]:
         token = links.sign_token(site, "confirm", str(confirmation.id))
-        assert subscribers.confirm(session, site, token, now + DAY + 2 * HOUR)
-        return [one.name for one in subscribers.topics_of(session, ada)], ada.email
+        assert confirmations.confirm(session, site, token, now + DAY + 2 * HOUR)
+        return [one.name for one in subscriber_topics.topics_of(session, ada)], ada.email
 
     with session.begin_nested() as undone:  # the later request first: the earlier one no longer replaces it
         assert topics_after(second) == (["Whales"], "Ada@uni.example")
@@ -324,10 +333,10 @@ def test_a_network_is_stored_as_a_hash_for_72_hours(
 def test_an_erasure_also_deletes_queued_sign_ups(
     session: Session, site: Site, now: datetime, sign_up: SignUpFrom
 ) -> None:
-    subscribers.add(session, ADA, now=now)
+    subscriber_rows.add(session, ADA, now=now)
     sign_up(ADA)
 
-    subscribers.erase(session, site, ADA, now=now)
+    erasure.erase(session, site, ADA, now=now)
 
     assert session.scalar(select(func.count(SignUp.id))) == 0
 
@@ -337,7 +346,9 @@ def test_an_erasure_also_deletes_queued_sign_ups(
 
 @pytest.fixture
 def ada(session: Session, now: datetime) -> Subscriber:
-    row = subscribers.add(session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now - 90 * DAY)
+    row = subscriber_rows.add(
+        session, ADA, state=SubscriberState.ACTIVE, consent="a test", now=now - 90 * DAY
+    )
     session.commit()
     return row
 
@@ -356,11 +367,11 @@ def suppressed(
                     bounces.record_failure(session, site, ADA, told, now=now + day * DAY)
             case SuppressionReason.COMPLAINT:
                 bounces.record_failure(session, site, ADA, Complaint(), now=now)
-                subscribers.mark_unsubscribed(session, ada, now=now)
+                unsubscribe_and_undo.mark_unsubscribed(session, ada, now=now)
             case SuppressionReason.OPERATOR:
                 bounces.suppress(session, site, ADA, reason, "", now)
             case SuppressionReason.ERASED:
-                subscribers.erase(session, site, ADA, suppress=True, now=now)
+                erasure.erase(session, site, ADA, suppress=True, now=now)
         assert bounces.is_suppressed(session, site, ADA)
         session.commit()
 
@@ -403,7 +414,7 @@ def test_confirming_lifts_a_suppression_caused_by_others(
     assert sent(DAY) == [ADA]
     number = session.scalars(select(Confirmation.id)).one()
     token = links.confirm_url(site, number).rpartition("/")[2]
-    assert subscribers.confirm(session, site, token, now + DAY + HOUR)
+    assert confirmations.confirm(session, site, token, now + DAY + HOUR)
 
     assert not bounces.is_suppressed(session, site, ADA)
     assert ada.state == SubscriberState.ACTIVE
@@ -431,7 +442,7 @@ def test_a_suppressed_address_gets_one_confirmation_in_30_days_and_no_reminder(
     for day in range(1, 32):
         sign_up(ADA, after=day * DAY)
         tick(day * DAY)
-        subscribers.queue_reminders(session, site, now + day * DAY)
+        confirmations.queue_reminders(session, site, now + day * DAY)
         got += [day for _ in sent(day * DAY)]
 
     assert got == [1, 31]
@@ -467,7 +478,7 @@ def test_a_suppression_newer_than_the_confirmation_stays(
 
     number = session.scalars(select(Confirmation.id)).one()
     token = links.confirm_url(site, number).rpartition("/")[2]
-    assert subscribers.confirm(session, site, token, now + DAY + 2 * HOUR) is None
+    assert confirmations.confirm(session, site, token, now + DAY + 2 * HOUR) is None
     assert bounces.is_suppressed(session, site, ADA)
 
 

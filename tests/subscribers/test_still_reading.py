@@ -8,10 +8,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, Lane, StillReadingStep, Subscriber, SubscriberState
 from digest.site_profile import Site
-from digest.subscribers import still_reading
+from digest.subscribers import pauses, still_reading, subscriber_rows, unsubscribe_and_undo
 
 AFTER = timedelta(days=730)
 DAY = timedelta(days=1)
@@ -19,7 +18,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def alice(session: Session, now: datetime) -> Subscriber:
-    return subscribers.add(
+    return subscriber_rows.add(
         session, "alice@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now - AFTER - DAY
     )
 
@@ -64,7 +63,7 @@ def test_a_silent_reader_is_asked_by_two_digests_then_a_letter_then_paused(
     ask(session, site, now + 17 * DAY)
     assert (alice.state, alice.paused_until) == (SubscriberState.PAUSED, None)
     ask(session, site, now + 900 * DAY)
-    assert subscribers.get(session, "alice@uni.edu").state == SubscriberState.PAUSED
+    assert subscriber_rows.get(session, "alice@uni.edu").state == SubscriberState.PAUSED
     assert letters(session) == ["still_reading"]
 
 
@@ -74,7 +73,7 @@ def test_any_activity_ends_the_questions(
 ) -> None:
     alice.still_reading_step, alice.still_reading_at = step, now - 20 * DAY
 
-    subscribers.note_activity(session, alice, now=now)
+    still_reading.note_activity(session, alice, now=now)
     ask(session, site, now)
 
     assert (alice.state, alice.still_reading_step) == (SubscriberState.ACTIVE, StillReadingStep.NONE)
@@ -83,7 +82,7 @@ def test_any_activity_ends_the_questions(
 def test_a_reader_is_asked_again_after_another_silent_time(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    subscribers.note_activity(session, alice, now=now)
+    still_reading.note_activity(session, alice, now=now)
 
     steps = []
     for later in (AFTER - DAY, AFTER + DAY):
@@ -96,9 +95,9 @@ def test_a_reader_is_asked_again_after_another_silent_time(
 def test_a_mail_from_a_reader_is_activity_and_one_from_a_stranger_is_nothing(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    subscribers.note_mail(session, "ALICE@uni.edu", received_at=now)
-    subscribers.note_mail(session, "stranger@uni.edu", received_at=now)
-    subscribers.note_mail(session, "", received_at=now)
+    still_reading.note_mail(session, "ALICE@uni.edu", received_at=now)
+    still_reading.note_mail(session, "stranger@uni.edu", received_at=now)
+    still_reading.note_mail(session, "", received_at=now)
     ask(session, site, now)
 
     assert (alice.last_active_at, alice.still_reading_step) == (now, StillReadingStep.NONE)
@@ -107,12 +106,16 @@ def test_a_mail_from_a_reader_is_activity_and_one_from_a_stranger_is_nothing(
 def test_a_new_paused_or_unsubscribed_reader_is_not_asked(
     session: Session, site: Site, now: datetime
 ) -> None:
-    new = subscribers.add(session, "new@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
+    new = subscriber_rows.add(session, "new@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
     old = now - 2 * AFTER
-    away = subscribers.add(session, "away@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old)
-    left = subscribers.add(session, "left@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old)
-    subscribers.pause(session, away, None, now)
-    subscribers.unsubscribe(session, site, left, now=now)
+    away = subscriber_rows.add(
+        session, "away@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old
+    )
+    left = subscriber_rows.add(
+        session, "left@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=old
+    )
+    pauses.pause(session, away, None, now)
+    unsubscribe_and_undo.unsubscribe(session, site, left, now=now)
 
     ask(session, site, now)
 

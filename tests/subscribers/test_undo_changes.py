@@ -8,24 +8,32 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import subscribers
 from digest.db.tables import Delivery, DeliveryState, SettingsChange, Subscriber, SubscriberState
 from digest.publishing import due_readers
 from digest.site_profile import Site
-from digest.subscribers import ReaderSettings, operator_acts, pauses, undo_changes
+from digest.subscribers import (
+    erasure,
+    operator_acts,
+    pauses,
+    preferences,
+    subscriber_rows,
+    subscriber_topics,
+    undo_changes,
+)
+from digest.subscribers.reader_settings import ReaderSettings
 
 TOPICS = {"Vision": "title:image*", "Robots": "robot*"}
 
 
 @pytest.fixture
 def alice(session: Session, now: datetime) -> Subscriber:
-    return subscribers.add(
+    return subscriber_rows.add(
         session, "alice@uni.edu", topics=TOPICS, state=SubscriberState.ACTIVE, consent="asked", now=now
     )
 
 
 def topics_of(session: Session, reader: Subscriber) -> dict[str, str]:
-    return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
+    return {topic.name: topic.text for topic in subscriber_topics.topics_of(session, reader)}
 
 
 def letters(session: Session) -> list[tuple[str, DeliveryState]]:
@@ -53,7 +61,7 @@ def test_the_latest_change_can_be_undone_once(
 def test_an_undo_restores_every_setting(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
-    before = subscribers.settings_of(session, alice)
+    before = preferences.settings_of(session, alice)
     undo_changes.save_settings(
         session,
         site,
@@ -72,11 +80,11 @@ def test_an_undo_restores_every_setting(
         ),
         now=now,
     )
-    assert subscribers.settings_of(session, alice) != before
+    assert preferences.settings_of(session, alice) != before
 
     undo_changes.undo_with_letter(session, site, alice, now=now)
 
-    assert subscribers.settings_of(session, alice) == before
+    assert preferences.settings_of(session, alice) == before
 
 
 def test_a_change_is_described_with_its_values_before_and_after(
@@ -94,7 +102,7 @@ def test_a_change_is_described_with_its_values_before_and_after(
         now=now,
     )
 
-    change = subscribers.find_change(session, alice, now=now)
+    change = undo_changes.find_change(session, alice, now=now)
 
     assert change is not None
     assert set(change.sentences) == {
@@ -115,7 +123,7 @@ def test_a_change_of_a_filter_is_not_described_as_another_order(
         session, site, alice, ReaderSettings(topics=TOPICS | {"Robots": "robot* AND arm"}), now=now
     )
 
-    change = subscribers.find_change(session, alice, now=now)
+    change = undo_changes.find_change(session, alice, now=now)
 
     assert change
     assert change.sentences == ("“Robots” is now robot* AND arm. Before: robot*.",)
@@ -129,10 +137,10 @@ def test_a_change_cannot_be_undone_after_a_pause_or_a_resumption(
     assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
 
     undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)
-    assert subscribers.find_change(session, alice, now=now)
+    assert undo_changes.find_change(session, alice, now=now)
     pauses.resume(session, alice, now)
 
-    assert subscribers.find_change(session, alice, now=now) is None
+    assert undo_changes.find_change(session, alice, now=now) is None
     assert alice.max_papers == 7
 
 
@@ -140,12 +148,12 @@ def test_a_change_cannot_be_undone_after_another_change_or_thirty_days(
     session: Session, site: Site, alice: Subscriber, now: datetime
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(texts={"max_papers": "5"}), now=now)
-    assert subscribers.find_change(session, alice, now=now + timedelta(days=30))
-    assert subscribers.find_change(session, alice, now=now + timedelta(days=31)) is None
+    assert undo_changes.find_change(session, alice, now=now + timedelta(days=30))
+    assert undo_changes.find_change(session, alice, now=now + timedelta(days=31)) is None
 
-    subscribers.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
+    preferences.edit(session, alice, ReaderSettings(texts={"max_papers": "7"}), now=now)  # as an import does
 
-    assert subscribers.find_change(session, alice, now=now) is None
+    assert undo_changes.find_change(session, alice, now=now) is None
     assert undo_changes.undo_with_letter(session, site, alice, now=now) == ()
     assert alice.max_papers == 7
 
@@ -155,7 +163,7 @@ def test_an_undo_keeps_what_changed_again_since_and_says_so(
 ) -> None:
     given = ReaderSettings(topics={"Sound": "audio"}, texts={"at": "18:30", "max_papers": "5"})
     undo_changes.save_settings(session, site, alice, given, now=now)
-    first = subscribers.find_change(session, alice, now=now)
+    first = undo_changes.find_change(session, alice, now=now)
     later = ReaderSettings(topics={"Sound": "audio*"}, texts={"max_papers": "7", "abstracts": "full"})
     undo_changes.save_settings(session, site, alice, later, now=now)
     assert first
@@ -236,7 +244,7 @@ def test_an_erased_subscriber_leaves_no_recorded_change(
 ) -> None:
     undo_changes.save_settings(session, site, alice, ReaderSettings(topics={}), now=now)
 
-    subscribers.erase(session, site, "alice@uni.edu", now=now)
+    erasure.erase(session, site, "alice@uni.edu", now=now)
 
     assert session.scalars(select(SettingsChange)).all() == []
 
@@ -251,5 +259,7 @@ def test_a_muted_topic_is_left_out_of_digests_and_stays_muted_when_others_change
         session, site, alice, ReaderSettings(topics=TOPICS | {"Sound": "audio"}), now=now
     )
 
-    assert [topic.name for topic in subscribers.topics_of(session, alice) if topic.is_muted] == ["Vision"]
+    assert [topic.name for topic in subscriber_topics.topics_of(session, alice) if topic.is_muted] == [
+        "Vision"
+    ]
     assert [name for name, _ in due_readers.topics_of(session, [alice.id])[alice.id]] == ["Robots", "Sound"]

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import Engine, select, update
 
-from digest import db, publishing, subscribers
+from digest import db, publishing
 from digest.caches import Caches
 from digest.db.tables import Delivery, DumpRow, DumpState, PaperRow, Shown, Subscriber, SubscriberState
 from digest.delivery import delivery_run
@@ -25,6 +25,7 @@ from digest.letters import Templates
 from digest.papers import Record, catalog
 from digest.publishing import PublishReport
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from digest.subscribers.reader_settings import schedule_texts
 from tests.support.shared_caches import CACHES
 
@@ -102,7 +103,7 @@ class PublishingWorld:
         """Add a subscriber as the operator does, and return their id."""
         schedule = Schedule(cadence=cadence, at=time.fromisoformat(hour), timezone=timezone, weekday=weekday)
         with db.write_session(self.engine) as session:
-            subscriber = subscribers.add(
+            subscriber = subscriber_rows.add(
                 session, email, topics=topics or {}, texts=schedule_texts(schedule), state=state, consent="asked in person",
                 now=at(now),
             )  # fmt: skip
@@ -114,7 +115,7 @@ class PublishingWorld:
     def change(self, email: str, **columns: object) -> None:
         """Write columns of a subscriber."""
         with db.write_session(self.engine) as session:
-            subscriber = subscribers.get(session, email)
+            subscriber = subscriber_rows.get(session, email)
             for name, value in columns.items():
                 setattr(subscriber, name, value)
             session.commit()
@@ -173,7 +174,7 @@ class PublishingWorld:
     def subscriber(self, email: str) -> Subscriber:
         """Return the row of a subscriber."""
         with db.read_session(self.engine) as session:
-            return subscribers.get(session, email)
+            return subscriber_rows.get(session, email)
 
     def shown(self) -> list[tuple[int, int, int]]:
         """Return every `shown` row, as (subscriber, paper, delivery)."""

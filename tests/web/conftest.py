@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from digest import db, links, publishing, subscribers
+from digest import db, links, publishing
 from digest.app_context import AppContext
 from digest.db.tables import Delivery, DumpRow, DumpState, Subscriber, SubscriberState
 from digest.delivery import delivery_run
@@ -28,6 +28,7 @@ from digest.delivery.transports.memory import MemoryTransport
 from digest.papers import Record, catalog
 from digest.settings import Settings, load_settings
 from digest.site_profile import Site
+from digest.subscribers import sign_up_queue, subscriber_rows
 from digest.web import create_app
 from tests.support.clock import Clock
 from tests.support.mail_bodies import body_of
@@ -91,7 +92,7 @@ class ServedSite:
     def send_confirmations(self) -> int:
         """Do what the scheduler does every few seconds."""
         with self.writing() as session:
-            written = subscribers.send_confirmations(session, self.site, self.clock.now)
+            written = sign_up_queue.send_confirmations(session, self.site, self.clock.now)
             session.commit()
             return written
 
@@ -121,7 +122,7 @@ class ServedSite:
 
     def subscriber(self, email: str) -> Subscriber:
         with self.writing() as session:
-            return subscribers.get(session, email)
+            return subscriber_rows.get(session, email)
 
     def everything(self) -> str:
         """Return all rows of all tables but the answers to forms; neither a GET nor an error changes these rows."""
@@ -219,7 +220,7 @@ def load_papers(served: ServedSite, records: Sequence[Record], *, at: datetime) 
 @pytest.fixture
 def alice(served: ServedSite, now: datetime) -> Subscriber:
     with served.writing() as session:
-        added = subscribers.add(
+        added = subscriber_rows.add(
             session, "alice@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
             topics={"Vision": "title:image*"},
         )  # fmt: skip
@@ -254,7 +255,7 @@ def publish_and_deliver(
 def digest_sent(served: ServedSite, papers: list[int], now: datetime) -> Delivery:
     """Dora's digest of this morning, published and delivered; returns its delivery."""
     with served.writing() as session:
-        dora = subscribers.add(
+        dora = subscriber_rows.add(
             session, "dora@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
             topics={"Diffusion": "title:diffusion", "Quiet": "title:quiet"},
         )  # fmt: skip

@@ -10,10 +10,11 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
+from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
@@ -106,7 +107,7 @@ def test_a_new_address_is_used_after_its_owner_confirmed_it(served, account_path
     moved = served.subscriber("alice@new.example")
     assert (moved.email, moved.link_version) == ("Alice@new.example", 1)
     with served.writing() as session:
-        assert [topic.name for topic in subscribers.topics_of(session, moved)] == ["Vision"]
+        assert [topic.name for topic in subscriber_topics.topics_of(session, moved)] == ["Vision"]
     assert served.client.get(manage_path).status_code == 404  # links in earlier letters are revoked
     assert served.client.get(account_path).status_code == 404
 
@@ -123,7 +124,7 @@ def test_the_page_after_a_change_of_address_leads_to_the_settings(served, accoun
 def test_the_new_address_gets_a_settings_link_although_the_old_one_just_did(served, account_path):
     def ask(email: str) -> None:
         with served.writing() as session:
-            subscribers.send_link(session, served.site, served.subscriber(email), served.clock())
+            confirmations.send_link(session, served.site, served.subscriber(email), served.clock())
 
     for _ in range(2):
         ask("alice@uni.edu")
@@ -211,7 +212,7 @@ def test_an_invalid_new_address_is_reported_beside_its_field(served, account_pat
 
 def test_nothing_reveals_that_an_address_belongs_to_another_reader(served, account_path, now):
     with served.writing() as session:
-        subscribers.add(session, "bob@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
+        subscriber_rows.add(session, "bob@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
         session.commit()
 
     taken = served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
@@ -228,7 +229,7 @@ def test_an_address_that_subscribed_meanwhile_is_not_taken_over(served, account_
     served.client.post(account_path, data={"do": "address", "email": "bob@uni.edu"})
     path = mailed_path(served)
     with served.writing() as session:
-        subscribers.add(session, "bob@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
+        subscriber_rows.add(session, "bob@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now)
         session.commit()
 
     answer = served.client.post(path)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import SubscriberState
 from digest.inbound import classification, mail_rules, stored_mail
-from digest.subscribers import account
+from digest.subscribers import account, confirmations, subscriber_rows
 from tests.inbound.command_corpus import MailCase
 from tests.support.clock import Clock
 from tests.web.conftest import ServedSite, opened, path_of, settings_for
@@ -46,18 +46,18 @@ def receive(served: ServedSite, mail: MailCase, now: datetime) -> None:
 def account_path_after_a_move(served: ServedSite, now: datetime) -> str:
     """Let a reader write to us and move to another address; return the path of the page with their data."""
     with served.writing() as session:
-        alice = subscribers.add(
+        alice = subscriber_rows.add(
             session, OLD, topics={"Vision": "title:image*"}, state=SubscriberState.ACTIVE, consent="asked",
             now=now, site=served.site,
         )  # fmt: skip
         session.commit()
-        subscribers.send_link(session, served.site, alice, now)
+        confirmations.send_link(session, served.site, alice, now)
     receive(served, QUESTION, now)
     deliver(served)
     with served.writing() as session:
-        alice = subscribers.get(session, OLD)
+        alice = subscriber_rows.get(session, OLD)
         account.change_address(session, served.site, alice, NEW, now=now)
-        subscribers.queue_account_link(session, served.site, alice, now=now)
+        account.queue_account_link(session, served.site, alice, now=now)
         made_at = int(now.timestamp())
         path = path_of(links.account_url(served.site, alice.id, alice.link_version, made_at))
     deliver(served)
@@ -90,7 +90,7 @@ def test_an_erasure_deletes_no_letter_to_anybody_else(
     stored: ServedSite, tmp_path: Path, now: datetime
 ) -> None:
     with stored.writing() as session:
-        bob = subscribers.add(
+        bob = subscriber_rows.add(
             session,
             "bob@uni.example",
             state=SubscriberState.ACTIVE,
@@ -99,7 +99,7 @@ def test_an_erasure_deletes_no_letter_to_anybody_else(
             site=stored.site,
         )
         session.commit()
-        subscribers.send_link(session, stored.site, bob, now)
+        confirmations.send_link(session, stored.site, bob, now)
     path = account_path_after_a_move(stored, now)
 
     stored.client.post(path, data={"do": "erase", "sure": "yes"})

@@ -18,11 +18,11 @@ from sqlalchemy import select
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from digest import links, subscribers
+from digest import links
 from digest.db import kept_pages
 from digest.db.tables import Delivery, DumpRow, KeptPage, Subscriber
 from digest.papers import Record, catalog
-from digest.subscribers import saved_papers
+from digest.subscribers import saved_papers, subscriber_rows, unsubscribe_and_undo
 from digest.web import middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import ServedSite, path_of
@@ -157,8 +157,8 @@ def pages(
         knee = catalog.find(session, records[0].title).id
         for paper in papers[:4]:
             saved_papers.save(session, dora.id, paper, now=served.clock.now)
-        gone = subscribers.add(session, "gone@uni.edu", consent="asked", now=served.clock.now)
-        subscribers.unsubscribe(session, served.site, gone, now=served.clock.now)
+        gone = subscriber_rows.add(session, "gone@uni.edu", consent="asked", now=served.clock.now)
+        unsubscribe_and_undo.unsubscribe(session, served.site, gone, now=served.clock.now)
         session.commit()
         left = gone.id, gone.link_version
     made_at = int(served.clock.now.timestamp())

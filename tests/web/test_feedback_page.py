@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from digest import links, publishing, subscribers
+from digest import links, publishing
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
 from digest.inbound import classification, mail_rules, stored_mail
 from digest.papers import Record, catalog
+from digest.subscribers import preferences, subscriber_rows, subscriber_topics
+from digest.subscribers.reader_settings import ReaderSettings
 from digest.topics import recent_papers
 from tests.inbound.signed_replies import ADA, lookup, signed_reply
 from tests.support.mail_bodies import body_of
@@ -52,8 +54,8 @@ def less_path(served, alice, knees) -> str:
 
 def topics_of(served, email: str = "alice@uni.edu") -> dict[str, str]:
     with served.writing() as session:
-        reader = subscribers.get(session, email)
-        return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
+        reader = subscriber_rows.get(session, email)
+        return {topic.name: topic.text for topic in subscriber_topics.topics_of(session, reader)}
 
 
 def test_less_shows_what_it_would_have_left_out_and_changes_nothing(served, less_path):
@@ -101,15 +103,15 @@ def test_a_topic_by_example_stays_the_same_when_its_paper_is_removed(served, ali
     start = links.feedback_url(served.site, alice.id, alice.link_version)
     served.client.post(path_of(links.more_url(start, knees)), data={"do": "apply"})
     with served.writing() as session:
-        before = subscribers.topics_of(session, subscribers.get(session, "alice@uni.edu"))[1]
+        before = subscriber_topics.topics_of(session, subscriber_rows.get(session, "alice@uni.edu"))[1]
         session.execute(update(PaperRow).where(PaperRow.id == knees).values(title="Soups", abstract=""))
         session.commit()
 
     kept = {**topics_of(served), "Soups": "soup"}
     with served.writing() as session:
-        reader = subscribers.get(session, "alice@uni.edu")
-        subscribers.edit(session, reader, subscribers.ReaderSettings(topics=kept), now=served.clock.now)
-        after = subscribers.topics_of(session, reader)[1]
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        preferences.edit(session, reader, ReaderSettings(topics=kept), now=served.clock.now)
+        after = subscriber_topics.topics_of(session, reader)[1]
 
     assert "tomography^" in before.canonical
     assert after == before
@@ -194,7 +196,7 @@ def common(served) -> dict[str, Any]:
 def digest_of_ada(served, knees, common, now) -> EmailMessage:
     """The digest of a reader who signs her mail."""
     with served.writing() as session:
-        subscribers.add(
+        subscriber_rows.add(
             session, ADA, state=SubscriberState.ACTIVE, consent="asked", now=now, topics={"Vision": "title:image*"}
         )  # fmt: skip
         session.commit()

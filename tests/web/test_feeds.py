@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
+from digest.subscribers import pack_updates, subscriber_rows, subscriber_topics
 from digest.topics import pack_files as files
 from tests.web.conftest import path_of
 
@@ -53,7 +54,7 @@ def test_an_empty_catalog_has_an_empty_feed(served):
 def test_a_published_pack_filter_is_a_public_feed(served, papers):
     pack = "pack: lab\n\nslow = slow OR tides\n\nnothing = unheardof\n"
     with served.writing() as session:
-        subscribers.publish(
+        pack_updates.publish(
             session, served.site, files.read(pack), effect=lambda *_: {}, now=served.clock.now
         )
         session.commit()
@@ -144,8 +145,8 @@ def test_chosen_interests_become_topics_when_confirmed(served, papers):
     served.client.post(path_of(links.confirm_url(served.site, 1)))
 
     with served.writing() as session:
-        bob = subscribers.get(session, "bob@uni.edu")
-        names = [topic.name for topic in subscribers.topics_of(session, bob)]
+        bob = subscriber_rows.get(session, "bob@uni.edu")
+        names = [topic.name for topic in subscriber_topics.topics_of(session, bob)]
     assert names == ["Vision", "Robots", "title:quiet"]
 
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from digest import bounces, db, subscribers
+from digest import bounces, db
 from digest.bounces import SuppressionReason
 from digest.db.tables import DumpRow, PaperRow, SubscriberState
-from digest.subscribers import sign_up_limits
+from digest.subscribers import pack_updates, sign_up_limits, sign_up_queue
 from digest.topics import pack_files
 from digest.web import topic_preview, visitor_network
 from tests.web.conftest import opened, settings_for
@@ -141,7 +141,7 @@ def test_an_invalid_filter_is_shown_with_a_caret_and_both_fields_kept(served):
 def test_any_filter_can_be_tried_before_signing_up(served, papers, now, written):
     with served.writing() as session:
         pack = pack_files.read("pack: lab\n\nquiet = title:quiet\n")
-        subscribers.publish(session, served.site, pack, effect=lambda *_: {}, now=now)
+        pack_updates.publish(session, served.site, pack, effect=lambda *_: {}, now=now)
         session.commit()
 
     answer = served.sign_up("", filter=written.format(papers[5]), do="try")
@@ -234,7 +234,7 @@ def test_the_page_offers_to_sign_up_by_mail_while_few_sign_ups_are_confirmed(sql
 def test_an_unconfigured_proxy_is_reported_to_doctor(served):
     def is_seen():
         with served.writing() as session:
-            return subscribers.proxy_header_seen(session, served.clock.now)
+            return sign_up_queue.proxy_header_seen(session, served.clock.now)
 
     served.sign_up("ada@uni.edu")
     assert not is_seen()

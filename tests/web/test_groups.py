@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Delivery, Subscriber
-from digest.subscribers import ReaderSettings
+from digest.subscribers import confirmations, subscriber_rows
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.web.conftest import path_of
 
 OWNER = "kari@uni.edu"
@@ -18,7 +19,7 @@ OWNER = "kari@uni.edu"
 def group(served, digest_sent: Delivery) -> Subscriber:
     """Dora's address is a group's."""
     with served.writing() as session:
-        reader = subscribers.get(session, "dora@uni.edu")
+        reader = subscriber_rows.get(session, "dora@uni.edu")
         reader.owner_email = OWNER
         session.commit()
         return reader
@@ -51,7 +52,7 @@ def test_a_lost_settings_link_is_mailed_to_the_owner(served, group: Subscriber):
 
 def test_whoever_confirms_for_a_group_gets_no_settings_link(served, now):
     with served.writing() as session:
-        found = subscribers.request_subscription(
+        found = confirmations.request_subscription(
             session, served.site, "lab@uni.edu", owner=OWNER, requested=ReaderSettings(topics={"Vision": "image*"}),
             now=now - timedelta(hours=1),
         )  # fmt: skip
@@ -74,7 +75,7 @@ def test_the_owner_of_a_group_cannot_erase_themselves_first(
     served, group: Subscriber, alice: Subscriber, now
 ):
     with served.writing() as session:
-        subscribers.get(session, "dora@uni.edu").owner_email = alice.email
+        subscriber_rows.get(session, "dora@uni.edu").owner_email = alice.email
         session.commit()
     path = path_of(links.account_url(served.site, alice.id, alice.link_version, int(now.timestamp())))
 

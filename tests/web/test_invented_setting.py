@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from digest import cli, links, subscribers
-from digest.subscribers import reader_settings
+from digest import cli, links
+from digest.subscribers import account, reader_settings, subscriber_rows
 from digest.subscribers.reader_settings import Setting
 from tests.web.conftest import ServedSite, path_of
 from tests.web.test_settings_page import SCHEDULE, pressed, words
@@ -54,7 +54,7 @@ def test_a_new_setting_is_offered_by_the_form_the_page_and_mail(served: ServedSi
 
     assert served.subscriber(DORA).language == "de"
     with served.writing() as session:
-        exported = subscribers.export_data(session, subscribers.get(session, DORA))
+        exported = account.export_data(session, subscriber_rows.get(session, DORA))
     assert exported["settings"]["letter_language"] == "de"
 
 

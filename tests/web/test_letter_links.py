@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import select
 from starlette.routing import Route
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Delivery, DeliveryState, Shown, SubscriberState
-from digest.subscribers import sign_up_limits
+from digest.subscribers import sign_up_limits, subscriber_rows
 from digest.web.app import ROUTES
 from tests.web.conftest import opened, path_of, settings_for
 
@@ -408,7 +408,7 @@ def test_the_page_after_a_pause_names_the_day_of_the_next_digest(
 ):
     now = served.clock.now
     with served.writing() as session:
-        reader = subscribers.get(session, alice.email)
+        reader = subscriber_rows.get(session, alice.email)
         reader.at = time.fromisoformat(at)
         if was_decided:  # fewer papers matched than the reader's minimum
             session.add(

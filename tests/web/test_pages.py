@@ -15,9 +15,10 @@ from bibtexparser.entrypoint import parse_string
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import PaperRow, SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
+from digest.subscribers import subscriber_rows
 from digest.web import middleware
 from digest.web.app import ROUTES
 from tests.web.conftest import BASE, opened, path_of, publish_and_deliver, settings_for
@@ -419,7 +420,7 @@ HOSTILE = '"><img src=x onerror=alert(1)>'
 
 def test_markup_in_titles_names_filters_and_files_is_escaped(served, papers, now):
     with served.writing() as session:
-        mia = subscribers.add(
+        mia = subscriber_rows.add(
             session, "mia@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now, topics={HOSTILE: "script"}
         )  # fmt: skip
         session.commit()

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import SubscriberState
 from digest.delivery.transports.memory import MemoryTransport
-from digest.subscribers import subscriber_topics
+from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import BASE, path_of, publish_and_deliver
 
@@ -153,7 +153,7 @@ def test_get_requests_change_nothing(served, alice, forwarded):
 )
 def test_papers_left_out_of_a_digest_are_listed_behind_its_link(served, papers, now, topics, rest):
     with served.writing() as session:
-        emil = subscribers.add(
+        emil = subscriber_rows.add(
             session, "emil@uni.edu", state=SubscriberState.ACTIVE, consent="asked", now=now,
             topics=topics,
         )  # fmt: skip

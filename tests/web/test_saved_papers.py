@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.papers import catalog
-from digest.subscribers import account, saved_papers, subscriber_topics
+from digest.subscribers import account, erasure, saved_papers, subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
 
 
@@ -125,7 +125,7 @@ def test_the_exported_data_contain_the_list(served, alice, papers, save_path):
     served.client.post(save_path, data={"do": "save"})
 
     with served.writing() as session:
-        data = account.export_data(session, subscribers.get(session, "alice@uni.edu"))
+        data = account.export_data(session, subscriber_rows.get(session, "alice@uni.edu"))
 
     assert [one["paper_id"] for one in data["saved_papers"]] == [papers[0]]
     assert data["changes"] == []
@@ -134,7 +134,7 @@ def test_the_exported_data_contain_the_list(served, alice, papers, save_path):
 def test_erasing_a_reader_erases_the_list(served, alice, save_path):
     served.client.post(save_path, data={"do": "save"})
     with served.writing() as session:
-        subscribers.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
+        erasure.erase(session, served.site, "alice@uni.edu", now=served.clock.now)
         session.commit()
         assert saved_papers.list_saved(session, alice.id) == []
 
@@ -153,8 +153,8 @@ def three_saved(served, alice, papers, save_path):
 
 def topics_of(served) -> dict[str, str]:
     with served.writing() as session:
-        reader = subscribers.get(session, "alice@uni.edu")
-        return {one.name: one.text for one in subscribers.topics_of(session, reader)}
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        return {one.name: one.text for one in subscriber_topics.topics_of(session, reader)}
 
 
 def test_three_saved_papers_that_no_topic_matches_lead_to_one_proposal(served, three_saved, manage_path):

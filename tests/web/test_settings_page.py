@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.inbound import command_arguments
+from digest.subscribers import subscriber_rows, subscriber_topics
 from tests.web.conftest import path_of
 
 SCHEDULE = {
@@ -34,14 +35,14 @@ def words(page: str) -> str:
 
 def topics_of(served) -> dict[str, str]:
     with served.writing() as session:
-        reader = subscribers.get(session, "alice@uni.edu")
-        return {topic.name: topic.text for topic in subscribers.topics_of(session, reader)}
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        return {topic.name: topic.text for topic in subscriber_topics.topics_of(session, reader)}
 
 
 def muted(served) -> list[str]:
     with served.writing() as session:
-        reader = subscribers.get(session, "alice@uni.edu")
-        return [topic.name for topic in subscribers.topics_of(session, reader) if topic.is_muted]
+        reader = subscriber_rows.get(session, "alice@uni.edu")
+        return [topic.name for topic in subscriber_topics.topics_of(session, reader) if topic.is_muted]
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────

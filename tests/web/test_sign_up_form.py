@@ -12,8 +12,9 @@ from itertools import product
 import pytest
 from sqlalchemy import select, update
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import Confirmation, PaperRow
+from digest.subscribers import subscriber_rows
 from digest.topics.starter_filters import STARTER_TOPICS
 from digest.web import forms, library_upload, sign_up_form, starter_topics, topic_preview
 from tests.web.conftest import opened, path_of, settings_for
@@ -591,7 +592,7 @@ def test_a_new_link_for_an_expired_one_keeps_what_was_asked(served, papers):
     assert requested(served) == before
     served.client.post(confirm_path(served, 2))
     ada = served.subscriber("ada@uni.edu")
-    assert (ada.max_papers, subscribers.schedule_of(ada).timezone) == (5, "Europe/Oslo")
+    assert (ada.max_papers, subscriber_rows.schedule_of(ada).timezone) == (5, "Europe/Oslo")
 
 
 def test_an_international_address_is_shown_as_it_is_written(served, papers):

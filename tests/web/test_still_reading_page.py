@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from digest import links, subscribers
+from digest import links
 from digest.db.tables import StillReadingStep
 from digest.delivery.transports.memory import MemoryTransport
-from digest.subscribers import still_reading
+from digest.subscribers import preferences, still_reading, subscriber_rows
+from digest.subscribers.reader_settings import ReaderSettings
 from tests.support.mail_bodies import body_of
 from tests.web.conftest import path_of, publish_and_deliver
 
@@ -21,7 +22,7 @@ QUESTION = "Still reading? We have not heard from you for a long time."
 def silent(served, alice, now):
     """Alice, who was inactive for three years."""
     with served.writing() as session:
-        reader = subscribers.get(session, alice.email)
+        reader = subscriber_rows.get(session, alice.email)
         reader.confirmed_at = reader.created_at = now - timedelta(days=1095)
         session.commit()
         still_reading.take_steps(session, served.site, after=timedelta(days=730), now=now)
@@ -30,8 +31,8 @@ def silent(served, alice, now):
 
 def test_the_digest_of_a_silent_reader_asks_in_both_parts(served, papers, silent, now):
     with served.writing() as session:
-        given = subscribers.ReaderSettings(topics={})
-        subscribers.edit(session, subscribers.get(session, silent.email), given, now=now)
+        given = ReaderSettings(topics={})
+        preferences.edit(session, subscriber_rows.get(session, silent.email), given, now=now)
         session.commit()
         memory = MemoryTransport()
         publish_and_deliver(served, session, memory, now + timedelta(minutes=1))

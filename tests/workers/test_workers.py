@@ -17,11 +17,12 @@ import pytest
 import redis
 from sqlalchemy.orm import Session
 
-from digest import db, key_fingerprints, subscribers
+from digest import db, key_fingerprints
 from digest.db.tables import SubscriberState
 from digest.errors import SetupMismatch
 from digest.publishing import due_readers
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 from tests.conftest import ROOT
 from tests.support.mail_sink import MailSink, run_mail_sink
 from tests.support.product_processes import Installation, installation
@@ -49,7 +50,7 @@ def subscribe(url: str, *emails: str, now: datetime) -> None:
     engine = db.make_engine(url)
     with db.write_session(engine) as session:
         for email in emails:
-            subscribers.add(
+            subscriber_rows.add(
                 session, email, texts={"at": "00:00"}, state=SubscriberState.ACTIVE,
                 consent="a test", now=now,
             )  # fmt: skip
@@ -221,7 +222,7 @@ for tick in scheduler.TICKS:
 
 def test_each_chunk_begins_where_the_previous_one_ends(session: Session, now: datetime) -> None:
     for number in range(23):
-        subscribers.add(
+        subscriber_rows.add(
             session, f"reader{number}@example.org", state=SubscriberState.ACTIVE, consent="a test", now=now
         )
     session.commit()

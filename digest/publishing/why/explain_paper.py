@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from digest import bounces, subscribers
+from digest import bounces
 from digest.caches import Caches
 from digest.db.tables import AppearanceRow, Delivery, DumpRow, PaperRow, SubscriberState
 from digest.editions import restore_point
@@ -25,6 +25,7 @@ from digest.publishing.why.past_edition import answer_if_considered, unsent_edit
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.shown_paper import answer_if_earlier_version_shown, answer_if_shown
 from digest.site_profile import Site
+from digest.subscribers import subscriber_rows
 
 
 def why(
@@ -41,7 +42,7 @@ def why(
 
     Raises NotFound for an unknown address. If no dump contained the paper, the answer says so.
     """
-    subscriber = subscribers.get(session, email)
+    subscriber = subscriber_rows.get(session, email)
     try:
         paper = catalog.find(session, reference)
     except NotFound as error:

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from digest import bounces, heartbeats, plurals, subscribers
+from digest import bounces, heartbeats, plurals
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.delivery import limits, outbox
 from digest.editions import restore_point
@@ -17,6 +17,7 @@ from digest.editions.time_zones import zone_of
 from digest.errors import BadField
 from digest.publishing.why.question import WhyAnswer, minute_text
 from digest.site_profile import Site
+from digest.subscribers import next_digest, subscriber_rows
 
 #: The verdict on a digest in each final state.
 VERDICTS = {
@@ -39,14 +40,14 @@ def why_edition(session: Session, *, site: Site, email: str, edition: str | None
 
     Without `edition`, the answer is about the edition that was due last.
     """
-    subscriber = subscribers.get(session, email)
+    subscriber = subscriber_rows.get(session, email)
     slot = chosen_edition(subscriber, edition, now)
     row = outbox.find_digest(session, subscriber.id, slot.name if slot else edition or "")
     if row is not None:
         return answer(subscriber, row.edition or "", *explain_delivery(session, row, now))
     if slot is None:
-        later = subscribers.edition_status(session, subscriber, now).next
-        how = cadence_text(subscribers.schedule_of(subscriber))
+        later = next_digest.edition_status(session, subscriber, now).next
+        how = cadence_text(subscriber_rows.schedule_of(subscriber))
         verdict = f"There is no edition {edition}: the cadence is {how}. The next is {edition_text(later)}."
         refused = mail_refused(session, site, subscriber)
         return answer(subscriber, edition or "", *next(refused, ("no edition", verdict)))
@@ -67,7 +68,7 @@ def answer(
 
 def chosen_edition(subscriber: Subscriber, text: str | None, now: datetime) -> Edition | None:
     """Return the edition with this name or on this day, by default the one that was due last."""
-    schedule = subscribers.schedule_of(subscriber)
+    schedule = subscriber_rows.schedule_of(subscriber)
     if text is None:
         return latest_edition(subscriber, now)
     day = parse_day(text, now.astimezone(zone_of(schedule.timezone)).date())
@@ -97,7 +98,7 @@ def parse_day(text: str, today: date) -> date | None:
 
 def editions_around(subscriber: Subscriber, now: datetime) -> Iterator[Edition]:
     """Yield the editions of the last 400 days (as long as deliveries are kept) and of the next month."""
-    schedule = subscribers.schedule_of(subscriber)
+    schedule = subscriber_rows.schedule_of(subscriber)
     today = now.astimezone(zone_of(schedule.timezone)).date()
     for back in range(-31, 400):
         edition = edition_on(schedule, today - timedelta(days=back))
@@ -109,7 +110,7 @@ def latest_edition(subscriber: Subscriber, now: datetime) -> Edition:
     """Return the edition that was due last; if none was due yet, return the next one."""
     past = (one for one in editions_around(subscriber, now) if one.due_at <= now)
     found = next(past, None)
-    return found or schedule_status(subscribers.schedule_of(subscriber), now).upcoming
+    return found or schedule_status(subscriber_rows.schedule_of(subscriber), now).upcoming
 
 
 def edition_text(edition: Edition) -> str:
@@ -187,7 +188,7 @@ def reasons(
     """Yield the possible causes why an edition was never composed, the most certain first."""
     yield from mail_refused(session, site, subscriber)
     joined_at = subscriber.confirmed_at or subscriber.created_at
-    status = subscribers.edition_status(session, subscriber, now)
+    status = next_digest.edition_status(session, subscriber, now)
     if slot == status.due:
         yield (
             "not published",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from digest import publishing, subscribers
+from digest import publishing
 from digest.editions.schedule import Edition
 from digest.publishing.why.question import WhyAnswer, WhyCause, WhyQuestion, minute_text
 from digest.publishing.why.topic_matches import describe_topics
+from digest.subscribers import next_digest
 
 
 def answer_if_upcoming(question: WhyQuestion) -> WhyAnswer | None:
     """Return the answer if the next edition will consider the paper, else None."""
     subscriber, paper = question.subscriber, question.paper
-    edition = subscribers.edition_status(question.session, subscriber, question.now).next
+    edition = next_digest.edition_status(question.session, subscriber, question.now).next
     considered_until = publishing.considered_until_of(subscriber, question.now)
     if not publishing.is_news(paper, considered_until):
         return None

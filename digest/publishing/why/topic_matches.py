@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from digest import subscribers, topics
+from digest import topics
 from digest.errors import BadFilter
 from digest.papers import NO_IDS
 from digest.publishing.why.question import WhyQuestion
+from digest.subscribers import subscriber_topics
 
 
 def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO_IDS) -> bool:
@@ -15,7 +16,7 @@ def describe_topics(question: WhyQuestion, resolved_then: Mapping[str, str] = NO
 
     `resolved_then` contains the resolved filter of each topic at the time of the decision, if known.
     """
-    every_topic = subscribers.topics_of(question.session, question.subscriber)
+    every_topic = subscriber_topics.topics_of(question.session, question.subscriber)
     question.lines.extend(f"{topic.name} is muted" for topic in every_topic if topic.is_muted)
     own_topics = [topic for topic in every_topic if not topic.is_muted]
     matched = not own_topics

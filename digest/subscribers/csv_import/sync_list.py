@@ -70,7 +70,7 @@ def sync_in_batches(  # noqa: PLR0913  (the options of the command, by keyword)
 
 
 def is_missing(now: datetime) -> ColumnElement[bool]:
-    """Return the condition for subscribed members of an earlier list whom the list synchronized at `now` lacks."""
+    """Return the condition for subscribed members of an earlier list who are missing from the one of `now`."""
     return and_(now != SYNCED_AT, SUBSCRIBER_TABLE.c.state != SubscriberState.UNSUBSCRIBED)
 
 
