@@ -50,11 +50,11 @@ def with_settings(function: Callable[..., CommandResult]) -> Callable[..., Comma
         )
         for name, one in SETTINGS.items()
     ]
+    words = {True: "yes", False: "no"}
 
     @functools.wraps(function)
     def run(**given: Any) -> CommandResult:
-        chosen = {name: given.pop(name) for name in SETTINGS}
-        words = {None: None, True: "yes", False: "no"}
+        chosen = {one.name: given.pop(one.name) for one in options}
         texts = {name: words.get(value, value) for name, value in chosen.items() if value is not None}
         return function(**given, texts=texts)
 

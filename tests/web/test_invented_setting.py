@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from digest import cli, links
+from digest.cli import subscribers as commands
 from digest.subscribers import account, reader_settings, subscriber_rows
 from digest.subscribers.reader_settings import Setting
 from tests.web.conftest import ServedSite, path_of
@@ -62,7 +63,8 @@ def test_a_new_setting_is_an_option_a_column_and_a_field_of_files(
     invented: Setting, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
     monkeypatch.setenv("DIGEST_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delitem(sys.modules, "digest.cli.subscribers", raising=False)  # it has the options
+    monkeypatch.setattr(cli, "subscribers", commands)  # it has the options, and is restored after the test
+    monkeypatch.delitem(sys.modules, commands.__name__)
     monkeypatch.setattr(cli, "command", lambda: typer.main.get_command(cli.app))
 
     def run(*arguments: str | Path) -> str:
