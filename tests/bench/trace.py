@@ -6,6 +6,7 @@ file that the reading had already left. Prints the files in that order, and coun
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ DAY = "2026-11-20"
 def main() -> None:
     reading = list(read_functions())
     passages = [reading[0]] + [
-        after for before, after in zip(reading, reading[1:], strict=False) if after[0] != before[0]
+        after for before, after in itertools.pairwise(reading) if after[0] != before[0]
     ]
     seen: set[str] = set()
     returns = 0
