@@ -122,6 +122,7 @@ WRONG = {
     "an address": {"title": "Winds and Their Graphs https://kites.example"},
     "a date at the end": {"title": "Winds and Their Graphs Mar 11, 2023"},
     "a count at the end": {"title": "Winds and Their Graphs 5 authors"},
+    "an id": {"title": "Submitted Oct 1, 2026[arXiv:2611.08940] (pdf)"},
     "a macro": {"title": ".SS Winds and Their Graphs"},
     "cut within brackets": {"title": "Winds and Their Graphs (Technical"},
     "cut at a name": {"title": "Winds and Their Graphs (2017), F"},
@@ -163,6 +164,7 @@ def test_records_that_do_not_look_like_papers_hold_a_dump_and_a_few_odd_ones_do_
             "a heading",
             "a macro",
             "an address",
+            "an id",
         }, name
     pairs = [replace(one, title=title) for one, title in zip(RIGHT, TITLES_LIKE_NAMES, strict=False)]
     assert not held([*pairs, *RIGHT[len(pairs) :]])
@@ -211,6 +213,26 @@ def test_dates_that_belong_to_the_neighbours_hold_a_dump() -> None:
         True,
         False,
     )
+
+
+def test_dates_or_counts_that_only_one_end_of_a_page_lacks_hold_it() -> None:
+    def dated(skipped: int) -> str:
+        return "".join(
+            f"{f'Published on Nov {n}, 2026' * (n != skipped)}\n\n### [A Study of {one.capitalize()}](https://arxiv.org/abs/2611.0000{n})\n\n{abstract(one)}\n\n"
+            for n, one in enumerate(SUBJECTS[:8], 1)
+        )
+
+    counted = [replace(one, signals={"upvotes": 3.0} if n else {}) for n, one in enumerate(RIGHT)]
+
+    def is_held(records: list[Record], *, is_page: bool = True) -> bool:
+        found = plausibility.faults(records, is_page=is_page, may_be_other_text=False)
+        return any("may have the count" in str(one) for one in found)
+
+    assert is_held(counted)
+    assert not is_held(counted, is_page=False)
+    assert not is_held(counted[1:])
+    assert not is_held(counted[:5])
+    assert "since one end of the list lacks it" in " ".join(doubts(dated(0)))
 
 
 def test_ids_that_belong_to_the_papers_below_hold_a_list_of_any_length() -> None:

@@ -354,3 +354,48 @@ def test_an_address_with_a_line_break_is_whole() -> None:
     )
 
     assert [one.ids.get("arxiv") for one in found] == [f"2611.0000{n}" for n in range(5)]
+
+
+# ── authors and references ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_single_name_below_a_title_is_the_author_if_most_papers_name_several() -> None:
+    names = (
+        "Ada Okafor",
+        "Kenji Ito, Per Lind",
+        "Ada Okafor and Kenji Ito",
+        "Ada Okafor, Per Lind",
+        "Kenji Ito",
+    )
+    page = "\n\n".join(
+        f"## [{title}]({SITE}{n})\n\n{names[n]}\n\n{text}" for n, (title, text) in enumerate(PAPERS)
+    )
+
+    assert [one.authors for one in papers(page)] == [
+        ("Ada Okafor",),
+        ("Kenji Ito", "Per Lind"),
+        ("Ada Okafor", "Kenji Ito"),
+        ("Ada Okafor", "Per Lind"),
+        ("Kenji Ito",),
+    ]
+    assert {one.authors for one in papers(page.replace(", Per Lind", "").replace(" and Kenji Ito", ""))} == {
+        ()
+    }
+
+
+def test_names_listed_below_an_abstract_are_the_authors() -> None:
+    page = "\n\n".join(
+        f"### [{title}]({SITE}{n})\n\n{text}\n\n- Ada Okafor\n{'- Kenji Ito' * (n % 2)}\n\n{1 + n % 2} authors\n\n·\n\nNov 3"
+        for n, (title, text) in enumerate(PAPERS)
+    )
+
+    assert [one.authors for one in papers(page)] == [("Ada Okafor",), ("Ada Okafor", "Kenji Ito")] * 2 + [
+        ("Ada Okafor",)
+    ]
+
+
+def test_a_reference_with_several_addresses_has_none() -> None:
+    cards = [f"[pdf][]\n\n### {title}\n\n{text}" for title, text in PAPERS]
+    listed = "\n".join(f"[pdf]: https://arxiv.org/pdf/2611.0000{n}" for n in range(len(PAPERS)))
+
+    assert {tuple(one.ids) for one in papers("\n\n".join(cards) + f"\n\n{listed}\n")} == {()}

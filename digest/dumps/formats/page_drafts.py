@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import takewhile
+from itertools import groupby
 from urllib.parse import unquote, urlsplit
 
 from digest.dumps.formats import clean_values, field_parsing, page_layout
@@ -47,6 +47,7 @@ class PaperDraft:
     title: str
     abstract: str | None = None
     authors: tuple[str, ...] = ()
+    byline: tuple[str, ...] = ()  #: the only name directly below the title, which may be the author
     n_authors: int | None = None
     organization: Organization | None = None
     published: date | None = None
@@ -104,10 +105,18 @@ def drafts_of(lines: Sequence[PageLine], found: PageHeader) -> Iterator[PaperDra
     drafts = [draft_of(segment, found) for segment in segments]
     if drafts and is_cut(segments[-1]) and any(draft.abstract for draft in drafts):
         drafts[-1].fault = drafts[-1].fault or "the file ends before this paper's abstract"
+    take_bylines(drafts)
     split_votes(drafts)
     split_points(drafts)
     remove_labels(drafts)
     yield from drafts
+
+
+def take_bylines(drafts: Sequence[PaperDraft]) -> None:
+    """Take single names below the titles as authors, if most papers of the page have several authors."""
+    if 2 * sum(len(draft.authors) > 1 for draft in drafts) > len(drafts):
+        for draft in drafts:
+            draft.authors = draft.authors or (() if draft.organization else draft.byline)
 
 
 def split_votes(drafts: Sequence[PaperDraft]) -> None:
@@ -159,6 +168,7 @@ def draft_of(segment: Segment, page: PageHeader) -> PaperDraft:
         draft.fault = draft.fault or "an abstract with no title above it"
     identify(draft, segment)
     behind = split_title(draft, title, segment)
+    draft.byline = (behind,) if field_parsing.is_person_name(behind) else ()
     for passage in segment.passages[: segment.title]:
         apply_found(draft, passage, page, is_above=True)
     for one in (phrases_of(behind) or parse_metadata_line(behind)) if behind else ():
@@ -224,7 +234,7 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noq
         elif passage.label == "abstract":
             draft.abstract = passage.text
     rest = [(index, passage) for index, passage in texts if not passage.label]
-    rest = take_names(draft, rest)
+    rest = take_names(draft, rest, segment)
     counts_authors = any(one.has(MetadataKind.AUTHORS) for one in segment.passages)
     chosen = next((i for i, (_, one) in enumerate(rest) if is_abstract(one.text)), None)
     if draft.abstract is None and chosen is not None:
@@ -245,8 +255,13 @@ def take_texts(draft: PaperDraft, segment: Segment, behind: str) -> None:  # noq
             draft.abstract = passage.text
 
 
-def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tuple[int, Passage]]:
-    """Store the authors' names in the draft, even if they span several lines; return the other texts."""
+def take_names(
+    draft: PaperDraft, texts: list[tuple[int, Passage]], segment: Segment
+) -> list[tuple[int, Passage]]:
+    """Store the authors' names in the draft, even if they span several lines; return the other texts.
+
+    Names below other texts must stand together, or directly above the number of authors.
+    """
     rest = []
     for index, passage in texts:
         text = passage.text.strip("/ ")  # italics in some wikis
@@ -257,11 +272,24 @@ def take_names(draft: PaperDraft, texts: list[tuple[int, Passage]]) -> list[tupl
             draft.authors = names
         else:
             rest.append((index, passage))
-    single = list(takewhile(lambda one: field_parsing.is_person_name(one[1].text.strip(" ,&")), rest))
-    if not draft.authors and len(single) > 1:
-        draft.authors = tuple(one.text.strip(" ,&") for _, one in single)
-        rest = rest[len(single) :]
+    for (is_name, _), group in groupby(
+        enumerate(rest), lambda one: (names_person(one[1][1]), one[1][0] - one[0])
+    ):
+        run = [text for _, text in group] if is_name and not draft.authors else []
+        names = tuple(passage.text.strip(" ,&") for _, passage in run)
+        below = segment.passages[run[-1][0] + 1 :][:1] if run else ()
+        if len(names) > 1 or any(one.has(MetadataKind.AUTHORS) for one in below):
+            draft.authors = names
+            return [one for one in rest if one not in run]
+        draft.byline = names if run[:1] == rest[:1] else draft.byline
     return rest
+
+
+def names_person(passage: Passage) -> bool:
+    """Return whether a passage is the name of a person, not that of an organisation with a profile."""
+    return field_parsing.is_person_name(passage.text.strip(" ,&")) and not any(
+        profile_name_in(link.url) for link in passage.links
+    )
 
 
 def organization_in(segment: Segment, index: int) -> Organization | None:

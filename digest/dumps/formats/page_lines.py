@@ -120,13 +120,16 @@ def plain_line(text: str, escapes: str) -> str:
 
 
 def listed_addresses(lines: Sequence[str]) -> tuple[dict[str, str], set[int]]:
-    """Return {number or name: address} of a page's list of links, and the indices of its lines."""
+    """Return {number or name: address} of a page's list of links, and the indices of its lines.
+
+    A name with several addresses has none, since it is unknown which one is meant."""
     found: dict[str, str] = {}
     places: set[int] = set()
     for index, line in enumerate(lines):
         listed = LISTED_ADDRESS.fullmatch(line) if "/" in line[:320] else None
         if listed is not None:
-            found[(listed["name"] or listed["number"]).casefold()] = listed["url"]
+            name = (listed["name"] or listed["number"]).casefold()
+            found[name] = listed["url"] if found.get(name, listed["url"]) == listed["url"] else ""
             places.add(index)
     return found, places
 

@@ -15,7 +15,7 @@ from digest.papers import Record, title_key
 
 MAX_EXAMPLES = 3
 NEW_ID = re.compile(r"\d{4}\.\d")
-MIN_DATED = 5  #: minimum number of papers with a date and an id whose dates are compared
+MIN_DATED = 5  #: minimum number of papers whose dates and counts are compared with those of their neighbours
 SERIES = 12  #: titles with the same first characters are parts of a series
 LONGEST_TITLE = 350
 SHORTEST_ABSTRACT = 80  #: a shorter text that is no sentence is not an abstract; in characters
@@ -23,7 +23,7 @@ BEGINNING = 200  #: abstracts with the same first characters begin alike
 MIN_MARKED = 0.5  #: minimum share of a page's papers that must have an id, a date or another sign of a paper
 
 MARKUP = re.compile(
-    r"^[.\\@=|~^]\w|\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
+    r"\barXiv:\s?\d{4}\.\d{4}|^[.\\@=|~^]\w|\]\(|\[\[|\]\[|\*\*\w|\w\*\*|(?:^|\s)h[1-6]\.\s|={3,}|</?[a-z][^<>]{0,80}>|^#{1,6}\s|&(?:[a-z]{2,6}|#\d{2,5});|\\textless",
     re.IGNORECASE,
 )
 PLAIN_TITLE = re.compile(r"[^\W\d_][^\d\[\](){}<>*=#&\\/·|_]{0,349}")
@@ -82,6 +82,9 @@ def faults(records: Sequence[Record], *, is_page: bool, may_be_other_text: bool)
     bare = [one for one in records if not one.abstract]
     if is_page and 0 < len(bare) < len(records):
         broken.append((Law("have no abstract, unlike the others"), bare))
+    if is_page and lack_at_one_end(records):
+        what = "may have the count or the date of the paper before or after them, since one end of the list lacks it"
+        broken.append((Law(what), list(records)))
     if may_be_other_text:
         other = Law(
             "have no id, date, number or link to a paper: this may be another text", ordinary=1 - MIN_MARKED
@@ -216,6 +219,15 @@ def shifted(records: Sequence[Record]) -> list[Record]:
 
     is_shifted = 2 * fitting(0) < len(dated) and max(fitting(1), fitting(-1)) >= 0.9 * (len(dated) - 1)
     return list(records) if is_shifted else []
+
+
+def lack_at_one_end(records: Sequence[Record]) -> bool:
+    """Return whether all records but only the first, or only the last, have a date or the same kind of count."""
+    for name in sorted({"date", *(name for one in records[:2] for name in one.signals)}):
+        known = [one.published is not None if name == "date" else name in one.signals for one in records]
+        if len(known) > MIN_DATED and sum(known) == len(known) - 1 and not (known[0] and known[-1]):
+            return True
+    return False
 
 
 def month_of_id(arxiv: str) -> int:
