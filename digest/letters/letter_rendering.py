@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
@@ -19,20 +18,12 @@ from digest.letters.css_inlining import inline
 from digest.letters.headers import one_line
 from digest.letters.letter_template import escape_html
 from digest.letters.line_wrapping import keep_figures
+from digest.letters.mime import RenderedLetter
 from digest.letters.templates import Templates
 from digest.site_profile import Site
 
 #: Invisible characters after the preheader; without them, mail programs append the letter's first lines.
 FILLER = "\u034f " * 40
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RenderedLetter:
-    """A rendered letter: its subject and both bodies."""
-
-    subject: str
-    text: str
-    html: str
 
 
 class Personalization(Struct, frozen=True, kw_only=True):

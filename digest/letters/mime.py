@@ -14,20 +14,26 @@ from __future__ import annotations
 import re
 from binascii import a2b_qp, b2a_qp
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_hexdigest
 
 from digest.letters.headers import Header, header_block
 from digest.site_profile import Site
 
-if TYPE_CHECKING:
-    from digest.letters.letter_rendering import RenderedLetter
-
 MAX_LINE_LENGTH = 76  #: maximum length of a line according to RFC 2045, including the soft break
 SOFT_BREAK = b"=\r\n"
 LEADING_DOTS = re.compile(rb"^\.+", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenderedLetter:
+    """A rendered letter: its subject and both bodies."""
+
+    subject: str
+    text: str
+    html: str
 
 
 def encode_quoted_printable(text: str) -> bytes:
