@@ -122,7 +122,7 @@ def paper(  # noqa: PLR0913  (one argument for each field)
 
 def clean_text(text: str) -> str:
     """Return a text without markup, entities and the TeX that protects signs; "" for a missing value."""
-    if len(text) < 16 and text.strip().casefold() in MISSING:
+    if not text or (len(text) < 16 and text.strip().casefold() in MISSING):
         return ""
     if "{" in text or "\\text" in text:
         text = TEX_SIGN.sub(lambda sign: sign[2] or TEX_SIGNS[sign[1]], text)
@@ -218,7 +218,7 @@ def without_braces(text: str) -> str:
 
 def clean_list(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts of a list; a single text may be the list: `['a', 'b']`, `a; b`, `a, b (c, d)` or `cs.RO cs.LG`."""
-    parts = list(filter(None, map(field_parsing.as_text, texts)))
+    parts = [" ".join(text.split()) for text in texts if text]
     if len(parts) == 1:
         text = parts[0]
         if text[:1] == "[" and (items := LIST_ITEM.findall(text)):

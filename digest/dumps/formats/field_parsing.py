@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -59,7 +60,7 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, list) and value:
         value = value[0]
-    return " ".join(value[:MAX_TEXT].split()) if isinstance(value, str) else ""
+    return " ".join(value[:MAX_TEXT].split()) if value and isinstance(value, str) else ""
 
 
 def as_prose(value: Any) -> str:
@@ -118,23 +119,32 @@ def parse_day(value: Any) -> date | None:  # noqa: PLR0911  (one return for each
     Accepts text in its own time zone, a year, seconds or milliseconds since 1970, and CSL's `date-parts`. Of a
     list, return the first date.
     """
+    if value is None:
+        return None
     if isinstance(value, list | tuple):
         return next(filter(None, map(parse_day, value)), None)
     if isinstance(value, dict):
         parts = as_list(value.get("date-parts"))
         return day_of_parts(parts[0]) if parts else parse_day(value.get("raw"))
-    if isinstance(value, str):
-        if found := YEAR_FIRST.match(value):
-            month, day = found[2] or found[4], found[3] or found[7]
-            return make_date(found[1], month_number(month or "1"), int(day or 1) or 1)
-        if found := YEAR_LAST.search(value[:60]):
-            year = int(found[3] or found[6])
-            year += (1900 if year > 90 else 2000) if year < 100 else 0
-            return make_date(year, month_number(found[2] or found[4]), found[1] or found[5] or 1)
+    if isinstance(value, str) and (found := day_in(value[:60])):
+        return found
     number = parse_number(value)
     if isinstance(value, date) or number is None:
         return value if isinstance(value, date) else None
     return make_date(number, 1, 1) if number < 10_000 else parse_timestamp(number)
+
+
+@lru_cache(maxsize=2_000)  # the papers of a dump have few different days
+def day_in(text: str) -> date | None:
+    """Return the date that a text begins with, or the first date in it that is written out."""
+    if found := YEAR_FIRST.match(text):
+        month, day = found[2] or found[4], found[3] or found[7]
+        return make_date(found[1], month_number(month or "1"), int(day or 1) or 1)
+    if found := YEAR_LAST.search(text):
+        year = int(found[3] or found[6])
+        year += (1900 if year > 90 else 2000) if year < 100 else 0
+        return make_date(year, month_number(found[2] or found[4]), found[1] or found[5] or 1)
+    return None
 
 
 def day_of_parts(parts: Any) -> date | None:
