@@ -118,7 +118,7 @@ NEWS_OF_CODE = re.compile("http|github|available|open-source")
 
 #: Matches a heading, or a linking word that refers to the preceding sentence.
 LINKING_WORDS = re.compile(
-    r"(?:however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead(?! of)|"
+    r"(?:here|however|but|yet|hence|thus|therefore|consequently|accordingly|nevertheless|nonetheless|so|and|instead(?! of)|"
     r"in contrast|by contrast|in this context|as a result|furthermore|moreover|additionally|in addition|"
     r"specifically|in particular|finally|lastly|then|next|concretely|to this end|in response|meanwhile|besides|"
     r"(?:main |key )?(?:results?|findings?|conclusions?|contributions?):),? ",
@@ -169,8 +169,9 @@ def opening(text: str, *, max_sentences: int = 2, max_length: int = MAX_EXCERPT_
 
 
 def capitalized(text: str) -> str:
-    """Return `text` with a capital letter at its start."""
-    return text[:1].upper() + text[1:]
+    """Return `text` with a capital letter at its start, and without the signs of a comment or of a cut before it."""
+    kept = text.lstrip("%… ")
+    return kept[:1].upper() + kept[1:]
 
 
 def cut_outside_brackets(text: str, max_length: int) -> str:

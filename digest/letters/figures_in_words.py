@@ -30,7 +30,8 @@ INNER_SIGN = re.compile(r"(?<=\S)[^\w\s'’-](?=\S)")  #: matches the dots and o
 #: More than four digits, however they are separated; mail programs make telephone numbers into links.
 LONG_NUMBER = re.compile(r"\d(?:\W*\d){4,}")
 TRAILING_CONNECTIVES = re.compile(
-    r"(?:[\s,;:–—-]+(?:a|an|and|as|at|by|for|from|in|into|is|of|on|or|over|that|the|to|under|via|when|where|with))+$",
+    r"(?:[\s,;:–—-]+(?:a|about|an|and|are|as|at|by|for|from|in|into|is|its|of|on|or|our|over|such|than|that|the|their|to|under|"
+    r"via|was|we|when|where|with))+$",
     re.IGNORECASE,
 )
 LONGEST_CONNECTIVE = 6  #: number of characters of the longest connective and the separator before it

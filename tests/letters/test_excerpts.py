@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,14 @@ from tests.dumps import DAY
 from tests.support.growth import assert_proportional
 
 LABELS = Path(__file__).parent / "labelled_abstracts.jsonl"
-MIN_SHARE = 0.85
+MIN_SHARE = 0.9
+HALVES = ("tune", "report", "tune 2", "report 2")
+#: Starts that refer to earlier text, and ends in the middle of a phrase.
+BAD_START = re.compile(
+    r"[^\w\"'“‘$(\[]|[a-z]|(?:(?:This|These|Those|Such) (?!paper|work|article|study|survey|review|report|letter|note|thesis)"
+    r"|(?:It|Its|They|Their|Here|However|Moreover|Thus|In (?:this|our) (?:paper|work))\b)"
+)
+BAD_END = re.compile(r"(?:\b(?:such|about|the|of|and|is)…|\s\(?\d\.\)?|\([^)]*…)$")
 
 # ── labelled abstracts ──────────────────────────────────────────────────────────────────────────
 
@@ -31,7 +39,7 @@ class LabelledAbstract:
 
     text: str
     starts: dict[int, int]  #: number to start of each sentence that says what was done or found
-    best: int
+    best: int | None  #: None where none was labelled as the best
 
     def first_shown(self) -> int | None:
         """Return the number of the labelled sentence with which the excerpt begins, if it is one."""
@@ -48,7 +56,6 @@ def labelled(shared: Path, half: str) -> list[LabelledAbstract]:
     """Return the abstracts of one half in which a sentence says what was done or found."""
     labels = [json.loads(line) for line in LABELS.read_text().splitlines()]
     chosen = [label for label in labels if label["half"] == half]
-    assert len(chosen) == 100
     abstracts = {name: dict(abstracts_in(shared / name)) for name in {label["file"] for label in chosen}}
     return [
         LabelledAbstract(
@@ -84,22 +91,28 @@ def graph_abstracts(node: Any) -> Iterator[tuple[str, str]]:
         yield from graph_abstracts(child)
 
 
-@pytest.mark.parametrize("half", ["tune", "report"])
+@pytest.mark.parametrize("half", HALVES)
 def test_most_excerpts_begin_with_a_sentence_that_says_what_was_done(
     shared: Path, half: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     abstracts = labelled(shared, half)
     shown = [abstract.first_shown() for abstract in abstracts]
     any_share = sum(number is not None for number in shown) / len(abstracts)
-    pairs = zip(shown, abstracts, strict=True)
-    best_share = sum(number == abstract.best for number, abstract in pairs) / len(abstracts)
+    pairs = [(number, one.best) for number, one in zip(shown, abstracts, strict=True) if one.best is not None]
+    best_share = sum(number == best for number, best in pairs) / max(len(pairs), 1)
 
     with capsys.disabled():
         print(
             f"\n{half}: of {len(abstracts)} excerpts {any_share:.1%} begin with what was done or found, "
-            f"{best_share:.1%} with the sentence labelled best"
+            f"{best_share:.1%} of {len(pairs)} with the sentence labelled best"
         )
     assert any_share >= MIN_SHARE
+
+
+def test_no_excerpt_of_a_labelled_abstract_begins_or_ends_in_the_middle_of_a_thought(shared: Path) -> None:
+    shown = [excerpt(display(one.text)) for half in HALVES for one in labelled(shared, half)]
+
+    assert [text for text in shown if BAD_START.match(text) or BAD_END.search(text)] == []
 
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────
@@ -111,7 +124,7 @@ OPENING = "Tides have moved gravel for as long as there was gravel. Nobody has a
     "sentence",
     [
         "We propose a ferry that crosses only at low water.",
-        "Here we show that round stones travel further than flat ones.",
+        "We show that round stones travel further than flat ones.",
         "This article introduces a calendar of stones.",
         "The paper proves that every beach has a largest stone.",
         "Our experiments reveal two regimes of drift.",
@@ -121,6 +134,11 @@ OPENING = "Tides have moved gravel for as long as there was gravel. Nobody has a
 )
 def test_the_sentence_that_says_what_was_done_is_shown_in_place_of_the_opening(sentence: str) -> None:
     assert excerpt(f"{OPENING} {sentence}") == f"{sentence}"
+
+
+def test_an_excerpt_begins_without_here_and_the_sign_of_a_comment() -> None:
+    assert excerpt(f"{OPENING} Here, we show that stones move.") == "We show that stones move."
+    assert excerpt("%We show that stones move. They do.") == "We show that stones move. They do."
 
 
 def test_the_next_sentence_is_shown_if_there_is_room() -> None:

@@ -54,7 +54,7 @@ def test_a_long_title_is_cut_at_a_word_and_nothing_follows_a_question() -> None:
         (["Cups", "Robots that ask"], "Also: Cups · Robots that ask"),
         (
             [LONG, "Cups"],
-            "Also: A title that goes on about vector fields, straight paths and noise for longer than…",
+            "Also: A title that goes on about vector fields, straight paths and noise for longer…",
         ),
     ],
     ids=["one", "two", "a long one leaves no space for the next"],
