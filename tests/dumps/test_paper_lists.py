@@ -434,3 +434,20 @@ def test_items_without_a_link_are_counted_in_a_remark() -> None:
         "2 items without a link were not read; the first is on line 8",
         True,
     )
+
+
+def test_a_venue_in_brackets_beside_a_title_is_not_part_of_it() -> None:
+    lines = (
+        "- (*ICLR'24*) Tides: A Survey of Gravel [[paper](https://arxiv.org/abs/2611.00001)]",
+        "- **Tides: A Survey of Gravel (Tidal Methods and Systems 2024)**\n  - [[Paper]](https://arxiv.org/abs/2611.00002)",
+        "- :star: **Tides: A Survey of Gravel** [paper](https://arxiv.org/abs/2611.00003)",
+        "- [Gravel in the Great Tide (of 1914)](https://arxiv.org/abs/2611.00004)",
+    )
+    found = papers("\n".join(lines))
+
+    assert [(one.title, one.journal) for one in found] == [
+        ("Tides: A Survey of Gravel", "ICLR'24"),
+        ("Tides: A Survey of Gravel", "Tidal Methods and Systems 2024"),
+        ("Tides: A Survey of Gravel", ""),
+        ("Gravel in the Great Tide (of 1914)", ""),
+    ]

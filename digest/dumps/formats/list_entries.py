@@ -50,6 +50,13 @@ VENUE_LABEL = re.compile(
     r"(?:[A-Z][\w&/+-]*\s){0,2}[A-Z][\w&/+-]*(?:\s|\s?['’])(?:(?:19|20)\d\d|\d\d)"
     r"(?:\s(?i:oral|spotlight|poster|workshops?|findings|highlight))?"
 )
+#: A venue with its year in brackets before or after a title.
+VENUE_BESIDE = re.compile(
+    r"\A(?:[(\[](?P<before>(?:[A-Z]|arX)[^()\[\]]{1,40}?(?:\s|\s?['’])(?:20|19)?\d\d)[)\]]\s*(?=\S))?(?P<title>.*?\S)"
+    r"(?:\s+[(\[](?P<after>(?:[A-Z]|arX)[^()\[\]]{1,60}\s(?:19|20)\d\d)[)\]])?\Z"
+)
+#: The name of an emoji on GitHub, such as `:star:`.
+EMOJI_NAME = re.compile(r"(?<![\w:/]):[a-z][a-z_\d]{1,30}:(?!\w)")
 #: Words that label a link to the paper itself.
 PAPER_WORDS = frozenset("paper|pdf|arxiv|abs|abstract|openreview|doi|html|acl|link|paper link|arxiv link|url|full text|preprint|hf|huggingface|hugging face".split("|"))  # noqa: SIM905  # fmt: skip
 #: Words that label a link to the paper itself or to related pages, such as its code.
@@ -198,7 +205,7 @@ class EntryTitle:
 
 def paper_of(text: str, line: int) -> Record | None:
     """Return the paper that an entry names, or None for a section or a link to something else."""
-    text = as_markdown(text)
+    text = EMOJI_NAME.sub("", as_markdown(text))
     links = links_in(text)
     title = title_in(text, links)
     if title is None or not names_paper(title, links):
@@ -207,15 +214,16 @@ def paper_of(text: str, line: int) -> Record | None:
     text_below = LINK.sub(lambda link: "" if link["image"] else f"[{link['label']}]", around)
     rest = BARE.sub(" ", text_below)
     authors, is_whole = authors_in(rest)
+    beside = VENUE_BESIDE.match(title.text)
     return clean_values.paper(
-        title=title.text,
+        title=beside["title"] if beside else title.text,
         abstract=abstract_in(text_below),
         addresses=[link.url for link in own_links(title, links)],
         authors=authors,
         are_all_named=is_whole,
         published=day_in(rest),
         urls=[link.url for link in links if id_in(link.url) is None],
-        journal=venue_in(rest),
+        journal=venue_in(rest) or (beside and (beside["before"] or beside["after"])) or "",
         line=line,
     )
 
