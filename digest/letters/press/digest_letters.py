@@ -138,13 +138,14 @@ class DigestLetters:
 
     def values(self, digest: Digest, copy: Personalization, plan: Plan) -> dict[str, Any]:
         """Return the values that the templates print, for one reader or with marks for their own values."""
-        cadence = pages.cadence_of(copy.edition, is_catch_up=digest.is_catch_up)
+        cadence = subject_lines.CATCH_UP if digest.is_catch_up else copy.edition.partition("-")[0]
         is_listed = pages.is_listed(plan, digest, cadence)
         papers = [paper for part in plan for paper in part.papers]
         rows, words = self.printed_papers(plan, copy.paper_token)
         lead = rows[0].pop(0)
         counts = pages.counts_line(digest, len(papers), words)
-        shares = pages.shares_topics(digest, copy)
+        has_filters = any(section.filter_id is not None for section in digest.sections)
+        shares = bool(copy.browser_url) and has_filters  # on a page for people other than the reader
         topics = tuple([(part.topic, len(part.papers)) for part in plan])
         titles = self.title_groups(plan) if is_listed else ()
         links_of_html = len(papers) + sum(len(group.titles) for group in titles)
@@ -215,7 +216,9 @@ class DigestLetters:
                     topic=pages.heading(part.topic) if len(plan) > 1 else "",
                     papers=count,
                     titles=tuple([self.listed_title(*one) for one in enumerate(part.papers[:listed], first)]),
-                    more=pages.unlisted_titles(count - listed, first + count - 1),
+                    more=figures_in_words.numbers_below(first + listed, first + count - 1)
+                    if count > listed
+                    else "",
                 )
                 for place, (part, count, listed, first) in enumerate(
                     zip(plan, counts, pages.titles_per_topic(counts), starts, strict=False), start=1
@@ -279,7 +282,9 @@ class DigestLetters:
 
     def make_preheader(self, papers: tuple[int, ...], is_catch_up: bool) -> str:  # noqa: FBT001 - part of the cache key
         """Return the preheader, which names some of the first papers, or "" if it can name none."""
-        named = [*map(self.title, pages.papers_in_preheader(papers, is_catch_up=is_catch_up))]
+        named = [
+            *map(self.title, papers[:2] if is_catch_up else papers[1:])
+        ]  # that the subject does not name
         return subject_lines.preheader(named, is_catch_up=is_catch_up) if named else ""
 
 

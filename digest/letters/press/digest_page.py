@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from digest import links
 from digest.editions.compose import TRENDING_TOPIC, Digest, FollowUp
@@ -96,11 +96,6 @@ class FollowUpItem(NamedTuple):
     text: str
 
 
-def cadence_of(edition: str, *, is_catch_up: bool) -> str:
-    """Return the cadence of the edition, or `CATCH_UP` for the first digest after a pause of several days."""
-    return subject_lines.CATCH_UP if is_catch_up else edition.partition("-")[0]
-
-
 def is_listed(plan: Sequence[SectionPlan], digest: Digest, cadence: str) -> bool:
     """Return whether the digest begins with a list of its titles, as a long weekly or monthly one does."""
     papers = sum(len(section.papers) for section in plan)
@@ -113,24 +108,6 @@ def titles_per_topic(papers: Sequence[int]) -> list[int]:
         return list(papers)
     share = max(MAX_LISTED // len(papers), 1)
     return [count if count <= share + 1 else share for count in papers]  # never "and 1 more"
-
-
-def unlisted_titles(papers: int, last: int) -> str:
-    """Return the numbers of a topic's last papers, which are not listed; "" if all titles are listed."""
-    return figures_in_words.numbers_below(last - papers + 1, last) if papers else ""
-
-
-Named = TypeVar("Named")
-
-
-def papers_in_preheader(papers: Sequence[Named], *, is_catch_up: bool) -> Sequence[Named]:
-    """Return the papers that the preheader names: the first two that the subject does not name."""
-    return papers[:2] if is_catch_up else papers[1:3]
-
-
-def shares_topics(digest: Digest, copy: Personalization) -> bool:
-    """Return whether a web page offers the topics of this digest to people other than its reader."""
-    return bool(copy.browser_url) and any(section.filter_id is not None for section in digest.sections)
 
 
 def counts_line(digest: Digest, papers: int, words: int) -> str:
@@ -198,23 +175,14 @@ def underline(topic: str, share: str) -> str:
     return "-" * min(max(map(line_wrapping.columns, lines)), line_wrapping.LINE_WIDTH)
 
 
-def card_of_paper(
-    press: Press,
-    site: Site,
-    paper_id: int,
-    canonical: str | None,
-    form: CardForm,
-    *,
-    save_url: str = "",
-    less_url: str = "",
-) -> Card:
+def card_of_paper(press: Press, site: Site, paper_id: int, canonical: str | None, form: CardForm) -> Card:
     """Return the card of one paper, with the reason why the filter `canonical` chose the paper."""
     number = press.rank_of_paper[paper_id]
     paper = press.papers[number]
     clauses = matched_clauses(press, (number,), canonical).get(number, ())
     why = reason_of(press, number, clauses, printed_text(paper, form))
     page = links.paper_url(site, paper_id)
-    return make_card(paper, page=page, why=why, form=form, save_url=save_url, less_url=less_url)
+    return make_card(paper, page=page, why=why, form=form)
 
 
 def matched_clauses(
@@ -252,9 +220,7 @@ def filter_in_words(text: str) -> str:
 @lru_cache(maxsize=4096)  # many readers have the same topics
 def anchors(topics: tuple[tuple[str, int], ...]) -> tuple[Anchor, ...]:
     """Return the links to the sections; none for a single section."""
-    if len(topics) < 2:
-        return ()
-    if len(topics) > MAX_ANCHORS:
+    if not 2 <= len(topics) <= MAX_ANCHORS:
         return ()
     return tuple(
         [
