@@ -132,7 +132,8 @@ def address_for_replies(
         return str(decision["writer"])
     if "confirmation_id" in decision:
         return links.confirm_address(site, decision["confirmation_id"], key=key)
-    if recipient is None or delivery.letter == "new_address":  # the address is not the subscriber's
+    # These letters go to an address that is not the subscriber's.
+    if recipient is None or delivery.letter in {"new_address", "address_changed"}:
         return ""
     reader = (delivery.subscriber_id or 0, recipient.link_version)
     return links.reply_address(site, *reader, delivery.edition or str(delivery.id), key=key)

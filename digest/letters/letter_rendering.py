@@ -174,7 +174,7 @@ def derived_context(kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
             made["account_url"] = links.account_url(
                 site, subscriber, link_version, context["made_at"], key=key
             )
-        if kind == "new_address" and "made_at" in context:
+        if kind in {"new_address", "address_changed"} and "made_at" in context:
             made["new_address_url"] = links.new_address_url(
                 site, subscriber, link_version, context["email"], context["made_at"], key=key
             )

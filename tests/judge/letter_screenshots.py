@@ -114,6 +114,7 @@ LETTER_VALUES: Mapping[str, Any] = WAYS | {
     "next_due_at": "2026-11-23T07:00:00+00:00",
     "timezone": "Europe/Oslo",
     "email": "ada@uni.example",
+    "moved_to": "a•••@new.example",
     "requested": figures_in_words.requested_digest(Cadence.WEEKDAYS, ["Flows", "Robots that ask"]),
     "schedule": figures_in_words.schedule_in_words(Schedule(cadence=Cadence.WEEKDAYS, timezone="Europe/Oslo")),
     "invited_by": "Anna at Example Lab",

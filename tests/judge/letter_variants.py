@@ -91,7 +91,6 @@ def letter_variants() -> dict[str, RenderedLetter]:
     return {
         "changed, a restored pack": write("changed", pack={**PACK, "puts_back": 10}, next_due_at=None, topics=[restored]),
         "nothing today, after two silent weeks": write("nothing_today", is_wanted=False, has_topics=False, nearest=TRENDING_ANYWAY),
-        "new address, to the old one": write("new_address", moved_to="ada@new.example"),
         "reminder, to a group": write("reminder", owner="kari@uni.example"),
         "no command, passed on": write("no_command", is_passed_on=True),
         **digest_variants(),

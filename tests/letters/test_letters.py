@@ -36,6 +36,7 @@ CONTEXT: Mapping[str, Any] = {
     "undo_url": "https://digest.example.org/u/abc",
     "account_url": "https://digest.example.org/d/abc",
     "new_address_url": "https://digest.example.org/e/abc",
+    "moved_to": "m•••@new.example",
     "checked": 412,
     "outcomes": [{"command": "add flows: flow matching", "result": "Added. About 2 papers a day."}],
     "commands": [{"spelled": "pause 2 weeks", "does": "No digests for two weeks."}],

@@ -331,8 +331,6 @@ class Life:
             self.waiting.append((later, lambda: self.confirm(reader, path)))
         elif letter.kind == "account_link":
             self.move(reader, link(letter, "d"))
-        elif letter.kind == "new_address" and letter.to != reader.email:
-            pass
 
     def confirm(self, reader: Resident, path: str) -> None:
         if reader.state == "asked":

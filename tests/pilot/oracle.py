@@ -31,6 +31,7 @@ ANSWERS = frozenset(
         "settings_link",
         "account_link",
         "new_address",
+        "address_changed",
         "reply",
         "help",
     }

@@ -240,7 +240,7 @@ EDITION = re.compile(r"(daily|weekly|monthly)-\d")
 SUBJECTS = {
     "A link to your data": "account_link", "Your settings have changed": "changed",
     "Confirm your subscription": "confirm", "You are unsubscribed": "goodbye", "Mail commands": "help",
-    "Confirm your new address": "new_address", "Your email address for digests": "new_address",
+    "Confirm your new address": "new_address", "Your email address for digests": "address_changed",
     "Updates to papers": "nothing_today", "Nothing on your topics": "nothing_today", "Nothing new": "nothing_today",
     "Paused until": "paused", "Your digests are paused": "paused", "One click left": "reminder",
     "You are already subscribed": "settings", "Your settings link": "settings_link",

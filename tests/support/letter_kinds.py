@@ -16,7 +16,8 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
         "account_url",
         "unsubscribe_url",
     ),  #: to a subscriber who asked on the settings page or by mail
-    "new_address": ("new_address_url",),  #: to a subscriber's new address; with `moved_to`, to the old one
+    "new_address": ("new_address_url",),  #: to a subscriber's new address
+    "address_changed": ("new_address_url", "moved_to"),  #: to the old address, which the link restores
     #: `topics` as {name, filter}, empty for trending; optional: `pack`
     "changed": ("manage_url", "unsubscribe_url"),
     "paused": ("manage_url", "unsubscribe_url"),  #: optional: `until`
@@ -29,7 +30,7 @@ REQUIRED_CONTEXT: Mapping[str, tuple[str, ...]] = {
     "reply": ("manage_url", "outcomes"),
     #: `commands` as {spelled, does}; optional: `others`, the words of further commands
     "help": ("manage_url", "commands"),
-    #: to a reader whose mail has no command; `examples` are {spelled, does}; optional: `is_talk`
+    #: to a reader whose mail has no command; `examples` are {spelled, does}; optional: `is_talk`, `is_absence`
     "no_command": ("manage_url", "unsubscribe_url", "examples"),
     #: to somebody who mailed the service but gets no digests; optional: `address`, `is_for_readers`, `problem`
     "how_to_subscribe": ("word", "example"),

@@ -108,7 +108,7 @@ class NewAddressLetter(PlannedLetter):
 class AddressChangedLetter(PlannedLetter):
     """Reports to the former address that it was replaced."""
 
-    kind = "new_address"
+    kind = "address_changed"
     subscriber_id: int
     link_version: int
 
