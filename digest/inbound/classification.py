@@ -304,7 +304,7 @@ def apply_confirmation(
     reply = confirm_replies.apply_reply(context, number, mail, choose_papers=known.choose_papers)
     if reply is None:
         return None
-    commands = [one for one in mail.commands if one.verb not in {Verb.APPLY, Verb.CONFIRM}]
+    commands = [one for one in mail.commands if one.verb is not Verb.CONFIRM]
     others = [one for one in commands if one.argument or one.verb is not Verb.SUBSCRIBE]
     if reply.confirmed is None or not others:
         return reply

@@ -40,8 +40,7 @@ LENGTH = r"(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>days?|d|weeks?|wks?|w|months?|mth
 DATE = (
     r"(?P<iso>\d{4}-\d\d-\d\d)"
     r"|(?P<day_number>\d{1,2})(?P<mark>[./-])(?P<month_number>\d{1,2})(?:(?P=mark)(?P<year>\d{2,4})?)?(?![\w./-])"
-    r"|(?:the\s+)?(?:end|beginning|start)(?P<ends>\s+of\s+(?:the|this|next)?\s*(?:week|month|year))"
-    r"|next\s+(?P<next>week|month|year)\b"
+    r"|(?:(?:the\s+)?(?P<edge>end|beginning|start)\s+of\s+(?:the\s+|this\s+)?(?P<then>next\s+)?|next\s+)(?P<period>week|month|year)\b"
     r"|(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})(?:,?\s+(?P<their_year>\d{4}))?"
     r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{4}))?"
     r"|(?:next\s+)?(?P<day_or_month>[a-z]{3,9})\b"
@@ -52,6 +51,10 @@ PAUSE = re.compile(
 #: Matches a pause in the middle of a sentence, where its first word is needed.
 PAUSE_IN_SENTENCE = re.compile(
     rf"\b(?:(?:(?:un)?til{{1,2}}|through)\s+(?:{DATE})|for\s+(?:the\s+next\s+)?{LENGTH})"
+)
+#: Matches a pause that begins later: `from 20 December to 4 January`.
+PAUSE_FROM = re.compile(
+    rf"\b(?:from|between)\s.{{1,30}}?\s(?:to|and|(?:un)?til{{1,2}}|[-–])\s+(?P<end>{DATE})$", re.IGNORECASE
 )
 ENDLESS = pattern_of("endless", before="(?:until )?")
 #: Words between `pause` and its length: `pause my digests for 2 weeks`.
@@ -124,8 +127,8 @@ def topic_after_name(rest: str, names: frozenset[str]) -> str | None:
         return text
     if OPERATORS.search(text):
         return with_name(text)
-    bare = [bare_word(word) for word in words]
-    if bare[0] in NO_TOPIC_WORDS or not words_around_commands.ADVERTISING_WORDS.isdisjoint(bare):
+    bare = [bare_word(word) for word in text.split()]
+    if not bare or bare[0] in NO_TOPIC_WORDS or not words_around_commands.ADVERTISING_WORDS.isdisjoint(bare):
         return None
     if words_around_commands.is_name(text) and is_name_of_writer(every, names):
         return ""
@@ -191,9 +194,8 @@ def pause_said(rest: str) -> str | None:
 
 def names_only_digests(text: str) -> bool:
     """Return whether a text names the digests and nothing else, as in `hold my mails`."""
-    return bool(text) and bool(
-        PAUSED_THINGS.fullmatch(f"{words_around_commands.without_thanks(text).lower()} ")
-    )
+    bare = f"{words_around_commands.without_thanks(text).lower()} "
+    return bool(text and PAUSED_THINGS.fullmatch(bare))
 
 
 def pause_in(sentence: str) -> str | None:
@@ -223,8 +225,9 @@ def end_of_pause(found: re.Match[str], today: date) -> date | None:
         return date.fromisoformat(found["iso"])
     if found["day_number"]:
         return numbered_date(found, today)
-    if period := found["ends"] or found["next"]:
-        return after_period(period.split()[-1], today)
+    if period := found["period"]:
+        following = after_period(period, today)
+        return after_period(period, following) if found["edge"] == "end" and found["then"] else following
     return named_day(found, today)
 
 
@@ -263,12 +266,12 @@ def date_named(day: int, month: int, year: str | None, today: date) -> date:
     return this_year if this_year > today else this_year.replace(year=today.year + 1)
 
 
-def after_period(period: str, today: date) -> date:
-    """Return the first day after this week, month or year."""
+def after_period(period: str, day: date) -> date:
+    """Return the first day after the week, month or year of a day."""
     if period == "week":
-        return today + timedelta(days=7 - today.weekday())
-    month = 12 if period == "year" else today.month
-    return (date(today.year, month, 28) + timedelta(days=4)).replace(day=1)
+        return day + timedelta(days=7 - day.weekday())
+    month = 12 if period == "year" else day.month
+    return (date(day.year, month, 28) + timedelta(days=4)).replace(day=1)
 
 
 def weekday_of(word: str) -> int | None:
@@ -307,17 +310,15 @@ def parse_schedule(line: str) -> dict[str, str] | None:
 
 
 def schedule_in(sentence: str) -> str:
-    """Return the longest schedule in a sentence as one writes it in a command: `weekly fri at 9:00`; else ""."""
+    """Return the fullest schedule in a sentence as one writes it in a command: `weekly fri at 9:00`; else ""."""
     words = sentence.rstrip(".!?").split()
-    parts = ((begin, end) for begin in range(len(words)) for end in range(begin + 1, len(words) + 1))
-    for begin, end in sorted(parts, key=lambda part: part[0] - part[1]):
-        fields = parse_schedule(" ".join(words[begin:end])) or {}
-        if fields.keys() & {"cadence", "at"}:
-            at = f"at {fields['at']}" if "at" in fields else ""
-            return " ".join(
-                filter(None, (fields.get("cadence", "").replace("-", " "), at, fields.get("timezone")))
-            )
-    return ""
+    parts = [words[begin:end] for begin in range(len(words)) for end in range(begin + 1, len(words) + 1)]
+    read = [parse_schedule(" ".join(part)) or {} for part in parts]
+    found = max(read, key=lambda each: (len(each), len(each.get("cadence", ""))), default={})
+    if not found.keys() & {"cadence", "at"}:
+        return ""
+    at = f"at {found['at']}" if "at" in found else ""
+    return " ".join(filter(None, (found.get("cadence", "").replace("-", " "), at, found.get("timezone"))))
 
 
 def schedule_field(word: str, before: str) -> dict[str, str] | None:

@@ -183,8 +183,7 @@ HANDLERS: Mapping[Verb, Callable[[ReaderRequest, Command], str]] = MappingProxyT
     {
         Verb.ACCOUNT: reader_commands.mail_account_link,
         Verb.ADD: reader_commands.add_topic,
-        Verb.APPLY: reader_commands.answer_yes,
-        Verb.CONFIRM: reader_commands.answer_subscribed,
+        Verb.CONFIRM: reader_commands.answer_yes,
         Verb.DROP: reader_commands.drop_topic,
         Verb.HELP: reader_commands.explain_command,
         Verb.LESS: paper_commands.change_topics,

@@ -10,14 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from digest.inbound import command_arguments, mail_text, unsubscribe_words, words_around_commands
 from digest.inbound.mail_commands import (
     KIND_OF_WORD,
     MAX_SENTENCE_LENGTH,
+    OPENS_LIST,
     PHRASES,
+    ChangeSchedule,
     Command,
     CommandLine,
+    PauseDigests,
     Subscribe,
     Unsubscribe,
     Verb,
@@ -55,8 +59,9 @@ LEAD_IN = pattern_of(
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
 QUOTED = re.compile(r'"[^"]*"')
+#: What a sentence may mention, and the command to which the answer then gives examples.
+MENTIONED = (pattern_of("mentions_pause"), PauseDigests), (pattern_of("other_rhythm"), ChangeSchedule)
 BULLET = re.compile(r"^(?:[-*•–·]|\d{1,2}[.)])\s+")
-OPENS_LIST = pattern_of("opens_list", after=r"\s*:$")  #: a line above a list of topics: `add these topics:`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +88,7 @@ def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMa
         mentioned = mentions("" if is_answer else subject, *lines)
         unread = tuple(line for line in found.unread if line not in {one.line for one in mentioned})
         return ReadMail(commands=mentioned, unread=unread)
-    found = with_length_of_pause(found)
+    found = with_length_of_pause(found, above)
     kept = found.commands[:MAX_COMMANDS]
     return ReadMail(
         commands=marked_doubtful(kept, found.unread),
@@ -97,15 +102,19 @@ def read_commands(message: ReceivedMail, first: Command | None = None) -> ReadMa
 def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[str]) -> ReadMail:
     """Return the commands of the lines, below the commands of the subject, and the lines left unread."""
     found, unread, is_signed, is_list = list(first), list[str](), False, False
-    for line in filter(None, lines):
-        text, is_item = BULLET.subn("", line)
-        if opens_list(text):
+    written = [BULLET.subn("", line) for line in lines if line]
+    for (text, is_item), (following, _count) in zip_longest(written, written[1:], fillvalue=("", 0)):
+        has_topics = is_bare_topic(following, names, is_item=True) and not split_line(following, names)[0]
+        if (opener := list_opener(text)) and has_topics:
             is_list = True
+            found += [Command(verb=Verb.SUBSCRIBE, line=text)] if opener == "subscribe" and not found else []
             continue
         commands, rest = split_line(text, names)
         # The lines below `subscribe`, and below topics after it, may be topics.
         follows = bool(found) and found[0].verb is Verb.SUBSCRIBE and found[-1].verb in TOPIC_VERBS
-        if not commands and (is_list or follows) and is_bare_topic(text, is_item=bool(is_item)):
+        is_topic = not commands and is_bare_topic(text, names, is_item=is_list or bool(is_item))
+        is_list = is_list and not is_signed and (is_topic or bool(commands))
+        if is_topic and (is_list or follows):
             argument = command_arguments.with_name(text)
             commands, rest = [Command(verb=Verb.ADD, line=text, argument=argument)], []
         if unread or is_signed:  # below other text, only what nothing else can mean is a command
@@ -121,13 +130,14 @@ def read_lines(lines: Sequence[str], first: Sequence[Command], names: frozenset[
     return ReadMail(commands=tuple(found), unread=tuple(unread))
 
 
-def with_length_of_pause(read: ReadMail) -> ReadMail:
+def with_length_of_pause(read: ReadMail, subject: Sequence[Command]) -> ReadMail:
     """Return what was read; a `pause` without a length gets the one in the other lines, such as `until Monday`."""
     said = command_arguments.pause_in(" ".join(read.unread))
     bare = [one for one in read.commands if one.verb is Verb.PAUSE and one.is_clear and not one.argument]
     if not said or len(bare) != 1:
         return read
-    line = " ".join([*(line for line in read.unread if said in line.lower()), bare[0].line])
+    lines = [line for line in read.unread if said in line.lower()]
+    line = " ".join([bare[0].line, *lines] if bare[0] in subject else [*lines, bare[0].line])
     pause = replace(bare[0], argument=said, line=line)
     return ReadMail(
         commands=tuple(pause if one is bare[0] else one for one in read.commands),
@@ -169,7 +179,7 @@ def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
     """Return the lines; lines into which a filter was wrapped are joined."""
     found = list[str]()
     for line in lines:
-        is_list = bool(BULLET.match(line)) or bool(found and opens_list(found[-1]))
+        is_list = bool(BULLET.match(line)) or bool(found and list_opener(found[-1]))
         joins = found and line and not is_list and is_topic_line(found[-1]) and goes_on(found[-1], line)
         if joins and not any(one.is_clear for one in split_line(line, names)[0]):
             found[-1] = f"{found[-1]} {line}"
@@ -178,9 +188,10 @@ def joined_lines(lines: Sequence[str], names: frozenset[str]) -> list[str]:
     return found
 
 
-def opens_list(line: str) -> bool:
-    """Return whether a line stands above a list of topics."""
-    return bool(OPENS_LIST.match(words_around_commands.without_please(line)))
+def list_opener(line: str) -> str:
+    """Return the word with which a line above a list of topics begins, such as `add these:`; else ""."""
+    found = OPENS_LIST.match(without_lead_in(line)[0])
+    return found["word"].lower() if found else ""
 
 
 def is_topic_line(line: str) -> bool:
@@ -239,18 +250,22 @@ def leaving_subject(subject: str, names: frozenset[str]) -> list[Command]:
 
 def mentions(*lines: str) -> tuple[Command, ...]:
     """Return a doubtful command if a line mentions unsubscribing, or asks for a pause or another hour."""
-    short = [line for line in lines if len(line) <= MAX_SENTENCE_LENGTH]
-    leaving = next((line for line in short if unsubscribe_words.PHRASE.search(line)), None)
-    if leaving is not None:
-        return (Command(verb=Verb.UNSUBSCRIBE, line=leaving, doubt=Unsubscribe.doubt),)
-    asked = [line for line in short if words_around_commands.ASKS_FOR_DIGESTS.search(line)]
-    for line in asked:
+    for line in lines:
+        leaves = unsubscribe_words.PHRASE.search(line)
+        if len(line) > MAX_SENTENCE_LENGTH or not (
+            leaves or words_around_commands.ASKS_FOR_DIGESTS.search(line)
+        ):
+            continue
         pause, at = command_arguments.pause_in(line), command_arguments.schedule_in(line)
+        if leaves and not pause:
+            return (Command(verb=Verb.UNSUBSCRIBE, line=line, doubt=Unsubscribe.doubt),)
         if pause or at:
             verb, example = (Verb.PAUSE, f"pause {pause}") if pause else (Verb.SCHEDULE, at)
             doubt = _("Nothing has changed. Do you mean this? Then write: %s") % example
             return (Command(verb=verb, line=line, doubt=doubt),)
-    return ()
+    found = ((pattern.search(line), line, kind) for line in lines for pattern, kind in MENTIONED)
+    every = [Command(verb=kind.verb, line=line, doubt=kind.doubt) for said, line, kind in found if said]
+    return tuple(every[:1])
 
 
 # ── one line ────────────────────────────────────────────────────────────────────────────────────
@@ -261,7 +276,7 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     sentences = list(sentences_in(line))
     read = [(one, parse_command(one, names)) for one in sentences]
     found = [command for _, command in read if command is not None]
-    if len(found) == 1 and found[0].verb is Verb.APPLY:  # `Yes, lovely papers` says yes to nothing
+    if len(found) == 1 and found[0].verb is Verb.CONFIRM:  # `Yes, lovely papers` says yes to nothing
         sentences, read = [line], [(line, parse_command(line, names))]
         found = [command for _, command in read if command is not None]
     is_empty = words_around_commands.is_polite, words_around_commands.says_yes
@@ -272,10 +287,12 @@ def split_line(line: str, names: frozenset[str]) -> tuple[list[Command], list[st
     return found, rest
 
 
-def is_bare_topic(line: str, *, is_item: bool) -> bool:
-    """Return whether a line below `subscribe` is a topic: a filter, an item, or a few words in lower case."""
+def is_bare_topic(line: str, names: frozenset[str], *, is_item: bool) -> bool:
+    """Return whether a line without a command is a topic: a filter, an item of a list, or a few words in lower case."""
     is_plain = (is_item or line[:1].islower()) and not line.endswith(".")
-    return command_arguments.is_topic(line) and (is_plain or command_arguments.is_filter(line))
+    is_text = words_around_commands.is_polite(line) or names.issuperset(words_around_commands.words_in(line))
+    is_topic = command_arguments.is_topic(line) and not is_text
+    return is_topic and (is_plain or command_arguments.is_filter(line))
 
 
 def sentences_in(line: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ _ = figures_in_words.TRANSLATIONS.gettext
 
 #: Maximum number of characters in an unclear command; a longer line is taken as text.
 MAX_SENTENCE_LENGTH = 100
+OPENS_LIST = pattern_of("opens_list", after=r"\s*:?$")  #: a line above a list of topics: `add these topics:`
 
 
 class Verb(StrEnum):
@@ -38,7 +39,6 @@ class Verb(StrEnum):
     LESS = "less"
     MORE = "more"
     SAVE = "save"
-    APPLY = "yes"
     ACCOUNT = "export"
 
 
@@ -134,7 +134,7 @@ class AddTopic(TopicCommand):
         if command is None or not command.is_clear:
             return command
         is_list = "," in command.argument and not command_arguments.is_filter(command.argument)
-        if line.is_question or is_list:
+        if line.is_question or is_list or OPENS_LIST.match(line.bare):
             return cls.unless_long(line)
         return replace(command, argument=command_arguments.with_name(command.argument))
 
@@ -204,6 +204,9 @@ class PauseDigests(MailCommand):
             if said is None and command_arguments.names_only_digests(line.rest):
                 said = ""
             return None if said is None else line.command(cls.verb, said)
+        if said is None and (end := command_arguments.PAUSE_FROM.search(line.rest)):
+            later = _("A pause begins at once. If this is right, write: pause until %s")
+            return replace(line.command(cls.verb), doubt=later % end["end"])
         return cls.unless_long(line) if said is None else line.command(cls.verb, said)
 
 
@@ -296,19 +299,13 @@ class KeepPaper(PapersCommand):
     description = _("Several papers: save 3, 5 and 7.")
 
 
-class SayYes(MailCommand):
+class Confirm(MailCommand):
     """Confirm, which only a reply to a confirmation letter does."""
 
-    verb = Verb.APPLY
-    words = ("yes", "ok")
+    verb = Verb.CONFIRM
+    words = ("yes", "ok", "confirm")
     usage = "yes"
     effect = _("As a reply to the confirmation letter: confirm your subscription.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command if nothing follows except a number, which is optional."""
-        is_number = line.rest.rstrip(".!").isdecimal()
-        return line.command(cls.verb) if is_number else super().read(line)
 
 
 class MyData(MailCommand):
@@ -357,21 +354,6 @@ class Subscribe(MailCommand):
         return line.command(cls.verb, topic)
 
 
-class Confirm(MailCommand):
-    """Confirm a subscription."""
-
-    verb = Verb.CONFIRM
-    words = ("confirm",)
-    usage = "yes"
-    effect = _("As a reply to the confirmation letter: confirm your subscription.")
-
-    @classmethod
-    def read(cls, line: CommandLine) -> Command | None:
-        """Return the command of a line with nothing but an optional token after the word."""
-        is_token = not line.rest or (len(line.rest.split()) == 1 and "." in line.rest)
-        return line.command(cls.verb) if is_token else None
-
-
 class Unsubscribe(MailCommand):
     """Unsubscribe."""
 
@@ -404,7 +386,7 @@ class Help(MailCommand):
     @classmethod
     def read(cls, line: CommandLine) -> Command | None:
         """Return the command if the line has no further words, or only the name of a command."""
-        if line.rest.strip(" .?").casefold() in KIND_OF_WORD:
+        if line.rest.strip(" .?").casefold() in KIND_OF_NAME:
             return line.command(cls.verb)
         return super().read(line)
 
@@ -416,13 +398,15 @@ COMMON_KINDS: tuple[type[MailCommand], ...] = (
 OTHER_KINDS: tuple[type[MailCommand], ...] = (
     TryFilter, ResumeDigests, UndoChange, ExplainPaper, MoreLikeThis, MyData,
 )  # fmt: skip
-KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, SayYes, Subscribe, Confirm, Help)
+KINDS: tuple[type[MailCommand], ...] = (*COMMON_KINDS, *OTHER_KINDS, Subscribe, Confirm, Help)
 #: The kinds of commands, keyed by the words that begin them.
 KIND_OF_WORD: Mapping[str, type[MailCommand]] = MappingProxyType(
     {word: kind for kind in KINDS for word in kind.words}
     | dict.fromkeys(ChangeSchedule.verbs, ChangeSchedule)
     | dict.fromkeys(PauseDigests.verbs, PauseDigests)
 )
+#: The same for `help`, which understands `help schedule`, too.
+KIND_OF_NAME = {**{kind.verb.name.lower(): kind for kind in KINDS}, **KIND_OF_WORD}
 #: Sentences without a command word at the start, and the command that says the same.
 PHRASES = (
     (pattern_of("asks_for_topics"), "list"),

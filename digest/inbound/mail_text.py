@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from email.message import Message
 from html import unescape
-from itertools import dropwhile, zip_longest
+from itertools import dropwhile
 
 from digest import mail_parsing
 from digest.bounces.report_parser import MailReport, read_report
@@ -92,8 +92,9 @@ def written_lines(mail: ReceivedMail, most: int = MAX_LINES) -> list[str]:
     """
     lines = [one_line(line[:MAX_LINE_LENGTH]) for line in mail.text.splitlines()]
     own, found = below_quote(lines), list[str]()
-    for line, following in zip_longest(own, own[1:], fillvalue=""):
-        if words_around_commands.is_end_of_text(line, following) or sum(map(bool, found)) == most:
+    for number, line in enumerate(own):
+        following = own[number : number + words_around_commands.MAX_ATTRIBUTION]
+        if words_around_commands.is_end_of_text(following) or sum(map(bool, found)) == most:
             break
         found.append(line)
     return found

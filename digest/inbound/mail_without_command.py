@@ -27,6 +27,7 @@ from digest.inbound.mail_commands import (
     ChangeSchedule,
     MailCommand,
     MyData,
+    PauseDigests,
     ShowTopics,
     Subscribe,
     Verb,
@@ -41,8 +42,9 @@ from digest.letters.headers import one_line
 MAX_PASSED_ON = 20_000  #: maximum number of characters of a message that are passed on to the operator
 #: Maximum number of messages passed on to the operator per day: of one writer, and in all.
 MAX_PASSED_ON_A_DAY, MAX_PASSED_ON_IN_ALL = 5, 50
-READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, ShowTopics, ChangeSchedule, MyData)
+READER_EXAMPLES: tuple[type[MailCommand], ...] = (AddTopic, ShowTopics, ChangeSchedule, PauseDigests, MyData)
 REQUEST, PRAISE, REMARK = pattern_of("request"), pattern_of("praise"), pattern_of("remark")
+ONE_PAPER = pattern_of("one_paper")
 RECEIVING_STATES = frozenset({SubscriberState.ACTIVE, SubscriberState.PAUSED})
 
 
@@ -53,14 +55,19 @@ def answer(context: MailContext, mail: CommandMail) -> MailOutcome:
     if subscriber is None or subscriber.state not in RECEIVING_STATES:
         return answer_stranger(context, mail, email, subscriber)
     check_writer(context, mail, email)
-    is_talk = reads_as_talk(mail.message)
+    is_absence = writer_checks.reads_as_automatic(mail.message)
+    is_talk = is_absence or reads_as_talk(mail.message)
     answered = pass_on_and_answer(
         context,
         mail,
         subscriber,
         "no_command",
-        {"examples": reader_commands.help_lines(READER_EXAMPLES), "is_talk": is_talk},
-        once=["talk"] if is_talk else [],
+        {
+            "examples": reader_commands.help_lines(READER_EXAMPLES),
+            "is_talk": is_talk,
+            "is_absence": is_absence,
+        },
+        once=["absence" if is_absence else "talk"] if is_talk else [],
         period=answer_limits.WEEKLY if is_talk else answer_limits.DAILY,
     )
     return MailOutcome(
@@ -70,13 +77,14 @@ def answer(context: MailContext, mail: CommandMail) -> MailOutcome:
 
 
 def reads_as_talk(message: ReceivedMail) -> bool:
-    """Return whether a message is thanks, a remark about a paper or an absence, which need no answer."""
+    """Return whether a message is thanks or a remark about a paper, which need no answer."""
     subject, is_reply = mail_text.subject_of(message)
     lines = [line for line in mail_text.written_lines(message) if line]
     text = " ".join([*lines, "" if is_reply else subject])
     is_sign = not any(map(str.isalnum, " ".join(lines))) and bool(lines)
     is_remark = bool(PRAISE.search(text)) or (is_reply and bool(REMARK.search(text))) or is_sign
-    return writer_checks.reads_as_automatic(message) or (is_remark and not REQUEST.search(text))
+    asks = REQUEST.search(text) or (set("?？") & set(text) and not ONE_PAPER.search(text))
+    return is_remark and not asks
 
 
 def answer_stranger(

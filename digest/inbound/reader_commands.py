@@ -11,7 +11,7 @@ from digest.editions import time_zones
 from digest.inbound import command_arguments, paper_commands
 from digest.inbound.mail_commands import (
     COMMON_KINDS,
-    KIND_OF_WORD,
+    KIND_OF_NAME,
     OTHER_KINDS,
     Command,
     MailCommand,
@@ -43,7 +43,7 @@ def answer_subscribed(request: ReaderRequest, command: Command) -> str:
 def answer_yes(request: ReaderRequest, command: Command) -> str:
     """Say that a `yes` confirms nothing; a `yes` to a confirmation letter is read elsewhere."""
     del request, command
-    return _("There is nothing to confirm.")
+    return _("There is nothing to confirm. You are subscribed already.")
 
 
 # ── the pause ───────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +206,7 @@ def state_sentences(request: ReaderRequest) -> list[str]:
 
 def explain_command(request: ReaderRequest, command: Command) -> str:
     """Explain the command named after `help`; without a name, have the list of commands sent."""
-    kind = KIND_OF_WORD.get(command.argument.strip(" .?").casefold())
+    kind = KIND_OF_NAME.get(command.argument.strip(" .?").casefold())
     if kind is None:
         request.reply.wants_help = True
         return ""

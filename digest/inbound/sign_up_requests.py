@@ -68,7 +68,7 @@ def read_request(
         asked = command_arguments.parse_schedule(command.argument) or {}
         changes |= {name: reader_settings.check_text(name, text) for name, text in asked.items()}
         return ""
-    if command.verb in {Verb.SUBSCRIBE, Verb.HELP, Verb.APPLY, Verb.CONFIRM}:
+    if command.verb in {Verb.SUBSCRIBE, Verb.HELP, Verb.CONFIRM}:
         return ""
     return _("Not done: confirm first, then send this again.")
 

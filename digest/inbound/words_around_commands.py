@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 MAX_NAME_LENGTH = 30  #: maximum number of characters in a word of a signature
+MAX_ATTRIBUTION = 3  #: maximum number of lines that introduce a quoted letter
 MAX_WORDS_IN_NAME = 6  #: maximum number of words in a line of a signature
 #: Maximum number of characters in a message that are searched for phrases of automatic replies.
 MAX_CHARS_SEARCHED = 4000
@@ -43,7 +44,7 @@ PREFIX = re.compile(
     re.IGNORECASE,
 )
 END_OF_TEXT, ATTRIBUTION_LINE = pattern_of("end_of_text"), pattern_of("attribution_line")
-DATED_ATTRIBUTION = pattern_of("dated_attribution")
+DATED_ATTRIBUTION, QUOTED_HEADER = pattern_of("dated_attribution"), pattern_of("quoted_header")
 GREETING = pattern_of("greeting", after=r"\b(?:[ ,][^,.!?:]{0,40})?[,.!:]?$")
 CLOSING = pattern_of("closing", after=r"\b.{0,80}$")
 AUTOMATIC_SUBJECT = pattern_of("automatic_subject", before=r"\W*")
@@ -121,20 +122,20 @@ def prefixes_of(subject: str) -> Iterator[re.Match[str]]:
 # ── lines around a command ──────────────────────────────────────────────────────────────────────
 
 
-def is_end_of_text(line: str, following: str) -> bool:
-    """Return whether the writer's text ends before this line; `On Friday Ada wrote:` may take two lines."""
-    if END_OF_TEXT.match(line) or ATTRIBUTION_LINE.match(line):
-        return True
-    return bool(DATED_ATTRIBUTION.match(line) and ATTRIBUTION_LINE.match(f"{line} {following}"))
+def is_end_of_text(lines: Sequence[str]) -> bool:
+    """Return whether the writer's text ends before the first of these lines."""
+    is_header = QUOTED_HEADER.match(" ".join(lines[:2]))
+    return bool(END_OF_TEXT.match(lines[0]) or is_header or attribution_length(lines))
 
 
 def attribution_length(lines: Sequence[str]) -> int:
-    """Return how many leading lines (0 to 2) introduce a quoted letter, such as `On Friday Ada wrote:`."""
-    first, following = ([*lines, "", ""])[:2]
-    if ATTRIBUTION_LINE.match(first):
-        return 1
-    is_split = DATED_ATTRIBUTION.match(first) and ATTRIBUTION_LINE.match(f"{first} {following}")
-    return 2 if is_split else 0
+    """Return how many leading lines (0 to 3) introduce a quoted letter, such as `On Friday Ada wrote:`."""
+    for count in range(1, MAX_ATTRIBUTION + 1):
+        text = " ".join(lines[:count])
+        is_dated = count == 1 or (DATED_ATTRIBUTION.match(text) and all(lines[:count]))
+        if is_dated and ATTRIBUTION_LINE.match(text):
+            return count
+    return 0
 
 
 def is_greeting(line: str) -> bool:

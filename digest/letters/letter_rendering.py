@@ -65,6 +65,7 @@ DEFAULT_CONTEXT: Mapping[str, Any] = {
     "address": "",
     "problem": "",
     "is_talk": False,
+    "is_absence": False,
     "is_for_readers": False,
     "is_unproven": False,
     "next_due": "",

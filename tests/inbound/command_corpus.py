@@ -120,7 +120,7 @@ OF_READERS = [
     reads("Pause 10 days, please. Thanks!", "Paused until 30 November 2026."),
     reads("vacation 3 weeks", "Paused until 11 December 2026."),
     reads("resume", "You were not paused."),
-    reads("confirm", "You are subscribed already."),
+    reads("confirm", "There is nothing to confirm. You are subscribed already."),
     reads("subscribe", "You are subscribed already."),
     reads("subscribe robots: robot*", SAVE),
     reads("help pause", "pause until 6 January"),
@@ -158,7 +158,7 @@ OF_READERS = [
     raw("text/plain", b"", EXAMPLES, letter="no_command", subject="Re: " * 5_000 + "papers"),
     MailCase(subject="Thank you", body="I like it very much!", letters=["no_command"], says=SHORT),
     MailCase(subject="Re: papers", body="👍", letters=["no_command"], says=SHORT),
-    MailCase(body="I am out of the office.", letters=["no_command"], says=SHORT),
+    MailCase(body="I am out of the office.", letters=["no_command"], says="To pause your digests, reply for example"),
 ]  # fmt: skip
 
 HOW = ["how_to_subscribe"]

@@ -119,9 +119,20 @@ LEFT: dict[str, Any] = {"letters": ["goodbye"], "state": "unsubscribed"}
 ASKED: dict[str, Any] = {"letters": ["reply"], "says": ["Do you want to unsubscribe?"]}
 NOTHING: dict[str, Any] = {"letters": ()}
 SHORT: dict[str, Any] = {"letters": ["no_command"], "says": ["Thank you for your message."]}
+ABSENT: dict[str, Any] = {
+    "letters": ["no_command"],
+    "says": ["To pause your digests, reply for example “pause until 6 January”."],
+}
 EXAMPLES: dict[str, Any] = {
     "letters": ["no_command"],
-    "says": ["Examples of what", "list", "weekly fri at 8:00", "change my address", "Unsubscribe:"],
+    "says": [
+        "Examples of what",
+        "list",
+        "weekly fri at 8:00",
+        "pause 2 weeks",
+        "change my address",
+        "Unsubscribe:",
+    ],
 }
 NEWCOMER: dict[str, Any] = {"sender": STRANGER, "subject": "digest", "topics": (), "state": "", "letters": ()}
 PENDING: dict[str, Any] = {
@@ -163,6 +174,16 @@ UNSUBSCRIBING = [
     plain("no more, in Spanish", "no me envíen más correos", **ASKED),
     plain("no more, in Chinese", "我不想再收到这些邮件", **ASKED),
     plain("with the data", "unsubscribe and delete my data", **ASKED),
+    plain("Italian, with an article", "Vorrei cancellare l'iscrizione, grazie", **LEFT),
+    plain("not wanted any more", "I don't want to get these emails anymore", **ASKED),
+    plain("not wanted, in Spanish", "Ya no quiero recibir estos correos", **ASKED),
+    plain("not again", "Don't write to me anymore.", **ASKED),
+    plain("an angry one", "Stop bothering me with this junk", **ASKED),
+    plain("German, between friends", "Bitte tragt mich aus", **ASKED),
+    plain("a Spanish list", "Quítenme de su lista", **ASKED),
+    plain("Russian, do not write", "не пишите мне больше", **ASKED),
+    plain("German, not again", "Bitte nicht mehr anschreiben", **ASKED),
+    plain("an address of a list", "Please remove this address from your mailing list.", **ASKED),
     plain("a meeting", "Cancel\nthe meeting with Prof. Wu on Tuesday, I am ill.", **ASKED),
 ]  # fmt: skip
 
@@ -171,6 +192,8 @@ PAUSING = [
           says=["Paused until 11 December 2026."], state="paused"),
     plain("bare", "pause", says=["Paused until 27 November 2026.", "This is one week; write “pause until 6 January” for longer."], state="paused"),
     plain("a day first", "Pause until 24.12. please", says=["Paused until 24 December 2026."], state="paused"),
+    plain("a date below a subject", "until 24.12. please", subject="Pause", says=["> Pause until 24.12. please Paused until 24 December 2026."],
+          state="paused"),
     plain("slashes", "pause until 02/03/2027", says=["This date has two meanings. Write: pause until 2 March 2027, or: pause until 3 February 2027"]),
     plain("the year", "Please pause it until the end of the year!", says=["Paused until 1 January 2027."], state="paused"),
     plain("no end", "SET DIGEST-L NOMAIL", says=["Paused. Write “resume” to get digests again."], state="paused"),
@@ -178,8 +201,14 @@ PAUSING = [
     plain("two lines", "I am at a conference until Monday.\nPlease pause.", says=["Paused until 23 November 2026."], state="paused"),
     plain("on hold", "Please put my subscription on hold until 10 January.", says=["Paused until 10 January 2027."], state="paused"),
     plain("back again", "I'm back! resume please", says=["You were not paused."]),
-    plain("from and to", "pause from 20 December to 6 January", says=["Not understood. Write: pause 2 weeks"]),
-    plain("an absence", "I am out of the office until 7 December.", **SHORT),
+    plain("from and to", "pause from 20 December to 6 January", says=["A pause begins at once. If this is right, write: pause until 6 January"]),
+    plain("an absence", "I am out of the office until 7 December.", **ABSENT),
+    plain("an absence with a wish", "I will be on leave from 1 December until 5 January. Please stop the emails while I am away.", **ABSENT),
+    plain("a German absence", "Ich bin bis 4. Januar im Urlaub, bitte solange keine Mails.", **ABSENT),
+    plain("a pause in German", "Bitte bis 6.1. pausieren", says=["Not understood. Write: pause 2 weeks, or: pause until 6 January"]),
+    plain("until I write", "Going on leave, please pause everything until I write again.", says=["Paused. Write “resume”"], state="paused"),
+    plain("a pause with a reason to leave", "I don't want these mails until March", says=["Then write: pause until march"]),
+    plain("again", "Please start sending again", says=["You were not paused."]),
     plain("a marked absence", "Back on 7 December, pause until then.", subject="Automatic reply: papers", **NOTHING),
 ]  # fmt: skip
 
@@ -221,6 +250,10 @@ SCHEDULES = [
     plain("an abbreviation", "at 8:00 EST", to=LETTER, is_signed=True, says=["may mean several time zones"]),
     plain("a zone with a colon", "Timezone: Asia/Kolkata", to=LETTER, is_signed=True, says=["Every day at 08:00, Kolkata"]),
     plain("a request", "Hi team, could you send it to me at 6:30 instead? Thanks, Ada", to=LETTER, is_signed=True, says=["Every day at 06:30"]),
+    plain("enough", "Once a month is enough for me.", to=LETTER, is_signed=True, says=["The first of every month"]),
+    plain("a mail a week", "Could you send me only one mail a week, on Fridays?", says=["Do you mean this? Then write: weekly friday"]),
+    plain("two days and an hour", "Please deliver on Tuesdays and Thursdays at 7", says=["Then write: weekly thursday at 7:00"]),
+    plain("another rhythm", "twice a week please", says=["Not understood. Write: weekly fri at 8:00"]),
     plain("twice a week", "weekly mon and thu", says=["Not understood. Write: weekly fri at 8:00"]),
 ]  # fmt: skip
 
@@ -229,8 +262,12 @@ QUESTIONS = [
     plain("an address", "Hi, I have a new address from Monday on: ada@lab.example.", letters=["account_link"]),
     plain("a change of address", "How do I change my email address?", letters=["account_link"]),
     plain("an erasure", "Please delete all my data (GDPR).", letters=["account_link"]),
+    plain("an erasure in a sentence", "I request that my personal data be deleted.", letters=["account_link"]),
+    plain("a mailbox that nobody reads", "This mailbox is not monitored. Please write to the office.", **ABSENT),
     plain("an export", "Please export my data", letters=["account_link"]),
     plain("Hilfe", "Hilfe!", letters=["help"]),
+    plain("help about the schedule", "help schedule", says=["Write: weekly fri at 8:00."]),
+    plain("a question about a paper", "The second paper is nice, have you seen the one of the same group?", **SHORT),
     plain("a question", "Who chooses these papers, and can I see yesterday's?", **EXAMPLES),
     plain("thanks", "Great digest today, thanks!", **SHORT),
     plain("about a paper", "The proof of lemma 3 in the first one has a gap.", **SHORT),
@@ -268,6 +305,14 @@ CONFIRMED: dict[str, Any] = {**PENDING, "letters": ["welcome", "reply"], "state"
 SECOND_TRIAL = [
     plain("a list of topics", "Please add the following topics:\n\n1. Gaussian processes\n2. active learning\n\nBest\nAda", **PROVEN,
           topics=["Flows", "Gaussian processes", "active learning"]),
+    plain("a list without a colon", "add these\nFederated learning\ndifferential privacy\n\nThanks\nAda", **PROVEN,
+          topics=["Flows", "Federated learning", "differential privacy"]),
+    plain("a list without topics", "add the following topics\nweekly fri", **PROVEN,
+          says=["This may be no topic, or several.", "Changed to: Every Friday"]),
+    plain("a list of somebody new", "Please subscribe me to the following topics:\n- coral reefs\n- Tides\n\nKind regards\nKim",
+          **{**NEWCOMER, "sign_up": '{"topics":{"coral reefs":"coral reefs","Tides":"Tides"}'}),
+    plain("a wish of somebody new", "Hello, I would like to subscribe to your digest about coral reefs.\nKind regards\nKim",
+          **{**NEWCOMER, "sign_up": '{"topics":{"coral reefs":"coral reefs"}'}),
     plain("a quoted author", 'add au:"Ada Ito"', **PROVEN, topics=["Flows", 'au:"Ada Ito"']),
     plain("two phrases", 'add "video model" OR "image model"', **PROVEN, topics=["Flows", '"video model" OR "image model"']),
     plain("numbers as they were listed", "drop Flows\nadd Robots: robot*\ndrop 1", **PROVEN, topics=["Robots"],
@@ -281,7 +326,7 @@ SECOND_TRIAL = [
     plain("stop until", "I'm on parental leave. Can you stop the mails until March?", **PROVEN, state="paused", says=["Paused until 1 March 2027."]),
     plain("hold", "holiday until Monday 7 December, please hold my mails", **PROVEN, state="paused",
           says=["> holiday until Monday 7 December please hold my mails Paused until 7 December 2026."]),
-    plain("travelling", "I'm travelling and will answer when I'm back.", **SHORT),
+    plain("travelling", "I'm travelling and will answer when I'm back.", **ABSENT),
     plain("Norwegian, the other way round", "Avmeld meg", **LEFT),
     plain("from the database", "remove my email address from your database", **LEFT),
     plain("by address", "please take ada@uni.example off your list", **ASKED),

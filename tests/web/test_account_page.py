@@ -238,7 +238,9 @@ def test_an_address_that_subscribed_meanwhile_is_not_taken_over(served, account_
     assert served.subscriber("alice@uni.edu")
 
 
-def test_a_reader_may_ask_for_three_new_addresses_a_day_and_the_notice_of_a_change_is_none(served, account_path):
+def test_a_reader_may_ask_for_three_new_addresses_a_day_and_the_notice_of_a_change_is_none(
+    served, account_path
+):
     served.client.post(account_path, data={"do": "address", "email": "x@new.example"})
     served.client.post(mailed_path(served))
     assert [letter for letter, _ in served.letters()[1:]] == ["new_address", "address_changed"]
