@@ -26,7 +26,11 @@ MAX_REQUESTED_NAMED = 3  #: maximum number of topics that a letter names if the 
 #: Maximum length of a requested topic's name, which is limited because a stranger may have chosen it.
 MAX_REQUESTED_NAME = 60
 MAX_REMARK_LENGTH = 300
-INNER_SIGN = re.compile(r"(?<=\S)[^\w\s'’-](?=\S)")  #: matches the dots and other signs that make a link
+#: Matches arXiv's categories, and the dots and other signs that make a link.
+CATEGORY_OR_SIGN = re.compile(
+    r"(?<!\S)(?P<category>(?:cat:)?(?:cs|math|stat|eess|econ|nlin|physics|q-bio|q-fin|astro-ph|cond-mat)\.[A-Z]{2})(?![\w/.-]*\w)"
+    r"|(?<=\S)[^\w\s'’-](?=\S)"
+)
 #: More than four digits, however they are separated; mail programs make telephone numbers into links.
 LONG_NUMBER = re.compile(r"\d(?:\W*\d){4,}")
 TRAILING_CONNECTIVES = re.compile(
@@ -159,8 +163,12 @@ def quoted_words(text: str) -> str:
 
 
 def unlinkable(text: str) -> str:
-    """Return our sentence about a stranger's text without long numbers, and without signs inside its words."""
-    return cut_at_word(LONG_NUMBER.sub(" ", INNER_SIGN.sub(" ", text)), MAX_REMARK_LENGTH)
+    """Return our sentence about a stranger's text without long numbers, and without signs inside its words.
+
+    Categories such as cat:cs.CL keep their signs, so that they can be copied.
+    """
+    bare = CATEGORY_OR_SIGN.sub(lambda sign: sign["category"] or " ", text)
+    return cut_at_word(LONG_NUMBER.sub(" ", bare), MAX_REMARK_LENGTH)
 
 
 def is_in_word(char: str) -> bool:

@@ -119,6 +119,7 @@ def test_our_own_names_stay_whole() -> None:
 def test_a_remark_on_a_strangers_line_keeps_its_sentence_and_no_link() -> None:
     for written, shown in {
         "3 of the last 243 papers; the latest: Kites.": "3 of the last 243 papers; the latest: Kites.",
+        "Did you mean cat:cs.CL? No cs.CL.win or cs.CLICK or xcat:cs.CL/x, but cs.SY.": "Did you mean cat:cs.CL? No cs CL win or cs CLICK or xcat cs CL x, but cs.SY.",
         "I cannot read 'evil.example/x' or +1 (800) 555 0199.": "I cannot read 'evil example x' or + .",
     }.items():
         assert " ".join(figures_in_words.unlinkable(written).split()) == shown
