@@ -37,13 +37,15 @@ WITH_FILTER = pattern_of(
 NO_TOPIC_WORDS = words_around_commands.PERSON_WORDS | {"and", "or", "for", "win", "save"}
 
 LENGTH = r"(?P<many>\d{1,3}|[a-z]+)\s*(?P<unit>days?|d|weeks?|wks?|w|months?|mths?|mos?|m|years?|yrs?|y)\b"
+WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?"
 DATE = (
     r"(?P<iso>\d{4}-\d\d-\d\d)"
     r"|(?P<day_number>\d{1,2})(?P<mark>[./-])(?P<month_number>\d{1,2})(?:(?P=mark)(?P<year>\d{2,4})?)?(?![\w./-])"
     r"|(?:(?:the\s+)?(?P<edge>end|beginning|start)\s+of\s+(?:the\s+|this\s+)?(?P<then>next\s+)?|next\s+)(?P<period>week|month|year)\b"
-    r"|(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?(?:the\s+)?(?P<day>\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{3,9})(?:,?\s+(?P<their_year>\d{4}))?"
-    r"|(?P<month_first>[a-z]{3,9})\s+(?P<day_last>\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{4}))?"
-    r"|(?:next\s+)?(?P<day_or_month>[a-z]{3,9})\b"
+    rf"|{WEEKDAY}(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<month>[a-z]{{3,9}})\b\.?(?:,?\s+(?P<their_year>\d{{4}}))?"
+    rf"|{WEEKDAY}(?P<month_first>[a-z]{{3,9}})\.?\s+(?P<day_last>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+(?P<last_year>\d{{4}}))?"
+    # A day or a month alone, rather than the beginning of a date in another form.
+    rf"|(?:next\s+)?(?P<day_or_month>[a-z]{{3,9}})\b(?![.,]?\s*(?:the\s+)?(?:\d|(?:{'|'.join(name[:3].lower() for name in MONTHS)})))"
 )
 PAUSE = re.compile(
     rf"(?:(?:un)?til{{1,2}}|through|to)\s+(?:on\s+)?(?:{DATE})|(?:for\s+(?:the\s+next\s+)?)?{LENGTH}"

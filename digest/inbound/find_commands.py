@@ -58,7 +58,6 @@ LEAD_IN = pattern_of(
 )  #: polite beginnings of a command: `I would like to ...`, `could you please ...`
 OPEN_END = re.compile(r"(?:\b(?:AND|OR|NOT|ANDNOT)|[(&|:])$")
 CONTINUATION = re.compile(r"(?:AND|OR|NOT|ANDNOT)\b|[)&|]")
-QUOTED = re.compile(r'"[^"]*"')
 #: What a sentence may mention, and the command to which the answer then gives examples.
 MENTIONED = (pattern_of("mentions_pause"), PauseDigests), (pattern_of("other_rhythm"), ChangeSchedule)
 BULLET = re.compile(r"^(?:[-*•–·]|\d{1,2}[.)])\s+")
@@ -207,7 +206,7 @@ def goes_on(line: str, following: str) -> bool:
     It does after or before an operator, within brackets or quotes, and if the line is so long that a mail
     program may have wrapped it.
     """
-    bare = QUOTED.sub("", line)
+    bare = command_arguments.PHRASE.sub("", line)
     is_open = bool(OPEN_END.search(line)) or bare.count("(") > bare.count(")") or '"' in bare
     is_wrapped = len(line) >= LONG_LINE and (following[0].islower() or following[0] in '"(-')
     return is_open or is_wrapped or bool(CONTINUATION.match(following))
