@@ -247,7 +247,7 @@ def test_a_reader_may_ask_for_three_new_addresses_a_day_and_the_notice_of_a_chan
     served.clock.now += timedelta(hours=2)
     with served.writing() as session:  # a change of address revokes the links in earlier letters
         reader = subscribers.get(session, "x@new.example")
-        use_cases.mail_account_link(session, served.site, reader, now=served.clock.now)
+        subscribers.queue_account_link(session, served.site, reader, now=served.clock.now)
         session.commit()
     account_path = mailed_path(served)
     answers = [
