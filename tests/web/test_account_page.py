@@ -14,7 +14,7 @@ from digest import links
 from digest.db.tables import Delivery, Subscriber, SubscriberState
 from digest.delivery import delivery_run
 from digest.delivery.transports.memory import MemoryTransport
-from digest.subscribers import confirmations, subscriber_rows, subscriber_topics
+from digest.subscribers import account, confirmations, subscriber_rows, subscriber_topics
 from digest.web.app import ROUTES
 from tests.support.shared_caches import CACHES
 from tests.web.conftest import BASE, path_of
@@ -246,8 +246,8 @@ def test_a_reader_may_ask_for_three_new_addresses_a_day_and_the_notice_of_a_chan
     assert [letter for letter, _ in served.letters()[1:]] == ["new_address", "address_changed"]
     served.clock.now += timedelta(hours=2)
     with served.writing() as session:  # a change of address revokes the links in earlier letters
-        reader = subscribers.get(session, "x@new.example")
-        subscribers.queue_account_link(session, served.site, reader, now=served.clock.now)
+        reader = subscriber_rows.get(session, "x@new.example")
+        account.queue_account_link(session, served.site, reader, now=served.clock.now)
         session.commit()
     account_path = mailed_path(served)
     answers = [
