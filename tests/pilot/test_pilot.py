@@ -92,8 +92,35 @@ def unkept(diary: Diary) -> None:
     diary.promises.append(diaries.Stated(at=letter.at, email=letter.to, text="Sunday 03:00, Oslo"))
 
 
+def lost_after_a_change(diary: Diary) -> None:
+    """Lose the first digest of a reader who moved its hour, zone or cadence."""
+    for act in diary.acts:
+        wishes = [
+            one.wishes for one in diary.acts if one.email == act.email and one.wishes and one.at < act.at
+        ]
+        if (
+            act.what == "changed"
+            and act.wishes
+            and act.wishes.changed(words=()) != wishes[-1].changed(words=())
+        ):
+            later = [one for one in diary.letters if one.to == act.email and one.at > act.at]
+            digest = next((one for one in later if one.kind == "digest"), None)
+            if digest:
+                diary.letters.remove(digest)
+                return
+    raise AssertionError("nobody changed the schedule and got a digest")
+
+
+def promised_another_day(diary: Diary) -> None:
+    """Let a command name another day than the page after a change."""
+    said = next(one for one in diary.promises if one.text and one.text[0] != "t")
+    diary.promises.append(replace(said, text="", due=said.at + timedelta(days=9)))
+
+
 @pytest.mark.whole
-@pytest.mark.parametrize("breaking", [twice, lost, unwanted, early, untrue, unkept])
+@pytest.mark.parametrize(
+    "breaking", [twice, lost, unwanted, early, untrue, unkept, lost_after_a_change, promised_another_day]
+)
 def test_the_oracle_finds_a_broken_promise(lived: Diary, breaking: Callable[[Diary], None]):
     broken = copy.deepcopy(lived)
     breaking(broken)
