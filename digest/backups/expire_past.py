@@ -22,7 +22,7 @@ from digest.editions.restore_point import RESTORED
 from digest.editions.schedule import ScheduleStatus, schedule_status
 from digest.publishing.missed_editions import expired_row
 from digest.site_profile import Site
-from digest.subscribers import confirmations
+from digest.subscribers import confirmations, next_digest, pauses
 from digest.subscribers.subscriber_rows import schedule_of
 
 BATCH_READERS = 1_000
@@ -77,12 +77,13 @@ def reader_changes(status: ScheduleStatus, now: datetime) -> dict[str, Any]:
 def record_editions(
     session: Session, readers: Iterable[Subscriber], status: Mapping[int, ScheduleStatus], *, now: datetime
 ) -> int:
-    """Record the missed and due editions of those readers who are not paused as expired; return their number."""
+    """Record the missed and due editions of those readers whose pause, if any, is over as expired; return their number."""
     by_edition: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for reader in readers:
         found = status[reader.id]
         editions = [*found.missed, *([found.due] if found.due else [])]
-        for edition in editions if reader.state != SubscriberState.PAUSED else ():
+        is_paused = reader.state == SubscriberState.PAUSED and not pauses.is_pause_over(reader, now)
+        for edition in editions if not is_paused else ():
             row = expired_row(reader.id, reader.email, edition, now, reason=RESTORED)
             by_edition[edition.name].append(row)
     return sum(len(outbox.queue_digests(session, rows)) for rows in by_edition.values())
@@ -92,5 +93,6 @@ def status_at_backup(
     reader: Subscriber, decided: Collection[str], *, made_at: datetime, now: datetime
 ) -> ScheduleStatus:
     """Return the status of a reader's editions since the due time that was promised in the backup."""
-    promised = reader.next_due_at or max(reader.confirmed_at or reader.created_at, made_at)
+    joined_at = reader.confirmed_at or reader.created_at
+    promised = next_digest.promised_to(reader, now) or max(joined_at, made_at)
     return schedule_status(schedule_of(reader), now, promised=promised, decided=decided)

@@ -194,7 +194,9 @@ def restored(last: State, old: State | None, act: Act) -> State:
         return replace(last, since=act.at, what="left")
     if old is None:
         return replace(last, since=act.at, is_active=False, what="gone")
-    had = old.had | ({one.name for one in old.begun(act.at)} if old.is_active else frozenset())
+    is_over = old.until and not old.is_active and act.at >= start_of(old.until, old.wishes.zone)
+    waits = replace(old, promised=start_of(old.until, old.wishes.zone)) if old.until and is_over else old
+    had = old.had | ({one.name for one in waits.begun(act.at)} if old.is_active or is_over else frozenset())
     new = replace(old, since=act.at, what="restored", had=had, cut=act.at)
     return replace(new, promised=new.upcoming(act.at).due)
 

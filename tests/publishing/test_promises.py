@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from digest import db
+from digest.backups.expire_past import expire_past
 from digest.db.tables import Delivery, DeliveryState, Subscriber, SubscriberState
 from digest.editions.schedule import Cadence, Edition, Schedule
 from digest.letters import Templates, personalization, press_store
@@ -242,6 +243,20 @@ def test_a_digest_that_the_end_of_a_pause_promised_comes_late(world: PublishingW
     assert world.publish("21T15:00").queued == 1
     assert world.digest("alice@example.org", "weekly-2026-W47") == {"Graphs": ["Graph missed"]}
     assert world.publish("27T08:00").due == 1
+
+
+def test_a_restore_repeats_no_edition_that_the_end_of_a_pause_may_have_brought(world: PublishingWorld):
+    """The reader is paused in the backup of the 19th; the edition of the 20th may have been sent before the restore."""
+    world.subscribe("alice@example.org", GRAPHS, now="16T00:00")
+    with db.write_session(world.engine) as session:
+        alice = subscriber_rows.get(session, "alice@example.org")
+        pauses.pause(session, alice, date(2026, 11, 20), at("17T08:00"))
+        expire_past(session, world.site, made_at=at("19T00:00"), now=at("20T12:00"))
+        session.commit()
+    world.dump("20T13:00", ["Graph new"])
+
+    assert world.publish("20T14:00").queued == 0
+    assert world.publish("21T08:00").queued == 1
 
 
 def test_a_list_that_is_loaded_late_by_hand_is_in_the_next_digest(world: PublishingWorld):
