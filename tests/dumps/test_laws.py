@@ -131,6 +131,7 @@ WRONG = {
     "a button": {"title": "Project page"},
     "a day": {"title": "[17 Nov 2022]"},
     "one token": {"abstract": "nan"},
+    "captions of links": {"abstract": abstract("kites") + " arXiv PDF Code"},
     "a list of names": {"authors": ("['Ada Okafor', 'Kenji Ito']",), "n_authors": 1},
     "names in a row": {"authors": ("Okafor, A., Ito, K., & Lind, P.",), "n_authors": 1},
     "a number of authors": {"authors": ("23",), "n_authors": 1},

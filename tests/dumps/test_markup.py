@@ -91,3 +91,22 @@ def test_a_title_in_the_brackets_of_textile_is_read_without_them() -> None:
     assert [one.title for one in found] == [
         f"A Study of {subject}: Part {n}" for n, subject in enumerate(subjects, 1)
     ]
+
+
+def test_quotes_panels_and_italics_of_wikis_are_no_text() -> None:
+    def read(text: str) -> set[str]:
+        cards = (
+            f"h3. {{anchor:a}}[{name}|https://huggingface.co/papers/{number}]\n\n{text.format(abstract_)}\n\nNov 3, 2025\n"
+            for name, abstract_, number in PAPERS
+        )
+        found = items("Daily Papers\n\n" + "\n".join(cards))
+        return {one.abstract for one in found if isinstance(one, Record)}
+
+    for text in (
+        "bq. {}",
+        "{{quote}}{}{{quote}}",
+        "{{panel:role=main}}{}{{panel}}",
+        "#+begin_quote\n{}\n#+end_quote",
+        "''{}''",
+    ):
+        assert read(text) == {abstract(subject) for subject in SUBJECTS}, text

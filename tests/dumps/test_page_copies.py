@@ -399,3 +399,21 @@ def test_a_reference_with_several_addresses_has_none() -> None:
     listed = "\n".join(f"[pdf]: https://arxiv.org/pdf/2611.0000{n}" for n in range(len(PAPERS)))
 
     assert {tuple(one.ids) for one in papers("\n\n".join(cards) + f"\n\n{listed}\n")} == {()}
+
+
+def test_a_single_name_above_a_date_is_the_author_if_most_papers_name_several() -> None:
+    names = (
+        "Ada Okafor",
+        "Kenji Ito, Per Lind",
+        "Ada Okafor and Kenji Ito",
+        "Ada Okafor, Per Lind",
+        "Per Lind",
+    )
+    page = "\n\n".join(
+        f"[{title}]({SITE}{n})\n\n*{names[n]}*\n\nPublished: 2026-11-0{n + 1} | {n} upvotes\n\n> {text}"
+        for n, (title, text) in enumerate(PAPERS)
+    )
+    found = papers(page)
+
+    assert [len(one.authors) for one in found] == [1, 2, 2, 2, 1]
+    assert {one.organization for one in found} == {None}

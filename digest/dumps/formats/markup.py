@@ -77,8 +77,13 @@ BLOCKS = rules(
     *((f"\nh{n}", rf"^h{n}(?:\([^()\n]{{0,300}}\))?\. ", "#" * n + " ") for n in range(1, 7)),  # Jira, Textile
     ("\np. ", r"^(?:p|bq)(?:\([^()\n]{0,300}\))?\.(?: |$)", ""),  # Textile
     ("'''", r"'''(?=[^\s'])([^'\n]{1,3000})'''", r"\1"),  # MediaWiki
+    ("''", r"(?<![\w'])''(?=[^\s'])((?:[^'\n]|'(?!')){1,3000})''(?![\w'])", r"\1"),  # MediaWiki
     ("{anchor:", r"\\([(){}\[\]!*_^~|+-])", r"\1"),  # Jira
     ("{anchor:", r"\{anchor:[^{}\n]{0,300}\}", ""),  # Jira
+    ("\nbq. ", r"^bq\. ", ""),  # Jira
+    ("{panel", r"\{panel(?::[^{}\n]{0,300})?\}", ""),  # Jira
+    ("{quote}", r"\{quote\}", ""),  # Jira
+    ("#+end_", r"^#\+(?:begin|end)_\w+$", ""),  # Org
     ("---+", r"^---\++!* ", "### "),  # TWiki
     (":PROPERTIES:", r"^\*{1,6} ", "### "),  # Org
     (":PROPERTIES:", r"^[ \t]*:[A-Z_]+:.*$", ""),
@@ -117,7 +122,7 @@ PARAGRAPH = "\n\n"
 ORDINARY = (string.ascii_letters + string.digits + " ,.;()").encode()
 PROSE = ORDINARY + b"-'\"/?:!&%$^_}]" + bytes(range(0x80, 0x100))
 #: Signs of markup that consist of the signs of prose.
-SIGNS_OF_PROSE = ("'''", "''//", "%%", '":')
+SIGNS_OF_PROSE = ("''", "%%", '":')
 
 
 def as_markdown(text: str) -> str:

@@ -116,7 +116,8 @@ def take_bylines(drafts: Sequence[PaperDraft]) -> None:
     """Take single names below the titles as authors, if most papers of the page have several authors."""
     if 2 * sum(len(draft.authors) > 1 for draft in drafts) > len(drafts):
         for draft in drafts:
-            draft.authors = draft.authors or (() if draft.organization else draft.byline)
+            if not draft.authors and (not draft.organization or draft.organization.name in draft.byline):
+                draft.authors, draft.organization = draft.byline, None
 
 
 def split_votes(drafts: Sequence[PaperDraft]) -> None:
@@ -276,7 +277,7 @@ def take_names(
         enumerate(rest), lambda one: (names_person(one[1][1]), one[1][0] - one[0])
     ):
         run = [text for _, text in group] if is_name and not draft.authors else []
-        names = tuple(passage.text.strip(" ,&") for _, passage in run)
+        names = tuple(passage.text.strip(" ,&/") for _, passage in run)
         below = segment.passages[run[-1][0] + 1 :][:1] if run else ()
         if len(names) > 1 or any(one.has(MetadataKind.AUTHORS) for one in below):
             draft.authors = names
@@ -287,7 +288,7 @@ def take_names(
 
 def names_person(passage: Passage) -> bool:
     """Return whether a passage is the name of a person, not that of an organisation with a profile."""
-    return field_parsing.is_person_name(passage.text.strip(" ,&")) and not any(
+    return field_parsing.is_person_name(passage.text.strip(" ,&/")) and not any(
         profile_name_in(link.url) for link in passage.links
     )
 

@@ -41,6 +41,7 @@ NO_TITLE = re.compile(
 )
 PAGE_TEXT = re.compile(
     r"\d authors?\s*·|·\s*[A-Z][a-z]{2} \d{1,2}(?:, \d{4})?(?: \d+)?$|\d (?:comments?|upvotes?)$"
+    r"|(?:\s(?:arXiv|PDF|Code|Paper|Project|Website|Video|Slides|HTML|BibTeX)){2,}$"
 )
 TEXT_MARKUP = re.compile(
     r"\]\((?:https?:|/)|</?(?:jats:\w+|mml:\w+|p|div|span|sub|sup|i|b|em)\b[^<>]{0,200}>|&lt;|\\textless"
